@@ -1,0 +1,1 @@
+"""Sessions and statements for Cassandra. No Spark in here."""

@@ -1,0 +1,1 @@
+"""Compare-and-set on versioned objects: the one way to change the control plane."""

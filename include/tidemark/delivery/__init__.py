@@ -1,0 +1,1 @@
+"""Pipelines, connections, and how far each writer has come."""

@@ -1,0 +1,1 @@
+"""Kafka, Cassandra, Spark and Airflow on this machine, for the demo and the tests."""

@@ -1,0 +1,1 @@
+"""The commit log: bindings, ids, manifest and the files they name."""

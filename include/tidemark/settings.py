@@ -1,0 +1,59 @@
+"""Where this installation keeps things: the one place that reads the environment.
+
+Nothing here opens a file or a socket; paths are made by whoever writes to them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.errors import TidemarkError
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout: the library is installed from it in place, so DAGs, applications and pipelines lie beside it."""
+
+
+class BadSetting(TidemarkError):
+    """An environment variable holds something that cannot be meant."""
+
+    def __init__(self, name: str, value: str, wanted: str) -> None:
+        super().__init__(f"{name} is {value!r}, but must be {wanted}. Change or unset it and try again.")
+        self.name, self.value, self.wanted = name, value, wanted
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Paths and ports of one installation."""
+
+    root: Path
+    home: Path
+    cache: Path
+    pipeline_folders: tuple[Path, ...]
+    kafka_port: int
+    cassandra_port: int
+    airflow_port: int
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":
+        """The settings the environment asks for; what it does not name has the documented default."""
+        env = os.environ if environ is None else environ
+        root = Path(env.get("TIDEMARK_ROOT") or ROOT)
+        cache_root = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        further = [Path(folder) for folder in env.get("TIDEMARK_PIPELINES", "").split(":") if folder]
+        return cls(
+            root=root,
+            home=Path(env.get("TIDEMARK_HOME") or root / ".tidemark").absolute(),
+            cache=Path(env.get("TIDEMARK_CACHE") or cache_root / "tidemark").absolute(),
+            pipeline_folders=(root / "include" / "pipelines", *further),
+            kafka_port=_port(env, "TIDEMARK_KAFKA_PORT", 9092),
+            cassandra_port=_port(env, "TIDEMARK_CASSANDRA_PORT", 9042),
+            airflow_port=_port(env, "TIDEMARK_AIRFLOW_PORT", 8080),
+        )
+
+
+def _port(env: Mapping[str, str], name: str, default: int) -> int:
+    text = env.get(name) or str(default)
+    if not text.isdecimal() or not 0 < int(text) < 65536:
+        raise BadSetting(name, text, "a port number from 1 to 65535")
+    return int(text)

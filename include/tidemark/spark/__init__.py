@@ -1,0 +1,1 @@
+"""Spark sessions and schemas for the applications in ``spark_apps/``."""
