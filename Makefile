@@ -1,0 +1,59 @@
+# Two commands matter: make demo, make test. Both install what they need; Python 3.11 and Java 17 are the prerequisites.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test up down status bench soak lint fmt docs clean lock
+
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+SPARK ?= local
+PYTEST := $(BIN)/python -m pytest
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(INSTALLED): requirements.txt pyproject.toml bin/setup
+	@bin/setup
+
+demo: $(INSTALLED) ## From nothing to replicated data you can look at
+	@$(BIN)/python -m tidemark.embedded.demo
+
+test: lint ## All tests: checks, then the rings unit, spark and system
+	@$(PYTEST) tests/unit
+	@$(PYTEST) tests/spark
+	@$(PYTEST) tests/system
+
+up: $(INSTALLED) ## Start Kafka, Cassandra and Airflow (SPARK=cluster: a Spark cluster too)
+	@$(BIN)/tidemark services up --spark $(SPARK)
+
+down: $(INSTALLED) ## Stop them; the data stays
+	@$(BIN)/tidemark services down
+
+status: $(INSTALLED) ## Show services and pipelines
+	@$(BIN)/tidemark services status
+	@$(BIN)/tidemark status
+
+bench: $(INSTALLED) ## Measure, side by side in one run
+	@$(BIN)/python bench/start.py
+
+soak: $(INSTALLED) ## Long campaigns: none yet
+	@echo "There is no soak campaign yet."
+
+lint: $(INSTALLED) ## Style, formatting and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check --quiet .
+	@$(BIN)/mypy
+
+fmt: $(INSTALLED) ## Format the code and sort its imports
+	@$(BIN)/ruff check --fix --quiet .
+	@$(BIN)/ruff format .
+
+docs: $(INSTALLED) ## Write docs/dags.md from the DAGs' own documentation
+	@bin/airflow version > /dev/null && $(BIN)/python docs/generate.py
+
+clean: $(INSTALLED) ## Stop everything and remove its data (the downloaded jars stay)
+	@$(BIN)/tidemark services clean --execute
+
+lock: $(INSTALLED) ## Compile requirements.in to requirements.txt, keeping the versions already there
+	@$(BIN)/uv pip compile --quiet --python-version 3.11 --no-annotate --no-emit-index-url \
+	  --custom-compile-command "make lock" requirements.in -o requirements.txt

@@ -1,0 +1,8 @@
+"""Shows pipeline files that were refused as one import error, here, so that they hide no other pipeline's
+DAGs.
+"""
+
+from tidemark.delivery.pipeline_file import load_pipelines
+
+if refused := load_pipelines().refused:
+    raise ImportError("\n".join(str(refusal) for refusal in refused))

@@ -1,0 +1,93 @@
+"""Sessions with Cassandra, one per process and connection.
+
+A session does not survive a fork, so the cache is keyed by process id. Whoever asks gets a session whose
+statements wait for LOCAL_QUORUM unless they say otherwise; nothing here retries what is not idempotent.
+"""
+
+import os
+import ssl
+from datetime import UTC, datetime
+
+from cassandra import ConsistencyLevel
+from cassandra.auth import PlainTextAuthProvider
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
+from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy, TokenAwarePolicy
+
+from tidemark.connections import CassandraConnection
+from tidemark.errors import TidemarkError
+
+_sessions: dict[tuple[int, str], Session] = {}
+
+
+class CassandraUnreachable(TidemarkError):
+    """No node answered."""
+
+    def __init__(self, connection: CassandraConnection, reason: str) -> None:
+        hosts = ", ".join(f"{host}:{connection.port}" for host in connection.hosts)
+        super().__init__(
+            f"Cassandra does not answer at {hosts} ({reason}). Start it (embedded: tidemark services up), "
+            "or correct the connection."
+        )
+        self.hosts, self.reason = hosts, reason
+
+
+def connect(connection: CassandraConnection) -> Session:
+    """A session that this process may use for as long as it lives."""
+    key = (os.getpid(), connection.model_dump_json())
+    if key not in _sessions:
+        _sessions[key] = _open(connection)
+    return _sessions[key]
+
+
+def disconnect_all() -> None:
+    """Close this process's sessions: a driver thread left running would keep the interpreter from ending."""
+    for key in [key for key in _sessions if key[0] == os.getpid()]:
+        _sessions.pop(key).cluster.shutdown()
+
+
+def server_time(session: Session) -> int:
+    """What Cassandra's clock says, in microseconds since 1970."""
+    now: datetime = session.execute("SELECT toTimestamp(now()) AS now FROM system.local").one().now
+    return int(now.replace(tzinfo=UTC).timestamp() * 1_000_000)
+
+
+def _open(connection: CassandraConnection) -> Session:
+    policy = DCAwareRoundRobinPolicy(connection.local_dc) if connection.local_dc else RoundRobinPolicy()
+    profile = ExecutionProfile(
+        load_balancing_policy=TokenAwarePolicy(policy),
+        consistency_level=ConsistencyLevel.LOCAL_QUORUM,
+        serial_consistency_level=ConsistencyLevel.SERIAL,
+        request_timeout=20,
+    )
+    cluster = Cluster(
+        connection.hosts,
+        port=connection.port,
+        auth_provider=_login(connection),
+        ssl_context=_tls(connection),
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        protocol_version=5,
+        connect_timeout=10,
+        control_connection_timeout=10,
+    )
+    try:
+        return cluster.connect()
+    except NoHostAvailable as error:
+        cluster.shutdown()
+        reasons = {f"{type(e).__name__}: {e}" for e in error.errors.values()} or {str(error)}
+        raise CassandraUnreachable(connection, "; ".join(sorted(reasons))) from None
+
+
+def _login(connection: CassandraConnection) -> PlainTextAuthProvider | None:
+    if connection.user is None or connection.password is None:
+        return None
+    return PlainTextAuthProvider(connection.user, connection.password.get_secret_value())
+
+
+def _tls(connection: CassandraConnection) -> ssl.SSLContext | None:
+    if not connection.uses_tls:
+        return None
+    context = ssl.create_default_context(cafile=connection.ca_file)
+    context.check_hostname = connection.check_host
+    if connection.certificate_file:
+        context.load_cert_chain(connection.certificate_file, connection.key_file)
+    return context

@@ -1,0 +1,47 @@
+"""Connections for the command line: from Airflow's variables, else the embedded services, else Airflow's
+database.
+"""
+
+import os
+from typing import Any
+
+from tidemark.connections import BadConnection, read_environment_connection
+from tidemark.embedded.airflow_environment import embedded_connections
+from tidemark.embedded.state import MARKER, State
+from tidemark.settings import Settings
+
+
+def look_up(name: str) -> dict[str, Any]:
+    """One connection in the form ``tidemark.connections`` reads."""
+    settings = Settings.read()
+    if found := read_environment_connection(name, os.environ):
+        return found
+    if (settings.home / MARKER).exists():
+        ours = read_environment_connection(name, embedded_connections(settings, State.read(settings)))
+        if ours:
+            return ours
+    if os.environ.get("AIRFLOW_HOME"):
+        return _from_airflow(name)
+    raise BadConnection(
+        name,
+        f"is not known here. Set AIRFLOW_CONN_{name.upper()}, or start the embedded services with: "
+        "tidemark services up",
+    )
+
+
+def _from_airflow(name: str) -> dict[str, Any]:
+    """The connection in Airflow's own database; slow, because Airflow has to be imported."""
+    from airflow.exceptions import AirflowNotFoundException
+    from airflow.models import Connection
+
+    try:
+        connection = Connection.get_connection_from_secrets(name)
+    except AirflowNotFoundException:
+        raise BadConnection(name, "is not known to Airflow. Add it there (Admin, Connections).") from None
+    return {
+        "host": connection.host,
+        "port": connection.port,
+        "login": connection.login,
+        "password": connection.password,
+        "extra": connection.extra_dejson,
+    }

@@ -1,0 +1,106 @@
+"""``tidemark``: the command line. Parses, calls, prints; everything it does can be done from a DAG too.
+
+An error that a person can put right is one sentence on stderr and exit code 1. Nothing is changed by a
+command that was misspelled, and nothing is destroyed without ``--execute``.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import click
+import typer
+from rich.console import Console
+
+from tidemark.errors import TidemarkError
+
+app = typer.Typer(
+    name="tidemark",
+    help="Keeps a journal that lives in Kafka durable and queryable in Cassandra.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+
+
+@app.command()
+def pipelines(as_json: Json = False) -> None:
+    """List the pipelines, and the files that were refused."""
+    from tidemark.cli.tables import pipelines_table
+    from tidemark.delivery.pipeline_file import load_pipelines
+
+    loaded = load_pipelines()
+    if as_json:
+        print_json(
+            {
+                "pipelines": [pipeline.model_dump(mode="json") for pipeline in loaded.pipelines],
+                "refused": [str(refused) for refused in loaded.refused],
+            }
+        )
+    else:
+        Console().print(pipelines_table(loaded.pipelines))
+        for refused in loaded.refused:
+            print(refused, file=sys.stderr)
+    raise typer.Exit(1 if loaded.refused else 0)
+
+
+@app.command()
+def status(
+    pipeline: Annotated[str | None, typer.Argument(help="Name of a pipeline; all when left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the log's end, and every writer's position, lag and gate."""
+    from tidemark.cli.connections import look_up
+    from tidemark.cli.tables import status_table
+    from tidemark.delivery.addresses import collect_connections
+    from tidemark.delivery.pipeline_file import find_pipeline, load_pipelines
+    from tidemark.delivery.replicate import open_control
+    from tidemark.delivery.status import read_status
+
+    chosen = [find_pipeline(pipeline)] if pipeline else list(load_pipelines().pipelines)
+    found = [read_status(each, open_control(collect_connections(each, look_up))) for each in chosen]
+    if as_json:
+        whole = [each.to_dict() for each in found]
+        print_json(whole[0] if pipeline else whole)
+    else:
+        for each in found:
+            Console().print(status_table(each))
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    print(json.dumps(value, indent=2))
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line; errors for people become one sentence and exit code 1."""
+    from tidemark.cli.services import app as services
+    from tidemark.log.errors import LogError
+
+    app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
+    try:
+        code = app(args=None if argv is None else list(argv), standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except click.Abort:
+        print("Stopped.", file=sys.stderr)
+        code = 130
+    except (TidemarkError, LogError) as error:
+        print(error, file=sys.stderr)
+        code = 1
+    _leave(code if isinstance(code, int) else 0)
+
+
+def _leave(code: int) -> None:
+    from tidemark.cassandra.session import disconnect_all
+
+    disconnect_all()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

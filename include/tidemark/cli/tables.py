@@ -1,0 +1,52 @@
+"""Tables for people: what the commands print when nobody asked for JSON."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.status import PipelineStatus
+
+
+def pipelines_table(pipelines: Sequence[Pipeline]) -> Table:
+    """One line per pipeline."""
+    table = Table("pipeline", "topics", "schedule", "writers", box=None, pad_edge=False)
+    for pipeline in pipelines:
+        kafka = pipeline.source.kafka
+        topics = [*kafka.topics, *(f"{prefix}…" for prefix in kafka.topic_prefixes)]
+        writers = ", ".join(f"{writer.name} ({writer.kind.value})" for writer in pipeline.writers)
+        table.add_row(pipeline.name, ", ".join(topics), pipeline.schedule or "by hand", writers)
+    return table
+
+
+def status_table(status: PipelineStatus) -> RenderableType:
+    """One pipeline: a line for the log, a line per writer."""
+    log = status.log
+    bound = _moment(status.upper) if status.upper else "never"
+    head = (
+        f"[bold]{status.pipeline}[/bold]  log end {log.end:,}, {log.messages:,} messages in {log.segments} "
+        f"segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
+    )
+    if status.unpublished:
+        head += "; a binding waits to be published"
+    table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)
+    for writer in status.writers:
+        gate = writer.gate if writer.registered else "not yet registered"
+        table.add_row(
+            writer.name, writer.kind, f"{writer.position:,}", f"{writer.lag:,}", gate, writer.reason or ""
+        )
+    return Group(head, table, "")
+
+
+def _moment(microseconds: int) -> str:
+    return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _size(count: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000  # type: ignore[assignment]
+    return f"{count:.3g} GB"

@@ -1,0 +1,253 @@
+"""Addresses and credentials of Kafka and Cassandra, from the form Airflow's connections have.
+
+Airflow's connections are the only place for secrets. This module turns them into what each client library
+wants and hands them to a Spark application through a file only its owner can read; it never prints one, and
+a ``repr`` shows stars.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from tidemark.errors import TidemarkError
+
+CONTROL = "cassandra_default"
+"""The connection whose cluster holds the control plane."""
+
+_PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_SECURITY_KEYS = frozenset(
+    {
+        "security.protocol",
+        "sasl.mechanism",
+        "sasl.mechanisms",
+        "sasl.username",
+        "sasl.password",
+        "ssl.ca.location",
+        "ssl.certificate.location",
+        "ssl.key.location",
+        "ssl.key.password",
+        "ssl.endpoint.identification.algorithm",
+    }
+)
+
+
+class BadConnection(TidemarkError):
+    """A connection cannot be used as it stands."""
+
+    def __init__(self, connection: str, problem: str) -> None:
+        super().__init__(f"Connection {connection}: {problem}")
+        self.connection, self.problem = connection, problem
+
+
+class _Connection(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def revealed(self) -> dict[str, Any]:
+        """All fields, secrets in clear: only for the file that an application reads."""
+        return {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in self
+        }
+
+
+class KafkaConnection(_Connection):
+    """How to reach Kafka, in the words of librdkafka, which Airflow's Kafka connection uses."""
+
+    servers: str
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    key_password: SecretStr | None = None
+    check_host: bool = True
+
+    @classmethod
+    def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "KafkaConnection":
+        """The connection as Airflow keeps it: everything is in ``extra``."""
+        extra = _extra_of(name, connection)
+        if not extra.get("bootstrap.servers"):
+            raise BadConnection(name, 'has no "bootstrap.servers" in its extra. Add it, e.g. "broker:9092".')
+        for key in extra:
+            if key.startswith(("sasl.", "ssl.", "security.")) and key not in _SECURITY_KEYS:
+                known = ", ".join(sorted(_SECURITY_KEYS))
+                raise BadConnection(name, f"{key} is not supported. Supported for security: {known}.")
+        protocol = str(extra.get("security.protocol", "PLAINTEXT")).upper()
+        mechanism = extra.get("sasl.mechanism") or extra.get("sasl.mechanisms")
+        if protocol.startswith("SASL") and not (mechanism and extra.get("sasl.username")):
+            raise BadConnection(name, f"{protocol} needs sasl.mechanism, sasl.username and sasl.password.")
+        if mechanism and mechanism.upper() not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+            raise BadConnection(name, f"{mechanism} is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.")
+        return cls(
+            servers=extra["bootstrap.servers"],
+            security_protocol=protocol,
+            sasl_mechanism=mechanism.upper() if mechanism else None,
+            sasl_username=extra.get("sasl.username"),
+            sasl_password=extra.get("sasl.password"),
+            ca_file=extra.get("ssl.ca.location"),
+            certificate_file=extra.get("ssl.certificate.location"),
+            key_file=extra.get("ssl.key.location"),
+            key_password=extra.get("ssl.key.password"),
+            check_host=extra.get("ssl.endpoint.identification.algorithm", "https") == "https",
+        )
+
+    def client_options(self) -> dict[str, Any]:
+        """The arguments for kafka-python's clients."""
+        return _given(
+            bootstrap_servers=self.servers.split(","),
+            security_protocol=self.security_protocol,
+            sasl_mechanism=self.sasl_mechanism,
+            sasl_plain_username=self.sasl_username,
+            sasl_plain_password=_reveal(self.sasl_password),
+            ssl_cafile=self.ca_file,
+            ssl_certfile=self.certificate_file,
+            ssl_keyfile=self.key_file,
+            ssl_password=_reveal(self.key_password),
+            ssl_check_hostname=self.check_host,
+        )
+
+    def spark_options(self) -> dict[str, str]:
+        """The options for Spark's Kafka source, whose clients are Java's."""
+        options = {"bootstrap.servers": self.servers, "security.protocol": self.security_protocol}
+        if self.sasl_mechanism:
+            module = _PLAIN_LOGIN if self.sasl_mechanism == "PLAIN" else _SCRAM_LOGIN
+            user, password = _quoted(self.sasl_username), _quoted(_reveal(self.sasl_password))
+            options["sasl.mechanism"] = self.sasl_mechanism
+            options["sasl.jaas.config"] = f"{module} required username={user} password={password};"
+        if self.ca_file:
+            options |= {
+                "ssl.truststore.type": "PEM",
+                "ssl.truststore.certificates": Path(self.ca_file).read_text(),
+            }
+        if self.certificate_file and self.key_file:
+            options |= {
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": Path(self.certificate_file).read_text(),
+                "ssl.keystore.key": Path(self.key_file).read_text(),
+            }
+        if self.key_password:
+            options["ssl.key.password"] = self.key_password.get_secret_value()
+        if not self.check_host:
+            options["ssl.endpoint.identification.algorithm"] = ""
+        return {f"kafka.{key}": value for key, value in options.items()}
+
+
+class CassandraConnection(_Connection):
+    """How to reach Cassandra, in the words of Airflow's Cassandra connection."""
+
+    hosts: tuple[str, ...]
+    port: int = 9042
+    user: str | None = None
+    password: SecretStr | None = None
+    ca_file: str | None = None
+    certificate_file: str | None = None
+    key_file: str | None = None
+    check_host: bool = True
+    local_dc: str | None = None
+    control_replication: dict[str, str] = Field(
+        default_factory=lambda: {"class": "SimpleStrategy", "replication_factor": "1"}
+    )
+    """For the keyspace ``tidemark``, when it has to be made."""
+
+    @classmethod
+    def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "CassandraConnection":
+        """The connection as Airflow keeps it: hosts separated by commas, TLS under ``ssl_options``."""
+        if not connection.get("host"):
+            raise BadConnection(name, "has no host. Give one or several, separated by commas.")
+        extra = _extra_of(name, connection)
+        tls = extra.get("ssl_options") or {}
+        if unknown := set(tls) - {"ca_certs", "certfile", "keyfile", "check_hostname"}:
+            raise BadConnection(name, f"ssl_options {sorted(unknown)} are not supported.")
+        given = _given(
+            port=connection.get("port"),
+            user=connection.get("login") or None,
+            password=connection.get("password") or None,
+            ca_file=tls.get("ca_certs"),
+            certificate_file=tls.get("certfile"),
+            key_file=tls.get("keyfile"),
+            check_host=tls.get("check_hostname"),
+            local_dc=extra.get("local_dc"),
+            control_replication=extra.get("control_replication"),
+        )
+        return cls(hosts=tuple(host.strip() for host in connection["host"].split(",")), **given)
+
+    @property
+    def uses_tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.ca_file is not None or self.certificate_file is not None
+
+
+class Connections(_Connection):
+    """Everything one application needs to reach its services."""
+
+    kafka: KafkaConnection
+    cassandra: dict[str, CassandraConnection]
+    """By the name of the connection: a writer may have one of its own."""
+
+    @property
+    def control(self) -> CassandraConnection:
+        """Where the control plane is."""
+        return self.cassandra[CONTROL]
+
+    def write(self, path: Path) -> None:
+        """Hand the connections over in a file that only this user can read."""
+        cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            json.dump({"kafka": self.kafka.revealed(), "cassandra": cassandra}, file)
+
+    @classmethod
+    def load(cls, path: Path) -> "Connections":
+        """The connections another process handed over."""
+        return cls.model_validate_json(path.read_bytes())
+
+
+def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
+    """The connection ``AIRFLOW_CONN_<NAME>`` holds, as JSON or as a URI; None when it is not set."""
+    text = environ.get(f"AIRFLOW_CONN_{name.upper()}")
+    if not text:
+        return None
+    if text.lstrip().startswith("{"):
+        try:
+            return dict(json.loads(text))
+        except ValueError:
+            raise BadConnection(name, f"AIRFLOW_CONN_{name.upper()} is not valid JSON.") from None
+    uri = urlsplit(text)
+    hosts = uri.netloc.rpartition("@")[2]
+    host, _, port = hosts.rpartition(":") if hosts.rpartition(":")[2].isdecimal() else (hosts, "", "")
+    query = dict(parse_qsl(uri.query))
+    extra = json.loads(query["__extra__"]) if "__extra__" in query else query
+    return _given(
+        host=unquote(host) or None,
+        port=int(port) if port else None,
+        login=unquote(uri.username) if uri.username else None,
+        password=unquote(uri.password) if uri.password else None,
+        extra=extra,
+    )
+
+
+def _extra_of(name: str, connection: Mapping[str, Any]) -> dict[str, Any]:
+    extra = connection.get("extra") or {}
+    try:
+        return dict(json.loads(extra) if isinstance(extra, str) else extra)
+    except ValueError:
+        raise BadConnection(name, "its extra is not a JSON object. Correct it in Airflow.") from None
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _reveal(secret: SecretStr | None) -> str | None:
+    return secret.get_secret_value() if secret else None
+
+
+def _quoted(text: str | None) -> str:
+    return '"' + (text or "").replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,40 @@
+"""Consensus in memory: for tests of what stands on it. Nothing survives the process."""
+
+from collections.abc import Sequence
+from threading import Lock
+
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot
+
+
+class MemoryConsensus:
+    """The contract of ``Consensus`` on a dictionary."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._objects: dict[ObjectKey, Snapshot] = {}
+
+    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        """See ``Consensus.read``."""
+        whole = self._whole(key)
+        return Snapshot(whole.version, {name: whole.rows[name] for name in rows if name in whole.rows})
+
+    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+        """See ``Consensus.scan``."""
+        whole = self._whole(key)
+        names = sorted(n for n in whole.rows if n.startswith(prefix) and (before is None or n < before))[
+            -limit:
+        ]
+        return Snapshot(whole.version, {name: whole.rows[name] for name in names})
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        """See ``Consensus.commit``."""
+        with self._lock:
+            whole = self._whole(key)
+            if whole.version != expected:
+                raise Outpaced(key, expected, whole.version)
+            kept = {name: body for name, body in whole.rows.items() if name not in change.deletes}
+            self._objects[key] = Snapshot(expected + 1, {**kept, **change.puts})
+            return expected + 1
+
+    def _whole(self, key: ObjectKey) -> Snapshot:
+        return self._objects.get(key, Snapshot(ABSENT, {}))

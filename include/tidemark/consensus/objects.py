@@ -1,0 +1,77 @@
+"""What consensus is: compare-and-set on versioned objects.
+
+An object has a version and rows of text, all in one place, so that one transaction changes several rows at
+once or none. Everything durable that decides something (a binding, the log's manifest, a writer's position)
+is such an object. There is no blind write: who did not read the newest version changes nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from tidemark.errors import TidemarkError
+
+ABSENT = 0
+"""The version of an object that nobody has written yet."""
+
+
+class Kind(StrEnum):
+    """The kinds of objects in the control plane."""
+
+    BINDINGS = "bindings"
+    LOG = "log"
+    WRITER = "writer"
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectKey:
+    """Which object: its kind and its name (``orders``, ``orders/archive``)."""
+
+    kind: Kind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """An object as it was at one version; only the rows that were asked for."""
+
+    version: int
+    rows: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one transaction does: rows to write and rows to remove."""
+
+    puts: Mapping[str, str] = field(default_factory=dict)
+    deletes: Sequence[str] = ()
+
+
+class Outpaced(TidemarkError):
+    """Somebody else changed the object first; nothing of this change was applied."""
+
+    def __init__(self, key: ObjectKey, expected: int, found: int) -> None:
+        super().__init__(
+            f"{key}: changed by somebody else in the meantime (version {found}, not {expected}). "
+            "Nothing was written; read it again and decide anew."
+        )
+        self.key, self.expected, self.found = key, expected, found
+
+
+class Consensus(Protocol):
+    """Reads are linearizable; a commit applies whole, at exactly the expected version, or raises
+    ``Outpaced``.
+    """
+
+    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        """The named rows (those that exist) and the version they belong to."""
+
+    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+        """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        """Apply the change if the object is still at ``expected``; the new version."""

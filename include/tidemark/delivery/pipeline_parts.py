@@ -1,0 +1,108 @@
+"""The parts of a pipeline file other than its writers: source, limits, commit log, expiry, Spark."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Annotated, ClassVar, Self
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    Strict,
+    model_validator,
+)
+
+from tidemark.delivery import pipeline_checks as checks
+from tidemark.delivery.pipeline_choices import CompactionPolicy, Format, Isolation, SourceStart
+from tidemark.delivery.pipeline_problems import Contradiction, Finding
+from tidemark.delivery.quantities import duration_text, parse_duration, parse_size
+
+
+def _each_once(items: tuple[str, ...]) -> tuple[str, ...]:
+    twice = [i for i, item in enumerate(items) if item in items[:i]]
+    if twice:
+        raise Contradiction(Finding((i,), f"is `{items[i]}` for the second time. Remove it.") for i in twice)
+    return items
+
+
+Name = Annotated[str, AfterValidator(checks.name)]
+Topics = Annotated[
+    tuple[Annotated[str, AfterValidator(checks.topic)], ...], Field(min_length=1), AfterValidator(_each_once)
+]
+ConnectionId = Annotated[str, AfterValidator(checks.connection)]
+Cron = Annotated[str, AfterValidator(checks.cron)]
+Location = Annotated[str, AfterValidator(checks.location)]
+Size = Annotated[int, BeforeValidator(parse_size)]
+Duration = Annotated[
+    timedelta, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
+]
+Count = Annotated[int, Strict()]
+
+
+class Declaration(BaseModel):
+    """A part of a pipeline file: never changes, knows all its keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
+
+    not_here: ClassVar[Mapping[str, str]] = {}
+    """Keys people try here, with the reason why they are not taken."""
+
+
+class KafkaSource(Declaration):
+    """The topics a pipeline reads; those that begin with a prefix are listed again at each bind."""
+
+    topics: Topics = ()
+    topic_prefixes: Topics = ()
+    format: Format = Format.KAFKA_JOURNAL
+    start: SourceStart = SourceStart.EARLIEST
+    connection: ConnectionId = "kafka_default"
+    isolation: Isolation = Isolation.READ_COMMITTED
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Self:
+        if not self.topics and not self.topic_prefixes:
+            raise ValueError("names no topic. Add `topics` or `topic_prefixes`.")
+        return self
+
+
+class Source(Declaration):
+    """Where messages come from."""
+
+    kafka: KafkaSource
+
+
+class Limits(Declaration):
+    """How much one run may do."""
+
+    max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
+
+
+class Compaction(Declaration):
+    """When messages leave the commit log."""
+
+    policy: CompactionPolicy
+    min_lag: Duration = timedelta(hours=1)
+
+
+class CommitLog(Declaration):
+    """Where the commit log is kept, and how."""
+
+    path: Location
+    segment_bytes: Size = 10**9
+    compaction: Compaction
+
+
+class Expiry(Declaration):
+    """When expired entities are looked for; without a schedule, only by hand."""
+
+    schedule: Cron | None = "@daily"
+    timezone: Annotated[str, AfterValidator(checks.timezone)] = "UTC"
+
+
+class SparkSettings(Declaration):
+    """Where Spark applications run."""
+
+    connection: ConnectionId = "spark_default"

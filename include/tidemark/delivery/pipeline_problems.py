@@ -1,0 +1,109 @@
+"""What can be wrong with pipeline files, as fields and as sentences.
+
+A problem names the line it is about and says what to write instead. It never repeats the value of a key that
+may hold a secret.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from tidemark.errors import TidemarkError
+
+Place = tuple[str | int, ...]
+"""Where a value stands in a file: keys and list positions from the top, as pydantic gives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong. ``line`` counts from 1; None when there is no file to point into."""
+
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong with the value at ``place``; ``text`` goes on where the key's name ends."""
+
+    place: Place
+    text: str
+
+
+class Contradiction(ValueError):
+    """Values that are right alone and wrong together; the places are relative to the model that noticed."""
+
+    def __init__(self, findings: Iterable[Finding]) -> None:
+        self.findings = tuple(findings)
+        super().__init__("; ".join(finding.text for finding in self.findings))
+
+
+class PipelineRefused(TidemarkError):
+    """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
+
+    def __init__(self, file: Path, problems: Sequence[Problem], name: str | None = None) -> None:
+        self.file, self.problems, self.name = file, tuple(problems), name
+        super().__init__(file, self.problems, name)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{self.file}: {problem.text}"
+            if problem.line is None
+            else f"{self.file}:{problem.line}: {problem.text}"
+            for problem in self.problems
+        )
+
+
+class UnknownPipeline(TidemarkError):
+    """No pipeline file declares this name."""
+
+    def __init__(self, name: str, known: Sequence[str], refused: Sequence[Path] = ()) -> None:
+        self.name, self.known, self.refused = name, tuple(known), tuple(refused)
+        super().__init__(name, self.known, self.refused)
+
+    def __str__(self) -> str:
+        said = [f"There is no pipeline `{self.name}`."]
+        if meant := closest(self.name, self.known):
+            said.append(f"Did you mean `{meant}`?")
+        if self.known:
+            said.append(f"Known pipelines: {', '.join(self.known)}.")
+        else:
+            said.append("No pipeline is declared.")
+        if self.refused:
+            said.append(f"Refused: {', '.join(map(str, self.refused))}.")
+        return " ".join(said)
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    by_folded = {candidate.casefold(): candidate for candidate in known}
+    found = get_close_matches(word.casefold(), by_folded, n=1)
+    return by_folded[found[0]] if found else None
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """A question with the nearest known word; without one, what ``otherwise`` says."""
+    meant = closest(word, known)
+    return f"Did you mean `{meant}`?" if meant else otherwise
+
+
+def quoted(value: object) -> str:
+    """A value as a message shows it: short, on one line, without the content of lists and mappings."""
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return f"`{str(value).lower()}`"
+        case dict():
+            return "a mapping"
+        case list() | tuple():
+            return "a list"
+    text = " ".join(str(value).split())
+    return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
+
+
+def dotted(place: Place) -> str:
+    """A place as people write it: ``writers[0].path``."""
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    return f"`{text.removeprefix('.')}`"

@@ -1,0 +1,139 @@
+"""The kinds of writers a pipeline file can declare.
+
+The settings of a writer only; what it does with messages is in ``tidemark.writers``, one file per kind.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+
+from tidemark.delivery import pipeline_checks as checks
+from tidemark.delivery.pipeline_choices import (
+    Consistency,
+    FileFormat,
+    ReplicationStrategy,
+    WriterKind,
+    WriterStart,
+)
+from tidemark.delivery.pipeline_parts import ConnectionId, Count, Declaration, Location, Name
+from tidemark.delivery.pipeline_problems import Contradiction, Finding
+
+Keyspace = Annotated[str, AfterValidator(checks.keyspace)]
+Table = Annotated[str, AfterValidator(checks.identifier)]
+Expression = Annotated[str, AfterValidator(checks.expression)]
+
+_NOT_SIMPLE = (
+    "is not a key of SimpleStrategy. Use `replication_factor`; factors per data centre need "
+    "`class: NetworkTopologyStrategy`."
+)
+_ODD_CENTRE = "is not the name of a data centre. Use letters, digits, ., - and _ only."
+
+
+def _earliest_only(start: WriterStart) -> WriterStart:
+    if start is WriterStart.LATEST:
+        raise ValueError(
+            "cannot be `latest` for a journal: its pointers would promise messages nobody wrote. "
+            "Use `earliest`."
+        )
+    return start
+
+
+def _no_transforms_yet(transforms: Any) -> Any:
+    if isinstance(transforms, list | tuple) and transforms:
+        raise ValueError("is not empty, but no transform exists in this version. Remove them: write [].")
+    return transforms
+
+
+class Tables(Declaration):
+    """The names of a journal's tables."""
+
+    journal: Table = "journal"
+    metajournal: Table = "metajournal"
+    pointer2: Table = "pointer2"
+    setting: Table = "setting"
+    locks: Table = "locks"
+
+    @model_validator(mode="after")
+    def _all_different(self) -> Self:
+        taken: dict[str, str] = {}
+        findings = [
+            Finding((key,), f"is `{table}`, as `{taken[table]}` is. Give every table its own name.")
+            for key, table in self
+            if taken.setdefault(table, key) != key
+        ]
+        if findings:
+            raise Contradiction(findings)
+        return self
+
+
+class Replication(Declaration):
+    """How many copies of a keyspace there are: ``replication_factor``, or one factor per data centre."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Annotated[Count, Field(ge=1)]]
+
+    strategy: ReplicationStrategy = Field(ReplicationStrategy.SIMPLE, alias="class")
+
+    @property
+    def factors(self) -> dict[str, int]:
+        """Copies by data centre; ``replication_factor`` for all of them."""
+        return dict(self.__pydantic_extra__)
+
+    @model_validator(mode="after")
+    def _has_the_factors_of_its_class(self) -> Self:
+        factors = self.factors
+        if self.strategy is ReplicationStrategy.SIMPLE:
+            centres = [Finding((key,), _NOT_SIMPLE) for key in factors if key != "replication_factor"]
+            if centres:
+                raise Contradiction(centres)
+            if not factors:
+                raise ValueError("has no factor. Add `replication_factor`.")
+        if not factors:
+            raise ValueError("has no factor. Add the data centres, such as `dc1: 3`.")
+        odd = [centre for centre in factors if not re.fullmatch(r"[A-Za-z0-9._-]+", centre)]
+        if odd:
+            raise Contradiction(Finding((centre,), _ODD_CENTRE) for centre in odd)
+        return self
+
+
+class WriterDeclaration(Declaration):
+    """What every writer has."""
+
+    name: Name
+    namespaces: Expression = ".*"
+
+
+class JournalDeclaration(WriterDeclaration):
+    """Writes kafka-journal's tables in Cassandra."""
+
+    not_here: ClassVar[Mapping[str, str]] = {
+        "transforms": "A journal takes no transforms: its readers rely on what producers sent. Remove it."
+    }
+
+    kind: Literal[WriterKind.JOURNAL]
+    keyspace: Keyspace = "journal"
+    tables: Tables = Tables()
+    segment_size: Annotated[Count, Field(ge=2)] = 10_000
+    replication: Replication = Replication.model_validate({"replication_factor": 1})
+    consistency: Consistency = Consistency.LOCAL_QUORUM
+    connection: ConnectionId = "cassandra_default"
+    start: Annotated[WriterStart, AfterValidator(_earliest_only)] = WriterStart.EARLIEST
+
+
+class FilesDeclaration(WriterDeclaration):
+    """Writes one file per binding into a folder."""
+
+    kind: Literal[WriterKind.FILES]
+    path: Location
+    format: FileFormat = FileFormat.PARQUET
+    transforms: Annotated[tuple[()], BeforeValidator(_no_transforms_yet)] = ()
+    start: WriterStart = WriterStart.EARLIEST
+
+
+WRITERS: Mapping[WriterKind, type[WriterDeclaration]] = {
+    WriterKind.JOURNAL: JournalDeclaration,
+    WriterKind.FILES: FilesDeclaration,
+}
+AnyWriter = Annotated[JournalDeclaration | FilesDeclaration, Field(discriminator="kind")]

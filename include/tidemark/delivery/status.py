@@ -1,0 +1,82 @@
+"""The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Reads, never changes.
+"""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tidemark.consensus.objects import Consensus
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.positions import Gate, Positions
+from tidemark.log.binding import NOTHING_YET
+from tidemark.log.control import LogControl
+
+
+@dataclass(frozen=True, slots=True)
+class LogStatus:
+    """The commit log."""
+
+    end: int
+    compacted_below: int
+    segments: int
+    bytes: int
+    messages: int
+    gate: str
+
+
+@dataclass(frozen=True, slots=True)
+class WriterStatus:
+    """One writer."""
+
+    name: str
+    kind: str
+    registered: bool
+    position: int
+    lag: int
+    """How many ids of the log it has not finished with."""
+    gate: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """One pipeline, whole."""
+
+    pipeline: str
+    log: LogStatus
+    upper: int
+    unpublished: bool
+    """Whether a binding waits for its capture or publication."""
+    writers: tuple[WriterStatus, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``--json``; others rely on its keys."""
+        return {
+            "pipeline": self.pipeline,
+            "log": asdict(self.log),
+            "bindings": {"upper": self.upper, "unpublished": self.unpublished},
+            "writers": [asdict(writer) for writer in self.writers],
+        }
+
+
+def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
+    """The pipeline's state now."""
+    control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
+    bindings, log = control.bindings_head(), control.log_head()
+    return PipelineStatus(
+        pipeline=pipeline.name,
+        log=LogStatus(log.end, log.compacted_below, log.segments, log.bytes, log.count, Gate.OPEN.value),
+        upper=bindings.upper,
+        unpublished=bindings.newest is not None and bindings.newest > log.t,
+        writers=tuple(
+            _writer_status(positions, writer.name, writer.kind.value, log.end) for writer in pipeline.writers
+        ),
+    )
+
+
+def _writer_status(positions: Positions, name: str, kind: str, end: int) -> WriterStatus:
+    state = positions.load(name)
+    if state is None:
+        return WriterStatus(name, kind, False, NOTHING_YET, end - NOTHING_YET, Gate.OPEN.value, None)
+    return WriterStatus(
+        name, kind, True, state.position, end - state.position, state.gate.value, state.reason
+    )

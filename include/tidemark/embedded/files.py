@@ -1,0 +1,46 @@
+"""Two habits with files: written whole or not at all, and one process at a time."""
+
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidemark.embedded.jarlock import HERE
+
+
+def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
+    """Replace a file's content so that a reader sees the old or the new one, also when this process is killed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8"
+        ) as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Hold the lock that this file stands for; ``waiting`` is told when somebody else has it. Dies with the process."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def filled(template: str, **values: object) -> str:
+    """A file of ``templates/`` with its ``@names@`` replaced; a name without a value is a defect."""
+    text = (HERE / "templates" / template).read_text(encoding="utf-8")
+    for name, value in values.items():
+        text = text.replace(f"@{name}@", str(value))
+    return text

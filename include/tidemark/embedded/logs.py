@@ -1,0 +1,56 @@
+"""The logs of the services: the last lines, and what comes after them."""
+
+import difflib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidemark.embedded.airflow import COMPONENTS
+from tidemark.embedded.errors import NoLog, UnknownService
+from tidemark.embedded.processes import tail
+from tidemark.embedded.service import SERVICES
+from tidemark.embedded.spark import WORKERS
+from tidemark.settings import Settings
+
+PROGRAMS = (
+    *("kafka", "cassandra"),
+    *(f"airflow-{component}" for component in COMPONENTS),
+    *("spark-master", *(f"spark-worker-{number}" for number in range(1, WORKERS + 1))),
+)
+_FIRST = {"airflow": "airflow-scheduler", "spark": "spark-master"}
+
+
+def log_file(settings: Settings, name: str) -> Path:
+    """The log of a program; ``airflow`` alone means its scheduler, ``spark`` its master."""
+    program = _FIRST.get(name, name)
+    if program not in PROGRAMS:
+        raise UnknownService(name, PROGRAMS, _guess(name, PROGRAMS))
+    log = settings.home / "logs" / f"{program}.log"
+    if not log.exists():
+        raise NoLog(program, log)
+    return log
+
+
+def checked_services(names: list[str]) -> list[str]:
+    """The same names if all of them are services."""
+    for name in names:
+        if name not in SERVICES:
+            raise UnknownService(name, SERVICES, _guess(name, SERVICES))
+    return names
+
+
+def read_log(settings: Settings, name: str, lines: int, follow: bool = False) -> Iterator[str]:
+    """The last lines of a log and, if asked to follow, every new one."""
+    log = log_file(settings, name)
+    yield from tail(log, lines)
+    with log.open("rb") as file:
+        file.seek(0, 2)
+        while follow:
+            if line := file.readline():
+                yield line.decode(errors="replace").rstrip("\n")
+            else:
+                time.sleep(0.2)
+
+
+def _guess(name: str, known: tuple[str, ...]) -> str | None:
+    return next(iter(difflib.get_close_matches(name, [*known, *SERVICES], n=1)), None)

@@ -1,0 +1,39 @@
+"""What all services have in common: programs to run, a way to set them up, and a question that only a healthy one answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+SERVICES = ("kafka", "cassandra", "airflow", "spark")
+"""All services, in the order people read about them. Spark only runs as a service when a cluster is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One process of a service. ``variable`` is what a person sets to move it to another port."""
+
+    name: str
+    title: str
+    command: tuple[str, ...]
+    environ: Mapping[str, str]
+    cwd: Path
+    port: int | None
+    variable: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service as one can start it.
+
+    ``prepare`` makes folders and files before the first program starts, and is cheap when that was done before.
+    ``question`` asks a real request of the running service; it returns nothing when that was answered, otherwise what
+    came instead. It is given the time of the youngest program's start, because some services report old news.
+    """
+
+    name: str
+    title: str
+    programs: tuple[Program, ...]
+    prepare: Callable[[], None]
+    question: Callable[[float], str | None]
+    deadline: float
+    address: str

@@ -1,0 +1,97 @@
+"""How the services of a home are. Looks, and changes nothing."""
+
+import time
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+import psutil
+
+from tidemark.embedded import airflow, cassandra, kafka, spark
+from tidemark.embedded.lifecycle import all_records, service_of
+from tidemark.embedded.processes import Record, family
+from tidemark.embedded.service import SERVICES
+from tidemark.embedded.state import State
+from tidemark.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramStatus:
+    """One line of ``tidemark services status``. ``memory`` is in bytes, with all children; ``since`` in epoch seconds."""
+
+    service: str
+    program: str
+    status: Literal["running", "silent", "died", "stopped"]
+    pid: int | None = None
+    port: int | None = None
+    since: float | None = None
+    memory: int | None = None
+    detail: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """For ``--json``."""
+        return asdict(self)
+
+
+def service_status(settings: Settings) -> list[ProgramStatus]:
+    """Every program of every service; a service that was not started has one line that says so."""
+    state = State.read(settings)
+    records = all_records(settings)
+    lines: list[ProgramStatus] = []
+    for name in SERVICES:
+        mine = [record for record in records if service_of(record.name) == name]
+        if not mine:
+            if name != "spark" or state.spark == "cluster":
+                lines.append(ProgramStatus(name, name, "stopped"))
+            continue
+        alive = [record for record in mine if record.process()]
+        complaint = _ask(name, settings, state, mine) if len(alive) == len(mine) else None
+        lines += [_line(name, record, complaint) for record in mine]
+    return lines
+
+
+def is_healthy(lines: list[ProgramStatus]) -> bool:
+    """Whether something runs and nothing that was started has died or keeps silent."""
+    kinds = {line.status for line in lines}
+    return "running" in kinds and not kinds & {"died", "silent"}
+
+
+def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
+    process = record.process()
+    if process is None:
+        return ProgramStatus(service, record.name, "died", record.pid, record.port)
+    memory = 0
+    for member in family([record]):
+        try:
+            memory += member.memory_info().rss
+        except psutil.Error:
+            continue
+    kind: Literal["running", "silent"] = "silent" if complaint else "running"
+    return ProgramStatus(
+        service, record.name, kind, record.pid, record.port, process.create_time(), memory, complaint
+    )
+
+
+def _ask(name: str, settings: Settings, state: State, records: list[Record]) -> str | None:
+    """The same question ``up`` asks, on the port the service was started with."""
+    port = next((record.port for record in records if record.port), None) or 0
+    match name:
+        case "kafka":
+            return kafka.ask_kafka(port)
+        case "cassandra":
+            return cassandra.ask_cassandra(port)
+        case "airflow":
+            api = next((record.port for record in records if record.name == "airflow-api-server"), None)
+            return airflow.ask_airflow(
+                api or settings.airflow_port, max(record.created for record in records)
+            )
+        case _:
+            return spark.ask_spark(state.ports["spark.master_ui"])
+
+
+def uptime(line: ProgramStatus) -> str:
+    """How long a program has been running, for people."""
+    if line.since is None:
+        return ""
+    minutes, seconds = divmod(int(time.time() - line.since), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"

@@ -1,0 +1,24 @@
+"""An append's payload: which of the two codecs reads it, and which one writes it."""
+
+from typing import Literal
+
+from tidemark.journal.binary import decode_binary, encode_binary
+from tidemark.journal.errors import Unwritable
+from tidemark.journal.events import Events
+from tidemark.journal.jsonpayload import decode_json, encode_json
+
+Form = Literal["binary", "json"]
+
+
+def decode(form: Form, data: bytes) -> Events:
+    """The events of a payload in the form its header names."""
+    return decode_json(data) if form == "json" else decode_binary(data)
+
+
+def encode(events: Events) -> tuple[Form, bytes]:
+    """The form the original would choose, and the bytes: JSON unless an event's payload is binary."""
+    if not events.events:
+        raise Unwritable("an append without events")
+    if any(event.payload_type == "binary" for event in events.events):
+        return "binary", encode_binary(events)
+    return "json", encode_json(events)

@@ -1,0 +1,118 @@
+"""A folder whose files appear whole and never change.
+
+Files are written under a name of their own and renamed. Finding the final name taken is not an error but an
+earlier attempt at the same content, which is verified and kept; other content is refused. Works on any file
+system pyarrow can reach.
+"""
+
+import io
+import posixpath
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import Any
+from uuid import uuid4
+
+from pyarrow import fs
+
+from tidemark.log.errors import FileDamaged, FileMissing
+
+
+class Digesting(io.RawIOBase):
+    """A sink that knows the size and digest of what went through it, so that nothing is read twice."""
+
+    def __init__(self, sink: Any) -> None:
+        self._sink, self._digest, self.size = sink, sha256(), 0
+
+    @property
+    def digest(self) -> str:
+        """The digest of everything written so far."""
+        return self._digest.hexdigest()
+
+    def writable(self) -> bool:
+        """Tells the io machinery that this is a sink."""
+        return True
+
+    def write(self, data: Any) -> int:
+        """Pass the bytes on."""
+        view = memoryview(data)
+        self._sink.write(view)
+        self._digest.update(view)
+        self.size += view.nbytes
+        return view.nbytes
+
+
+class Staged:
+    """A file being written; ``settle`` gives it its final name, otherwise it disappears."""
+
+    def __init__(self, folder: "Folder", sink: Digesting) -> None:
+        self._folder, self.sink, self.final = folder, sink, ""
+
+    def settle(self, path: str) -> None:
+        """The name the file gets when the block ends without an error."""
+        self.final = path
+
+
+class Folder:
+    """One folder, and whose it is (for messages)."""
+
+    def __init__(self, owner: str, root: str) -> None:
+        self.owner = owner
+        self._fs: fs.FileSystem
+        self._root: str
+        self._fs, self._root = fs.FileSystem.from_uri(root) if "://" in root else (fs.LocalFileSystem(), root)
+
+    @contextmanager
+    def stage(self) -> Iterator[Staged]:
+        """A new file under a name that nobody else uses; two attempts never write to the same one."""
+        path = self.at(f"staging/{uuid4().hex}")
+        self._fs.create_dir(posixpath.dirname(path), recursive=True)
+        with self._fs.open_output_stream(path) as raw:
+            staged = Staged(self, Digesting(raw))
+            try:
+                yield staged
+            except BaseException:
+                self._fs.delete_file(path)
+                raise
+        if staged.final and not self.exists(staged.final):
+            self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
+            self._fs.move(path, self.at(staged.final))
+            return
+        if staged.final:
+            self.verify(staged.final, staged.sink.digest)
+        self._fs.delete_file(path)
+
+    def write_once(self, path: str, data: bytes) -> None:
+        """Write a small file whole, unless it is there already with the same content."""
+        with self.stage() as staged:
+            staged.sink.write(data)
+            staged.settle(path)
+
+    def verify(self, path: str, digest: str) -> None:
+        """Refuse a file whose bytes are not the recorded ones."""
+        found = sha256()
+        with self.open(path) as source:
+            while chunk := source.read(1 << 20):
+                found.update(chunk)
+        if found.hexdigest() != digest:
+            raise FileDamaged(self.owner, self.at(path), digest, found.hexdigest())
+
+    def read(self, path: str) -> bytes:
+        """A small file's content."""
+        with self.open(path) as source:
+            return bytes(source.read())
+
+    def open(self, path: str) -> Any:
+        """A file to read from, any part of it."""
+        try:
+            return self._fs.open_input_file(self.at(path))
+        except FileNotFoundError:
+            raise FileMissing(self.owner, self.at(path)) from None
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file."""
+        return bool(self._fs.get_file_info(self.at(path)).type == fs.FileType.File)
+
+    def at(self, path: str) -> str:
+        """The whole path, for the file system and for messages."""
+        return posixpath.join(self._root, path)

@@ -1,0 +1,113 @@
+"""What Kafka's topics hold right now: names, partitions, first and next offsets.
+
+Reads metadata only, never a record: records are read by the ``capture`` application, exactly those that
+were bound.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+from kafka.structs import TopicPartition as KafkaPartition
+
+from tidemark.connections import KafkaConnection
+from tidemark.errors import TidemarkError
+from tidemark.log.binding import Offsets, TopicPartition
+
+
+class KafkaUnreachable(TidemarkError):
+    """No broker answered."""
+
+    def __init__(self, pipeline: str, servers: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}: Kafka does not answer at {servers} ({reason}). Nothing was bound. "
+            "Start it (embedded: tidemark services up), or correct the connection."
+        )
+        self.pipeline, self.servers, self.reason = pipeline, servers, reason
+
+
+class NoSuchTopic(TidemarkError):
+    """A topic that the pipeline names does not exist."""
+
+    def __init__(self, pipeline: str, topic: str) -> None:
+        super().__init__(
+            f"{pipeline}: Kafka has no topic {topic}. Nothing was bound. "
+            "Create it, or correct source.kafka.topics."
+        )
+        self.pipeline, self.topic = pipeline, topic
+
+
+class CompactedTopic(TidemarkError):
+    """A topic whose records vanish one by one: a second read of the same offsets would differ."""
+
+    def __init__(self, pipeline: str, topic: str) -> None:
+        super().__init__(
+            f"{pipeline}: topic {topic} has cleanup.policy=compact, so its records vanish one by one. "
+            "Nothing was bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
+        )
+        self.pipeline, self.topic = pipeline, topic
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTopics:
+    """Which topics a pipeline reads, and how."""
+
+    pipeline: str
+    topics: Sequence[str]
+    prefixes: Sequence[str]
+    isolation: str
+
+
+def read_offsets(source: SourceTopics, connection: KafkaConnection) -> Mapping[TopicPartition, Offsets]:
+    """The offsets of every partition the pipeline reads; prefixes are listed anew at each call."""
+    with _clients(source, connection) as (consumer, admin):
+        topics = _chosen_topics(source, consumer.topics())
+        _refuse_compacted(source, admin, topics)
+        places = [
+            KafkaPartition(topic, partition)
+            for topic in topics
+            for partition in consumer.partitions_for_topic(topic) or ()
+        ]
+        earliest, latest = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    return {(p.topic, p.partition): Offsets(earliest[p], latest[p]) for p in places}
+
+
+@contextmanager
+def _clients(
+    source: SourceTopics, connection: KafkaConnection
+) -> Iterator[tuple[KafkaConsumer, KafkaAdminClient]]:
+    options = connection.client_options() | {"bootstrap_timeout_ms": 10_000}
+    try:
+        with (
+            KafkaConsumer(isolation_level=source.isolation, **options) as consumer,
+            KafkaAdminClient(**options) as admin,
+        ):
+            yield consumer, admin
+    except KafkaError as error:
+        raise KafkaUnreachable(
+            source.pipeline, connection.servers, f"{type(error).__name__}: {error}"
+        ) from error
+
+
+def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
+    for topic in source.topics:
+        if topic not in existing:
+            raise NoSuchTopic(source.pipeline, topic)
+    matching = (
+        {topic for topic in existing if topic.startswith(tuple(source.prefixes))}
+        if source.prefixes
+        else set()
+    )
+    return sorted({*source.topics, *matching})
+
+
+def _refuse_compacted(source: SourceTopics, admin: KafkaAdminClient, topics: Sequence[str]) -> None:
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, ["cleanup.policy"]) for topic in topics]
+    if not resources:
+        return
+    for topic, configs in admin.describe_configs(resources, config_filter="all").get("topic", {}).items():
+        if "compact" in str(configs["cleanup.policy"]["value"]):
+            raise CompactedTopic(source.pipeline, topic)

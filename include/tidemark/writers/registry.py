@@ -1,0 +1,23 @@
+"""From a pipeline's declaration to its writers: the one place that knows every kind."""
+
+from tidemark.connections import Connections
+from tidemark.delivery import pipeline as declaration
+from tidemark.writers.files import FilesWriter
+from tidemark.writers.journal import JournalWriter
+from tidemark.writers.writer import Writer
+
+
+def build_writers(pipeline: declaration.Pipeline, connections: Connections) -> list[Writer]:
+    """The pipeline's writers, in the order of the file."""
+    return [_build(pipeline, declared, connections) for declared in pipeline.writers]
+
+
+def _build(
+    pipeline: declaration.Pipeline, declared: declaration.AnyWriter, connections: Connections
+) -> Writer:
+    match declared:
+        case declaration.FilesDeclaration():
+            return FilesWriter(pipeline.name, declared)
+        case declaration.JournalDeclaration():
+            zone = pipeline.expiry.timezone if pipeline.expiry else "UTC"
+            return JournalWriter(pipeline.name, declared, connections.cassandra[declared.connection], zone)

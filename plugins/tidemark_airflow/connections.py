@@ -1,0 +1,28 @@
+"""Connections from Airflow, where the secrets are; Airflow masks what it hands out in every task log."""
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseHook
+
+if TYPE_CHECKING:
+    from tidemark.connections import Connections
+    from tidemark.delivery.pipeline import Pipeline
+
+
+def look_up(name: str) -> dict[str, Any]:
+    """One connection in the form ``tidemark.connections`` reads."""
+    connection = BaseHook.get_connection(name)
+    return {
+        "host": connection.host,
+        "port": connection.port,
+        "login": connection.login,
+        "password": connection.password,
+        "extra": connection.extra_dejson,
+    }
+
+
+def pipeline_connections(pipeline: "Pipeline") -> "Connections":
+    """Everything the pipeline's applications need to reach their services."""
+    from tidemark.delivery.addresses import collect_connections
+
+    return collect_connections(pipeline, look_up)

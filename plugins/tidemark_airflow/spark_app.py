@@ -1,0 +1,96 @@
+"""Submit one of ``spark_apps/`` and hand back the summary it wrote.
+
+Connections travel in a file that only this user can read and that is gone when the task ends: a command
+line, a log, an XCom and a rendered template never hold a secret. The library itself travels along, so
+executors need no copy of it.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException
+
+from tidemark.settings import Settings
+from tidemark_airflow.connections import pipeline_connections
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class ApplicationFailed(AirflowException):
+    """A Spark application ended with an error; the text is the application's own."""
+
+
+class SparkAppOperator(SparkSubmitOperator):  # type: ignore[misc]
+    """Runs ``spark_apps/<app>.py`` for one pipeline; returns its JSON summary."""
+
+    def __init__(self, *, pipeline: str, app: str, arguments: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(
+            application=str(Settings.read().root / "spark_apps" / f"{app}.py"),
+            application_args=["--pipeline", pipeline, *arguments],
+            name=f"{pipeline}.{app}",
+            **kwargs,
+        )
+        self.pipeline = pipeline
+
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Submit, wait, and read the summary; the application's own error becomes the task's."""
+        with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+            summary, connections = Path(folder, "summary.json"), Path(folder, "connections.json")
+            self._equip(summary, connections)
+            try:
+                super().execute(context)
+            except AirflowException as error:
+                raise ApplicationFailed(_application_error(summary) or str(error)) from None
+            result: dict[str, Any] = json.loads(summary.read_text())
+        self.log.info("%s", json.dumps(result, indent=1))
+        return result
+
+    def _equip(self, summary: Path, connections: Path) -> None:
+        """Everything the application needs beside its own arguments."""
+        from tidemark.delivery.pipeline_file import find_pipeline
+        from tidemark.embedded.jars import ensure_jars
+        from tidemark.embedded.spark import driver_java_options
+        from tidemark.spark.package import ensure_package
+
+        settings = Settings.read()
+        pipeline_connections(find_pipeline(self.pipeline)).write(connections)
+        self.application_args = [
+            *(self.application_args or ()),
+            *("--connections", str(connections), "--summary", str(summary)),
+        ]
+        self.jars = ",".join(str(jar) for jar in ensure_jars(settings, only="spark").spark)
+        self.py_files = str(ensure_package(settings.home / "packages"))
+        quiet = f"-Dlog4j2.configurationFile=file:{_package_folder('tidemark')}/spark/log4j2.properties"
+        self.conf = {
+            "spark.driver.extraJavaOptions": f"{driver_java_options(settings)} {quiet}",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            **(self.conf or {}),
+        }
+        self.env_vars = {
+            "SPARK_HOME": str(_package_folder("pyspark")),
+            "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
+            **(self.env_vars or {}),
+        }
+
+
+def _package_folder(name: str) -> Path:
+    """Where a package lies, without importing it."""
+    spec = find_spec(name)
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError(f"{name} is not installed in {sys.executable}; install requirements.txt")
+    return Path(spec.origin).parent
+
+
+def _application_error(summary: Path) -> str | None:
+    if not summary.exists():
+        return None
+    error: str | None = json.loads(summary.read_text()).get("error")
+    return error
