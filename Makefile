@@ -16,7 +16,7 @@ $(INSTALLED): requirements.txt pyproject.toml bin/setup
 	@bin/setup
 
 demo: $(INSTALLED) ## From nothing to replicated data you can look at
-	@$(BIN)/python -m tidemark.embedded.demo
+	@$(BIN)/python -m tidemark.cli.demo
 
 test: lint ## All tests: checks, then the rings unit, spark and system
 	@$(PYTEST) tests/unit

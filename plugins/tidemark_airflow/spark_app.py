@@ -28,7 +28,7 @@ class ApplicationFailed(AirflowException):
     """A Spark application ended with an error; the text is the application's own."""
 
 
-class SparkAppOperator(SparkSubmitOperator):  # type: ignore[misc]
+class SparkAppOperator(SparkSubmitOperator):
     """Runs ``spark_apps/<app>.py`` for one pipeline; returns its JSON summary."""
 
     def __init__(self, *, pipeline: str, app: str, arguments: Sequence[str] = (), **kwargs: Any) -> None:
@@ -40,7 +40,7 @@ class SparkAppOperator(SparkSubmitOperator):  # type: ignore[misc]
         )
         self.pipeline = pipeline
 
-    def execute(self, context: "Context") -> dict[str, Any]:
+    def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Submit, wait, and read the summary; the application's own error becomes the task's."""
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             summary, connections = Path(folder, "summary.json"), Path(folder, "connections.json")

@@ -7,7 +7,8 @@ from typing import Any
 
 from tidemark.connections import BadConnection, read_environment_connection
 from tidemark.embedded.airflow_environment import embedded_connections
-from tidemark.embedded.state import MARKER, State
+from tidemark.embedded.home import MARKER
+from tidemark.embedded.state import State
 from tidemark.settings import Settings
 
 
@@ -31,11 +32,11 @@ def look_up(name: str) -> dict[str, Any]:
 
 def _from_airflow(name: str) -> dict[str, Any]:
     """The connection in Airflow's own database; slow, because Airflow has to be imported."""
-    from airflow.exceptions import AirflowNotFoundException
-    from airflow.models import Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
+    from airflow.sdk import Connection
 
     try:
-        connection = Connection.get_connection_from_secrets(name)
+        connection = Connection.get(name)
     except AirflowNotFoundException:
         raise BadConnection(name, "is not known to Airflow. Add it there (Admin, Connections).") from None
     return {

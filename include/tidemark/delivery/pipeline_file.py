@@ -11,11 +11,12 @@ raise for all. Every DAG file imports it, so nothing heavy is imported here.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
+from tidemark.delivery import pipeline_checks as checks
 from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_checks import path_variables
 from tidemark.delivery.pipeline_conflicts import conflicts
 from tidemark.delivery.pipeline_messages import explain
 from tidemark.delivery.pipeline_problems import (
@@ -127,7 +128,7 @@ def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
     declared = document.data.get("name")
     pipeline, findings = None, list(_unreachable_suite(document.data.get("expectations"), file))
     try:
-        pipeline = Pipeline.model_validate(document.data, context=path_variables(settings))
+        pipeline = Pipeline.model_validate(document.data, context=checks.path_variables(settings))
     except ValidationError as error:
         findings += explain(error)
     if pipeline is None or findings or document.problems:
@@ -144,15 +145,17 @@ def _problems(findings: Iterable[Finding], document: Document) -> list[Problem]:
     return [Problem(document.line_of(finding.place), finding.text) for finding in findings]
 
 
-def _unreachable_suite(name: object, file: Path) -> Iterator[Finding]:
+def _unreachable_suite(declared: Any, file: Path) -> Iterator[Finding]:
     """A suite of expectations lies beside the folder of the pipelines; ``default`` comes with Tidemark."""
+    try:
+        name = checks.name(declared)
+    except (TypeError, ValueError):
+        return  # not declared, or refused as a name
     folder = file.absolute().parent.parent / "expectations"
-    if not isinstance(name, str) or name == "default" or "/" in name:
-        return  # absent, always there, or refused as a name
     try:
         suites = {suite.stem for suite in folder.iterdir() if suite.suffix in SUITE_SUFFIXES}
     except OSError:
         suites = set()
-    if name not in suites:
+    if name not in {"default", *suites}:
         hint = did_you_mean(name, {"default", *suites}, f"Put {name}.yaml or {name}.json into {folder}.")
         yield Finding(("expectations",), f"`expectations` is {quoted(name)}, which names no suite. {hint}")

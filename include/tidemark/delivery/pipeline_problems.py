@@ -106,4 +106,4 @@ def quoted(value: object) -> str:
 def dotted(place: Place) -> str:
     """A place as people write it: ``writers[0].path``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
-    return f"`{text.removeprefix('.')}`"
+    return quoted(text.removeprefix("."))

@@ -140,10 +140,8 @@ def _key_problems_of(mapping: MappingNode) -> Iterator[Problem]:
         elif key.tag not in (_TEXT, _MERGE):
             yield Problem(line, f"the key {quoted(key.value)} is not text. Put it in quotes.")
         elif key.value in first:
-            before = first[key.value]
-            yield Problem(
-                line, f"the key `{key.value}` is here for the second time. It is on line {before} already."
-            )
+            text = f"the key {quoted(key.value)} is here for the second time"
+            yield Problem(line, f"{text}. It is on line {first[key.value]} already.")
         else:
             first[key.value] = line
 

@@ -13,7 +13,6 @@ from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("cassandra.storage",)
 HEAP = "1g"
-COMMITLOG_SYNC = "batch"
 
 
 def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, heap: str = HEAP) -> Service:
@@ -24,9 +23,7 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
     def prepare() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         values = {"port": port, "storage_port": state.ports["cassandra.storage"], "data": folder}
-        write_atomically(
-            folder / "cassandra.yaml", filled("cassandra.yaml", **values, commitlog_sync=COMMITLOG_SYNC)
-        )
+        write_atomically(folder / "cassandra.yaml", filled("cassandra.yaml", **values))
         write_atomically(folder / "logback.xml", filled("cassandra-logback.xml"))
         options = filled(
             "cassandra-jvm.options",

@@ -194,6 +194,16 @@ class StateDamaged(EmbeddedError):
         self.path, self.why = path, why
 
 
+class ArchiveFailed(EmbeddedError):
+    """The archive of Spark's classes could not be made."""
+
+    def __init__(self, log: Path) -> None:
+        super().__init__(
+            f"The archive of Spark's classes could not be made; see {log}. Spark works without it, only slower."
+        )
+        self.log = log
+
+
 def _mb(size: int) -> str:
     return f"{size / 1_000_000:,.0f} MB"
 

@@ -6,6 +6,7 @@ file. Nothing is shuffled, nothing is counted, nothing is visible to a reader.
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,10 +21,20 @@ from tidemark.log.manifest import LogFile
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FILE_SCHEMA = (
-    "path string, t long, topic string, partition int, first_id long, last_id long, count long, bytes long, "
-    "digest string"
+FILE_SCHEMA = pa.schema(
+    [
+        ("path", pa.string()),
+        ("t", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("first_id", pa.int64()),
+        ("last_id", pa.int64()),
+        ("count", pa.int64()),
+        ("bytes", pa.int64()),
+        ("digest", pa.string()),
+    ]
 )
+"""What a task answers with: the fields of ``LogFile``."""
 
 
 def read_bound(
@@ -71,6 +82,7 @@ def add_ids(batch: pa.RecordBatch, binding: Binding) -> pa.RecordBatch:
 
 def write_files(records: "DataFrame", binding: Binding, pipeline: str, root: str) -> list[LogFile]:
     """Write one file per Kafka partition; what was written, in id order."""
+    from pyspark.sql.pandas.types import from_arrow_schema
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         folder = LogFolder(pipeline, root)
@@ -88,9 +100,10 @@ def write_files(records: "DataFrame", binding: Binding, pipeline: str, root: str
 
         file = folder.write_file(binding, slice_, rows())
         if file is not None:
-            yield pa.RecordBatch.from_pylist([_as_row(file)])
+            yield pa.RecordBatch.from_pylist([asdict(file)], FILE_SCHEMA)
 
-    found = [LogFile(**row.asDict()) for row in records.mapInArrow(write, FILE_SCHEMA).collect()]
+    rows = records.mapInArrow(write, from_arrow_schema(FILE_SCHEMA)).collect()
+    found = [LogFile(**row.asDict()) for row in rows]
     check_ranges(found, binding, pipeline)
     return sorted(found, key=lambda file: file.first_id)
 
@@ -113,10 +126,6 @@ def check_ranges(files: list[LogFile], binding: Binding, pipeline: str) -> None:
         raise RecordsMissing(
             pipeline, "?", -1, 0, 0, f"capture gave files of other partitions: {sorted(by_place)}"
         )
-
-
-def _as_row(file: LogFile) -> dict[str, object]:
-    return {name.split()[0]: getattr(file, name.split()[0]) for name in FILE_SCHEMA.split(", ")}
 
 
 def _per_topic(binding: Binding, end: Callable[[Slice], int]) -> dict[str, dict[str, int]]:

@@ -49,8 +49,8 @@ def _statements(journal: JournalDeclaration) -> list[str]:
         f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}",
         f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.journal} ("
         "id text, topic text, segment bigint, seq_nr bigint, partition int, offset bigint, "
-        "timestamp timestamp, origin text, version text, meta_record_id uuid, tags set<text>, metadata text, payload_type text, "
-        "payload_txt text, payload_bin blob, headers map<text, text>, "
+        "timestamp timestamp, origin text, version text, meta_record_id uuid, tags set<text>, "
+        "metadata text, payload_type text, payload_txt text, payload_bin blob, headers map<text, text>, "
         "PRIMARY KEY ((id, topic, segment), seq_nr, timestamp))",
         f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.pointer2} ("
         "topic text, partition int, offset bigint, created timestamp, updated timestamp, "

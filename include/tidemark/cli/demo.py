@@ -1,0 +1,199 @@
+"""``make demo``: services, a few thousand actions, one run of ``orders.replicate``, and what came of it.
+
+Calling it again starts nothing twice: it sends another, smaller batch of orders and replicates that.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import NewTopic
+from kafka.errors import TopicAlreadyExistsError
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.cli import services
+from tidemark.cli.connections import look_up
+from tidemark.cli.tables import status_table
+from tidemark.connections import Connections
+from tidemark.delivery.addresses import collect_connections
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.pipeline_file import find_pipeline
+from tidemark.delivery.replicate import open_control
+from tidemark.delivery.status import read_status
+from tidemark.embedded.airflow import passwords_file
+from tidemark.embedded.airflow_api import AirflowApi, TaskState
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.sample_orders import sample_actions
+from tidemark.errors import TidemarkError
+from tidemark.journal.record import write_action
+from tidemark.log.errors import LogError
+from tidemark.settings import Settings
+
+PIPELINE = "orders"
+DAG_ID = f"{PIPELINE}.replicate"
+FIRST, AGAIN = 4000, 400
+PARTITIONS = 3
+FINISHED = ("success", "failed")
+STEPS = ("bind", "capture", "publish", "deliver")
+console = Console()
+
+
+class DemoFailed(TidemarkError):
+    """The demo did not get to its end."""
+
+
+def main() -> int:
+    """Run the demo; the exit code."""
+    began = time.monotonic()
+    try:
+        services.up(only="", spark=None)
+        settings, pipeline = Settings.read(), find_pipeline(PIPELINE)
+        connections = collect_connections(pipeline, look_up)
+        api = AirflowApi(settings)
+        create_topics(pipeline, connections)
+        wait_for_dag(api)
+        api.unpause(DAG_ID)
+        sent = send_orders(pipeline, connections)
+        run_id = api.trigger(DAG_ID)
+        follow(api, run_id)
+        show_summary(settings, pipeline, connections, sent)
+        console.print(f"All of this took {time.monotonic() - began:.0f} s.")
+        return 0
+    except (TidemarkError, LogError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        disconnect_all()
+
+
+def create_topics(pipeline: Pipeline, connections: Connections) -> None:
+    """Make the pipeline's topics where they are missing."""
+    with KafkaAdminClient(**connections.kafka.client_options()) as admin:
+        for topic in pipeline.source.kafka.topics:
+            try:
+                admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)])
+            except TopicAlreadyExistsError:
+                continue
+
+
+def send_orders(pipeline: Pipeline, connections: Connections) -> int:
+    """Send a batch of actions, more the first time; how many."""
+    (topic,) = pipeline.source.kafka.topics
+    options = connections.kafka.client_options()
+    with KafkaConsumer(**options) as consumer:
+        ends = consumer.end_offsets(_partitions(consumer, topic))
+    before = sum(ends.values())
+    count = AGAIN if before else FIRST
+    with KafkaProducer(
+        acks="all", enable_idempotence=True, compression_type="lz4", linger_ms=5, **options
+    ) as producer:
+        for action in sample_actions(count, batch=before, now=time.time_ns() // 1_000_000):
+            record = write_action(action)
+            producer.send(
+                topic,
+                record.value,
+                key=record.key,
+                headers=list(record.headers),
+                timestamp_ms=record.timestamp,
+            )
+        producer.flush()
+    console.print(f"Sent {count:,} actions to topic {topic} ({before:,} were there before).")
+    return count
+
+
+def wait_for_dag(api: AirflowApi, seconds: float = 120) -> None:
+    """Until Airflow has read the DAG's file for the first time."""
+    deadline = time.monotonic() + seconds
+    while not api.has_dag(DAG_ID):
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"Airflow does not know {DAG_ID} after {seconds:.0f} s. See: make status")
+        time.sleep(0.5)
+
+
+def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
+    """Show the run's tasks until it ends; a failed one says why."""
+    deadline = time.monotonic() + seconds
+    shown: dict[str, str | None] = {}
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            state = api.run(DAG_ID, run_id)["state"]
+            tasks = {task.task_id: task.state for task in api.tasks(DAG_ID, run_id)}
+            if tasks != shown:
+                shown = tasks
+                live.update(_run_table(run_id, tasks), refresh=True)
+            if state in FINISHED:
+                break
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{run_id} has not ended after {seconds:.0f} s. See: make status")
+            time.sleep(0.5)
+    if state == "failed":
+        raise DemoFailed("\n".join(_failures(api, run_id)))
+
+
+def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
+    """What was replicated, and where to look next."""
+    status = read_status(pipeline, open_control(connections))
+    console.print()
+    console.print(status_table(status))
+    session = connect(connections.control)
+    for _, journal in pipeline.journals:
+        rows = (
+            session.execute(f"SELECT count(*) AS n FROM {journal.keyspace}.{journal.tables.journal}").one().n
+        )
+        heads = (
+            session.execute(f"SELECT count(*) AS n FROM {journal.keyspace}.{journal.tables.metajournal}")
+            .one()
+            .n
+        )
+        console.print(
+            f"Cassandra, keyspace {journal.keyspace}: {rows:,} events of {heads:,} orders are readable."
+        )
+    if any(writer.lag for writer in status.writers):
+        raise DemoFailed(
+            f"{sent} actions were sent, but not every writer is at the log's end. See: make status"
+        )
+    user = f"user admin, password in {passwords_file(settings)}"
+    console.print(
+        f"""
+Look around:
+  .venv/bin/tidemark status {PIPELINE}      positions of every writer
+  .venv/bin/tidemark services status    what runs here
+  bin/airflow dags list-runs {DAG_ID}
+  http://{LOOPBACK}:{settings.airflow_port}/dags/{DAG_ID}   ({user})
+Stop with: make down   (data stays)   Remove with: make clean""",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:
+    from kafka.structs import TopicPartition
+
+    return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+
+
+def _run_table(run_id: str, tasks: dict[str, str | None]) -> Table:
+    table = Table(
+        title=f"{DAG_ID}  {run_id}", title_justify="left", box=None, pad_edge=False, show_header=False
+    )
+    colours = {"success": "green", "failed": "red", "running": "cyan", "skipped": "dim"}
+    for step in STEPS:
+        state = tasks.get(step) or "waiting"
+        table.add_row(step, f"[{colours.get(state, 'white')}]{state}")
+    return table
+
+
+def _failures(api: AirflowApi, run_id: str) -> Iterator[str]:
+    failed: list[TaskState] = [task for task in api.tasks(DAG_ID, run_id) if task.state == "failed"]
+    for task in failed:
+        lines = [line for line in api.task_log(DAG_ID, run_id, task.task_id) if line.strip()]
+        yield f"Task {task.task_id} of {run_id} failed:"
+        yield from (f"  {line}" for line in lines[-8:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,230 @@
+"""What every implementation of ``Consensus`` promises.
+
+A subclass named ``Test…`` gives the fixture ``consensus``; every test uses objects with names of its own, so that
+a real database can be shared and needs no cleaning between tests.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from uuid import uuid4
+
+import pytest
+
+from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
+from tidemark.errors import TidemarkError
+
+RACERS = 8
+
+
+class ConsensusContract:
+    """Compare-and-set on versioned objects."""
+
+    @pytest.fixture
+    def key(self) -> ObjectKey:
+        return given_key()
+
+    # Versions
+
+    def test_an_object_nobody_has_written_is_absent(self, consensus: Consensus, key: ObjectKey):
+        snapshot = consensus.read(key, ["head"])
+        assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
+
+    def test_absent_is_version_0(self):
+        assert ABSENT == 0
+
+    def test_the_first_commit_creates_version_1(self, consensus: Consensus, key: ObjectKey):
+        assert consensus.commit(key, ABSENT, Change({"head": "a"})) == 1
+        snapshot = consensus.read(key, ["head"])
+        assert (snapshot.version, dict(snapshot.rows)) == (1, {"head": "a"})
+
+    def test_every_commit_adds_1_to_the_version(self, consensus: Consensus, key: ObjectKey):
+        versions = [consensus.commit(key, expected, Change({"head": str(expected)})) for expected in range(3)]
+        assert versions == [1, 2, 3]
+
+    def test_a_commit_that_changes_no_row_still_makes_a_version(self, consensus: Consensus, key: ObjectKey):
+        assert consensus.commit(key, ABSENT, Change()) == 1
+        assert consensus.read(key, ["head"]).version == 1
+
+    def test_an_object_without_rows_keeps_its_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "a"}))
+        consensus.commit(key, 1, Change(deletes=["head"]))
+        snapshot = consensus.read(key, ["head"])
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    # Being too late
+
+    def test_a_stale_version_is_outpaced(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "first"}))
+        with pytest.raises(Outpaced) as refusal:
+            consensus.commit(key, ABSENT, Change({"head": "second"}))
+        assert (refusal.value.key, refusal.value.expected, refusal.value.found) == (key, 0, 1)
+
+    def test_a_stale_commit_changes_nothing(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "first", "other": "kept"}))
+        with pytest.raises(Outpaced):
+            consensus.commit(key, ABSENT, Change({"head": "second", "new": "row"}, deletes=["other"]))
+        snapshot = consensus.read(key, ["head", "other", "new"])
+        assert (snapshot.version, dict(snapshot.rows)) == (1, {"head": "first", "other": "kept"})
+
+    def test_a_version_that_never_was_is_outpaced(self, consensus: Consensus, key: ObjectKey):
+        with pytest.raises(Outpaced) as refusal:
+            consensus.commit(key, 5, Change({"head": "a"}))
+        assert (refusal.value.expected, refusal.value.found) == (5, ABSENT)
+
+    def test_a_version_that_never_was_creates_nothing(self, consensus: Consensus, key: ObjectKey):
+        with pytest.raises(Outpaced):
+            consensus.commit(key, 5, Change({"head": "a"}))
+        assert consensus.commit(key, ABSENT, Change({"head": "b"})) == 1
+
+    def test_being_outpaced_is_said_to_a_person(self, consensus: Consensus, key: ObjectKey):
+        with pytest.raises(TidemarkError, match=rf"^log {key.name}: changed by somebody else"):
+            consensus.commit(key, 5, Change({"head": "a"}))
+
+    # Rows
+
+    def test_several_rows_change_in_one_commit(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2", "c": "3"}))
+        consensus.commit(key, 1, Change({"b": "two", "d": "4"}, deletes=["a", "c"]))
+        snapshot = consensus.read(key, ["a", "b", "c", "d"])
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {"b": "two", "d": "4"})
+
+    def test_removing_a_row_that_is_not_there_does_no_harm(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}, deletes=["z"]))
+        assert dict(consensus.read(key, ["a", "z"]).rows) == {"a": "1"}
+
+    def test_a_removed_row_can_come_back(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}))
+        consensus.commit(key, 1, Change(deletes=["a"]))
+        consensus.commit(key, 2, Change({"a": "again"}))
+        assert dict(consensus.read(key, ["a"]).rows) == {"a": "again"}
+
+    def test_only_named_rows_are_read(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1", "ab": "2", "b": "3"}))
+        assert dict(consensus.read(key, ["a", "b", "missing"]).rows) == {"a": "1", "b": "3"}
+
+    def test_reading_no_row_gives_the_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}))
+        snapshot = consensus.read(key, [])
+        assert (snapshot.version, dict(snapshot.rows)) == (1, {})
+
+    def test_reading_only_rows_that_are_missing_gives_the_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}))
+        consensus.commit(key, 1, Change({"a": "2"}))
+        snapshot = consensus.read(key, ["missing"])
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    @pytest.mark.parametrize("body", ["", 'it\'s "quoted"\n', "größer ≥ 𝄞", "{}", "x" * 100_000])
+    def test_a_body_is_kept_as_it_is(self, consensus: Consensus, key: ObjectKey, body: str):
+        consensus.commit(key, ABSENT, Change({"a": body}))
+        assert dict(consensus.read(key, ["a"]).rows) == {"a": body}
+
+    @pytest.mark.parametrize("row", ["run/manual__2026-01-01T00:00:00+00:00", "it's", "größer 𝄞"])
+    def test_a_row_s_name_is_kept_as_it_is(self, consensus: Consensus, key: ObjectKey, row: str):
+        consensus.commit(key, ABSENT, Change({row: "a"}))
+        assert dict(consensus.read(key, [row]).rows) == {row: "a"}
+
+    # Scans
+
+    def test_a_scan_finds_the_rows_of_a_prefix_in_order(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/3": "c", "t/1": "a", "t/2": "b", "run/1": "x", "u": "y", "t": "z"}))
+        snapshot = consensus.scan(key, "t/")
+        assert (snapshot.version, list(snapshot.rows.items())) == (1, [("t/1", "a"), ("t/2", "b"), ("t/3", "c")])
+
+    def test_a_limited_scan_gives_the_last_rows(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(5)}))
+        assert list(consensus.scan(key, "t/", limit=2).rows) == ["t/3", "t/4"]
+
+    def test_a_scan_goes_on_before_a_row(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(5)}))
+        assert list(consensus.scan(key, "t/", before="t/3", limit=2).rows) == ["t/1", "t/2"]
+
+    def test_pages_lead_from_the_last_row_to_the_first(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "x", **{f"t/{i}": str(i) for i in range(5)}, "u": "x"}))
+        pages, before = [], None
+        while rows := consensus.scan(key, "t/", before=before, limit=2).rows:
+            pages.append(list(rows))
+            before = min(rows)
+        assert pages == [["t/3", "t/4"], ["t/1", "t/2"], ["t/0"]]
+
+    def test_a_scan_before_the_first_row_finds_nothing(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/1": "a"}))
+        snapshot = consensus.scan(key, "t/", before="t/1")
+        assert (snapshot.version, dict(snapshot.rows)) == (1, {})
+
+    def test_a_scan_that_matches_no_row_gives_the_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "a"}))
+        snapshot = consensus.scan(key, "t/")
+        assert (snapshot.version, dict(snapshot.rows)) == (1, {})
+
+    def test_a_scan_of_an_absent_object_finds_nothing(self, consensus: Consensus, key: ObjectKey):
+        snapshot = consensus.scan(key, "t/")
+        assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
+
+    def test_a_scan_does_not_see_removed_rows(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/1": "a", "t/2": "b"}))
+        consensus.commit(key, 1, Change(deletes=["t/2"]))
+        assert dict(consensus.scan(key, "t/").rows) == {"t/1": "a"}
+
+    # Other objects
+
+    def test_objects_of_another_kind_do_not_touch(self, consensus: Consensus, key: ObjectKey):
+        other = ObjectKey(Kind.BINDINGS, key.name)
+        consensus.commit(key, ABSENT, Change({"head": "log"}))
+        assert consensus.commit(other, ABSENT, Change({"head": "bindings"})) == 1
+        assert dict(consensus.read(key, ["head"]).rows) == {"head": "log"}
+
+    def test_objects_of_another_name_do_not_touch(self, consensus: Consensus, key: ObjectKey):
+        other = ObjectKey(key.kind, f"{key.name}/archive")
+        consensus.commit(key, ABSENT, Change({"head": "one"}))
+        assert dict(consensus.scan(other, "").rows) == {}
+        assert consensus.commit(other, ABSENT, Change({"head": "other"})) == 1
+        assert dict(consensus.read(key, ["head"]).rows) == {"head": "one"}
+
+    # Races
+
+    def test_of_many_at_the_same_version_exactly_one_wins(self, consensus: Consensus, key: ObjectKey):
+        def commit(racer: int) -> int | Outpaced:
+            try:
+                return consensus.commit(key, ABSENT, Change({"head": f"racer {racer}", f"by/{racer}": "me"}))
+            except Outpaced as refusal:
+                return refusal
+
+        outcomes = race(commit)
+        winners = [racer for racer, outcome in enumerate(outcomes) if outcome == 1]
+        snapshot = consensus.read(key, ["head", *(f"by/{racer}" for racer in range(RACERS))])
+        assert len(winners) == 1
+        assert dict(snapshot.rows) == {"head": f"racer {winners[0]}", f"by/{winners[0]}": "me"}
+        assert snapshot.version == 1
+
+    def test_many_that_read_and_try_again_lose_no_update(self, consensus: Consensus, key: ObjectKey):
+        def add_one(_: int) -> None:
+            while True:
+                found = consensus.read(key, ["count"])
+                try:
+                    count = int(found.rows.get("count", "0")) + 1
+                    consensus.commit(key, found.version, Change({"count": str(count)}))
+                    return
+                except Outpaced:
+                    continue
+
+        race(add_one)
+        snapshot = consensus.read(key, ["count"])
+        assert (snapshot.version, dict(snapshot.rows)) == (RACERS, {"count": str(RACERS)})
+
+
+def given_key() -> ObjectKey:
+    """An object that no other test uses."""
+    return ObjectKey(Kind.LOG, f"contract-{uuid4().hex}")
+
+
+def race(act: Callable[[int], object]) -> list[object]:
+    """What each racer got, all of them having started at the same moment."""
+    start = Barrier(RACERS)
+
+    def run(racer: int) -> object:
+        start.wait(timeout=30)
+        return act(racer)
+
+    with ThreadPoolExecutor(RACERS) as pool:
+        return list(pool.map(run, range(RACERS)))

@@ -1,0 +1,116 @@
+"""The 71 replication cases of the contract, judged by the design's "Same".
+
+Each runs with its own segment size and with 2, 10 and 10000, and with a process that dies after every single write of
+its last poll. The few where we differ on purpose say what we do instead; why is in docs/compatibility.md.
+"""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.journal.case_files import REPLICATION, Source, load
+from tests.unit.journal.writer_model import Writer
+
+pytestmark = pytest.mark.unit
+
+
+def _no_tables(expected: dict[str, Any]) -> None:
+    expected.update(metajournal=[], journal=[], pointer2=[], readable_seq_nrs={})
+    expected.update(readable_seq_nrs_correlated={}, outcome="stalled")
+
+
+def _first_append_applied(expected: dict[str, Any]) -> None:
+    new = deepcopy(REPLICATION["append-new"]["expected"])
+    expected.update(new, outcome="stalled")
+
+
+DIFFERENT = {
+    "delete-inconsistent-head": lambda e: e["metajournal"][0].update(delete_to=400),
+    "delete-lower-than-delete-to": lambda e: e["metajournal"][0].update(delete_to=3),
+    "unparsable-header-stalls": lambda e: e["pointer2"].append({"partition": 0, "offset": 0}),
+    "unparsable-payload-stalls": _first_append_applied,
+    "unparsable-payload-dropped-by-batch": _no_tables,
+}
+
+
+def expectation(case: dict[str, Any]) -> dict[str, Any]:
+    expected = deepcopy(case["expected"])
+    DIFFERENT.get(case["id"], lambda _: None)(expected)
+    return expected
+
+
+def keys(case: dict[str, Any]) -> set[str]:
+    records = [record for poll in case["polls"] for record in poll["records"]]
+    return {key for record in records if (key := record.get("key", "id")) is not None}
+
+
+def told(writer: Writer, case: dict[str, Any]) -> dict[str, Any]:
+    """What a reader can tell, without the columns that the cases say nothing about."""
+    state: dict[str, Any] = {"pointer2": writer.pointers, "entities": {}}
+    for key in keys(case):
+        visible = writer.visible(key)
+        if visible is not None:
+            visible["rows"] = {
+                place: (cells["partition"], cells["offset"]) for place, cells in visible["rows"].items()
+            }
+            state["entities"][key] = visible
+    return state
+
+
+def deliver_all(writer: Writer, source: Source, polls: list[dict[str, Any]]) -> bool:
+    """Whether every poll went through."""
+    for poll in polls:
+        writer.deliver(source.deliver(poll))
+        if writer.wall is not None:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("size", [None, 2, 10, 10_000], ids=lambda size: f"size_{size or 'own'}")
+@pytest.mark.parametrize("name", REPLICATION)
+def test_replication_case(name: str, size: int | None) -> None:
+    case = REPLICATION[name]
+    expected = expectation(case)
+    writer, source = load(case, case["initial"], size), Source()
+    assert deliver_all(writer, source, case["polls"]) == (expected["outcome"] != "stalled")
+    if "replay_polls" in case:
+        assert deliver_all(writer, source, case["replay_polls"])
+    assert told(writer, case) == told(load(case, expected, size), case)
+
+
+@pytest.mark.parametrize("name", REPLICATION)
+def test_replication_case_reads_as_the_original_does(name: str) -> None:
+    case = REPLICATION[name]
+    expected = expectation(case)
+    writer = load(case, case["initial"], None)
+    deliver_all(writer, Source(), case["polls"])
+    for correlate, which in ((False, "readable_seq_nrs"), (True, "readable_seq_nrs_correlated")):
+        found = {key: writer.read(key, correlate=correlate) for key in keys(case)}
+        assert {key: numbers for key, numbers in found.items() if numbers is not None} == expected[which]
+
+
+@pytest.mark.parametrize("name", REPLICATION)
+def test_replication_case_survives_death_after_any_write(name: str) -> None:
+    case = REPLICATION[name]
+    expected = told(load(case, expectation(case), None), case)
+    *before, last = case["polls"]
+    writes = 1
+    survived = 0
+    while survived < writes:
+        writer, source = load(case, case["initial"], None), Source()
+        deliver_all(writer, source, before)
+        writes = writer.deliver(source.deliver(last), die_after=survived)
+        deliver_all(writer, source, case.get("replay_polls", [last]))
+        assert told(writer, case) == expected, f"died after write {survived} of {writes}"
+        survived += 1
+
+
+def test_every_difference_is_explained() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "compatibility.md").read_text()
+    assert [name for name in DIFFERENT if f"`{name}`" not in page] == []
+
+
+def test_every_case_is_there() -> None:
+    assert len(REPLICATION) == 71

@@ -1,0 +1,108 @@
+"""Bindings, messages and published logs, written down in one line each: what the tests of the log start from."""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.log.binding import Binding, Offsets, Slice, reached_offsets
+from tidemark.log.control import BindingsHead, LogControl
+from tidemark.log.files import LOG_SCHEMA, Captured, LogFolder
+from tidemark.log.publish import publish
+
+SEGMENT_BYTES = 1_000_000_000
+SENT_AT = 1_700_000_000_000
+"""The records' own timestamp, in ms."""
+
+Values = Mapping[tuple[str, int], Mapping[int, bytes | None]]
+"""What Kafka holds: values by offset, by (topic, partition)."""
+
+
+class RacingConsensus(MemoryConsensus):
+    """Lets a test step in just before somebody's next commit."""
+
+    def __init__(self):
+        super().__init__()
+        self.before_next_commit = None
+
+    def commit(self, key, expected, change):
+        step_in, self.before_next_commit = self.before_next_commit, None
+        if step_in:
+            step_in()
+        return super().commit(key, expected, change)
+
+
+def given_binding(t: int, base: int, *slices: tuple[str, int, int, int], run_id: str = "run-1") -> Binding:
+    """A binding with slices written as (topic, partition, lower, upper)."""
+    return Binding(t, base, tuple(Slice(*s) for s in slices), run_id)
+
+
+def given_offsets(**latest: int) -> dict[tuple[str, int], Offsets]:
+    """Partition 0 of each topic, from its beginning up to ``latest``."""
+    return {(topic, 0): Offsets(0, upper) for topic, upper in latest.items()}
+
+
+def given_messages(
+    binding: Binding,
+    topic: str,
+    partition: int,
+    values: Mapping[int, bytes | None],
+    *,
+    key: bytes | None = b"k",
+    headers: list[tuple[str, bytes | None]] | None = None,
+) -> pa.RecordBatch:
+    """The messages of one partition as the log keeps them."""
+    return pa.RecordBatch.from_pylist(
+        [
+            {
+                "id": binding.id_of(topic, partition, offset),
+                "t": binding.t,
+                "write_time": binding.write_time(binding.id_of(topic, partition, offset)),
+                "topic": topic,
+                "partition": partition,
+                "offset": offset,
+                "timestamp": SENT_AT,
+                "timestamp_type": 0,
+                "key": key,
+                "value": value,
+                "headers": None if headers is None else [{"name": n, "value": v} for n, v in headers],
+                "namespace": topic,
+            }
+            for offset, value in values.items()
+        ],
+        schema=LOG_SCHEMA,
+    )
+
+
+def capture(folder: LogFolder, binding: Binding, values: Values) -> Captured:
+    """Do what the capture application does, without Spark."""
+    files = [
+        folder.write_file(binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])])
+        for s in binding.slices
+        if values.get((s.topic, s.partition))
+    ]
+    captured = Captured(binding.t, tuple(file for file in files if file is not None))
+    folder.write_captured(captured)
+    return captured
+
+
+def add_binding(control: LogControl, binding: Binding) -> None:
+    """Make a binding durable, as ``bind`` does."""
+    control.add_binding(control.bindings_head(), binding)
+
+
+def publish_all(control: LogControl, folder: LogFolder, captures: Mapping[Binding, Values]) -> None:
+    """Bind, capture and publish one binding after the other."""
+    for binding, values in captures.items():
+        add_binding(control, binding)
+        capture(folder, binding, values)
+        publish(control, folder, binding, SEGMENT_BYTES)
+
+
+def given_narrow_bindings(control: LogControl, count: int) -> None:
+    """Bindings at t = 10, 20, …, each owning one id: 0, 1, …"""
+    head = BindingsHead()
+    for i in range(count):
+        binding = given_binding(10 * (i + 1), i, ("orders", 0, i, i + 1), run_id=f"run-{i}")
+        control.add_binding(head, binding)
+        head = BindingsHead(i + 1, binding.t + 1, binding.t, reached_offsets(head.reached, binding.slices))

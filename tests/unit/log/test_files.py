@@ -1,0 +1,257 @@
+"""The log's files: what a message is on disk, and that the same messages are always the same bytes."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.unit.log.samples import given_binding, given_messages
+from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
+from tidemark.log.files import LOG_SCHEMA, ROWS_PER_GROUP, Captured, LogFolder
+from tidemark.log.manifest import LogFile, Manifest
+
+pytestmark = pytest.mark.unit
+
+BINDING = given_binding(1_000_000, 100, ("invoices", 0, 10, 13), ("orders", 1, 7, 10))
+ORDERS = BINDING.slices[1]
+MANY = given_binding(1_000_000, 0, ("orders", 0, 0, 150_000))
+
+
+@pytest.fixture
+def folder(tmp_path) -> LogFolder:
+    return LogFolder("orders", str(tmp_path))
+
+
+def write(folder: LogFolder, *batches: pa.RecordBatch):
+    return folder.write_file(BINDING, ORDERS, batches)
+
+
+def many_messages(rows: int) -> pa.Table:
+    """Small synthetic messages, with nulls among keys, values and headers."""
+    offsets = range(rows)
+    columns = {
+        "id": pa.array(offsets, pa.int64()),
+        "t": pa.repeat(pa.scalar(MANY.t, pa.int64()), rows),
+        "write_time": pa.array(range(MANY.t, MANY.t + rows), pa.int64()),
+        "topic": pa.repeat("orders", rows),
+        "partition": pa.repeat(pa.scalar(0, pa.int32()), rows),
+        "offset": pa.array(offsets, pa.int64()),
+        "timestamp": pa.array(offsets, pa.int64()),
+        "timestamp_type": pa.repeat(pa.scalar(0, pa.int32()), rows),
+        "key": pa.array([b"k%d" % (i % 7) if i % 5 else None for i in offsets], pa.binary()),
+        "value": pa.array([b"v%d" % i if i % 3 else None for i in offsets], pa.binary()),
+        "headers": pa.array(
+            [[{"name": "h", "value": b"x"}] if i % 11 == 0 else None for i in offsets],
+            LOG_SCHEMA.field("headers").type,
+        ),
+        "namespace": pa.repeat("orders", rows),
+    }
+    return pa.table(columns, schema=LOG_SCHEMA)
+
+
+@pytest.fixture(scope="module")
+def messages() -> pa.Table:
+    return many_messages(150_000)
+
+
+@pytest.fixture(scope="module")
+def written_at_once(messages, tmp_path_factory) -> LogFile:
+    folder = LogFolder("orders", str(tmp_path_factory.mktemp("log")))
+    return folder.write_file(MANY, MANY.slices[0], messages.to_batches())
+
+
+# One file
+
+
+def test_a_file_is_described_by_what_is_in_it(folder, tmp_path):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a", 9: b"c"}))
+    on_disk = (tmp_path / file.path).read_bytes()
+    assert file.path == "files/00000000000000000103.parquet"
+    assert (file.t, file.topic, file.partition) == (1_000_000, "orders", 1)
+    assert (file.first_id, file.last_id, file.count) == (103, 105, 2)
+    assert file.bytes == len(on_disk)
+    folder.verify(file)
+
+
+def test_a_file_is_named_by_the_first_id_its_slice_owns_hole_or_not(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {9: b"c"}))
+    assert (file.path, file.first_id) == ("files/00000000000000000103.parquet", 105)
+
+
+def test_a_slice_without_messages_makes_no_file(folder, tmp_path):
+    assert write(folder) is None
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_messages_come_back_as_they_were_written(folder):
+    written = given_messages(BINDING, "orders", 1, {7: b"a", 8: b"", 9: b"\xff\x00"}, headers=[("h", b"\x01")])
+    file = write(folder, written)
+    assert pa.Table.from_batches(folder.read_file(file), LOG_SCHEMA).to_pylist() == written.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "headers"),
+    [
+        pytest.param(None, b"v", [], id="no key"),
+        pytest.param(b"k", None, [], id="no value"),
+        pytest.param(b"k", b"v", None, id="no headers"),
+        pytest.param(b"", b"", [("", b"")], id="empty is not null"),
+        pytest.param(b"k", b"v", [("h", None)], id="a header without value"),
+        pytest.param(b"k", b"v", [("h", b"1"), ("h", b"2")], id="a header twice"),
+    ],
+)
+def test_nulls_and_headers_survive(folder, key, value, headers):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: value}, key=key, headers=headers))
+    (message,) = next(folder.read_file(file)).to_pylist()
+    found = message["headers"]
+    assert (message["key"], message["value"]) == (key, value)
+    assert (None if found is None else [(h["name"], h["value"]) for h in found]) == headers
+
+
+def test_only_the_columns_asked_for_are_read(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    assert next(folder.read_file(file, ["id", "value"])).to_pylist() == [{"id": 103, "value": b"a"}]
+
+
+def test_a_file_has_the_log_s_columns_and_is_compressed_with_zstd(folder, tmp_path):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    stored = pq.ParquetFile(tmp_path / file.path)
+    assert stored.schema_arrow.equals(LOG_SCHEMA)
+    assert {stored.metadata.row_group(0).column(i).compression for i in range(13)} == {"ZSTD"}
+
+
+# The same messages, the same bytes
+
+
+def test_the_same_messages_again_keep_the_file(folder, tmp_path):
+    first = write(folder, given_messages(BINDING, "orders", 1, {7: b"a", 8: b"b"}))
+    inode = (tmp_path / first.path).stat().st_ino
+    second = write(folder, given_messages(BINDING, "orders", 1, {7: b"a", 8: b"b"}))
+    assert (second, (tmp_path / first.path).stat().st_ino) == (first, inode)
+
+
+def test_one_batch_or_several_make_the_same_file(tmp_path):
+    whole = given_messages(BINDING, "orders", 1, {7: b"a", 8: None, 9: b"c"})
+    singly = [whole.slice(i, 1) for i in range(3)]
+    empty = whole.slice(0, 0)
+    one = write(LogFolder("orders", str(tmp_path / "one")), whole)
+    other = write(LogFolder("orders", str(tmp_path / "other")), empty, *singly, empty)
+    assert one == other
+
+
+def test_other_messages_under_the_same_name_are_refused(folder):
+    write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    with pytest.raises(FileDamaged, match=r"files/00000000000000000103\.parquet is damaged"):
+        write(folder, given_messages(BINDING, "orders", 1, {7: b"b"}))
+
+
+@pytest.mark.parametrize("batch_rows", [2_000, 65_536, 70_000])
+def test_the_sizes_of_batches_do_not_change_the_bytes_of_a_large_file(
+    folder, messages, written_at_once, batch_rows
+):
+    batches = messages.to_batches(max_chunksize=batch_rows)
+    assert folder.write_file(MANY, MANY.slices[0], batches) == written_at_once
+
+
+def test_a_large_file_comes_back_whole_and_in_order(folder, messages):
+    file = folder.write_file(MANY, MANY.slices[0], messages.to_batches(max_chunksize=9_999))
+    assert pa.Table.from_batches(folder.read_file(file)).equals(messages)
+
+
+def test_a_large_file_has_groups_of_a_fixed_size(folder, tmp_path, messages):
+    file = folder.write_file(MANY, MANY.slices[0], messages.to_batches(max_chunksize=9_999))
+    stored = pq.ParquetFile(tmp_path / file.path).metadata
+    groups = [stored.row_group(i).num_rows for i in range(stored.num_row_groups)]
+    assert groups == [ROWS_PER_GROUP, ROWS_PER_GROUP, 150_000 - 2 * ROWS_PER_GROUP]
+
+
+# What went wrong on the way
+
+
+def test_a_source_that_fails_leaves_no_file(folder, tmp_path):
+    def failing():
+        yield given_messages(BINDING, "orders", 1, {7: b"a"})
+        raise ConnectionError("Kafka went away")
+
+    with pytest.raises(ConnectionError):
+        folder.write_file(BINDING, ORDERS, failing())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path):
+    (tmp_path / "taken").write_bytes(b"")
+    with pytest.raises(OSError, match="taken"):
+        write(LogFolder("orders", str(tmp_path / "taken" / "log")), given_messages(BINDING, "orders", 1, {7: b"a"}))
+    assert [path.name for path in tmp_path.rglob("*")] == ["taken"]
+
+
+def test_a_flipped_byte_is_refused_by_name(folder, tmp_path):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    data = bytearray((tmp_path / file.path).read_bytes())
+    data[10] ^= 1
+    (tmp_path / file.path).write_bytes(data)
+    with pytest.raises(FileDamaged, match=f"orders: log file {tmp_path}/{file.path} is damaged"):
+        folder.verify(file)
+
+
+@pytest.mark.parametrize("use", [LogFolder.verify, lambda folder, file: next(folder.read_file(file))])
+def test_a_missing_file_is_refused_by_name(folder, tmp_path, use):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    (tmp_path / file.path).unlink()
+    with pytest.raises(FileMissing, match=f"orders: {tmp_path}/{file.path} is missing"):
+        use(folder, file)
+
+
+# What a capture produced
+
+
+def test_a_capture_that_has_not_finished_is_not_recorded(folder):
+    assert folder.read_captured(1_000_000) is None
+
+
+def test_a_capture_comes_back_from_its_record(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    folder.write_captured(Captured(1_000_000, (file,)))
+    assert folder.read_captured(1_000_000) == Captured(1_000_000, (file,))
+
+
+def test_a_capture_without_messages_is_recorded_too(folder):
+    folder.write_captured(Captured(1_000_000, ()))
+    assert folder.read_captured(1_000_000) == Captured(1_000_000, ())
+
+
+def test_another_result_of_the_same_capture_is_refused(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    folder.write_captured(Captured(1_000_000, (file,)))
+    with pytest.raises(FileDamaged, match=r"captured/00000000000001000000\.json"):
+        folder.write_captured(Captured(1_000_000, ()))
+
+
+# Manifests
+
+
+def test_a_manifest_comes_back_by_path_and_digest(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
+    manifest = Manifest("orders").with_binding(1_000_000, 105, [file], 10**9)
+    path, digest = folder.write_manifest(manifest)
+    assert path == f"manifests/00000000000001000000-{digest[:12]}.json"
+    assert folder.read_manifest(path, digest) == manifest
+
+
+def test_manifests_of_the_same_t_do_not_meet(folder):
+    one, _ = folder.write_manifest(Manifest("orders", t=10, end=4))
+    other, _ = folder.write_manifest(Manifest("orders", t=10, end=5))
+    assert one != other
+
+
+def test_a_damaged_manifest_is_refused_by_name(folder, tmp_path):
+    path, digest = folder.write_manifest(Manifest("orders", t=10, end=4))
+    (tmp_path / path).write_bytes((tmp_path / path).read_bytes().replace(b'"end": 4', b'"end": 5'))
+    with pytest.raises(ManifestDamaged, match=f"orders: manifest {tmp_path}/{path} is damaged") as refusal:
+        folder.read_manifest(path, digest)
+    assert refusal.value.expected == digest
+    assert refusal.value.found != digest
+
+
+def test_a_missing_manifest_is_refused_by_name(folder, tmp_path):
+    with pytest.raises(FileMissing, match=f"orders: {tmp_path}/manifests/gone.json is missing"):
+        folder.read_manifest("manifests/gone.json", "d" * 64)
