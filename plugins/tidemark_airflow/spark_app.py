@@ -56,8 +56,8 @@ class SparkAppOperator(SparkSubmitOperator):
     def _equip(self, summary: Path, connections: Path) -> None:
         """Everything the application needs beside its own arguments."""
         from tidemark.delivery.pipeline_file import find_pipeline
+        from tidemark.embedded.class_archive import driver_java_options
         from tidemark.embedded.jars import ensure_jars
-        from tidemark.embedded.spark import driver_java_options
         from tidemark.spark.package import ensure_package
 
         settings = Settings.read()

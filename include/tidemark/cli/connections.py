@@ -32,8 +32,8 @@ def look_up(name: str) -> dict[str, Any]:
 
 def _from_airflow(name: str) -> dict[str, Any]:
     """The connection in Airflow's own database; slow, because Airflow has to be imported."""
-    from airflow.sdk.exceptions import AirflowNotFoundException
     from airflow.sdk import Connection
+    from airflow.sdk.exceptions import AirflowNotFoundException
 
     try:
         connection = Connection.get(name)

@@ -57,6 +57,7 @@ def main() -> int:
         create_topics(pipeline, connections)
         wait_for_dag(api)
         api.unpause(DAG_ID)
+        wait_for_quiet(api)
         sent = send_orders(pipeline, connections)
         run_id = api.trigger(DAG_ID)
         follow(api, run_id)
@@ -114,17 +115,29 @@ def wait_for_dag(api: AirflowApi, seconds: float = 120) -> None:
         time.sleep(0.5)
 
 
+def wait_for_quiet(api: AirflowApi, seconds: float = 300) -> None:
+    """Until no run is active: unpausing starts the newest interval's, and the demo's own is to find the work."""
+    deadline = time.monotonic() + seconds
+    while api.active_runs(DAG_ID):
+        if time.monotonic() > deadline:
+            raise DemoFailed(
+                f"Earlier runs of {DAG_ID} have not ended after {seconds:.0f} s. See: make status"
+            )
+        time.sleep(0.5)
+
+
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
     """Show the run's tasks until it ends; a failed one says why."""
     deadline = time.monotonic() + seconds
     shown: dict[str, str | None] = {}
+    console.print(f"{DAG_ID}, run {run_id}:", highlight=False, soft_wrap=True)
     with Live(console=console, auto_refresh=False, transient=False) as live:
         while True:
             state = api.run(DAG_ID, run_id)["state"]
             tasks = {task.task_id: task.state for task in api.tasks(DAG_ID, run_id)}
             if tasks != shown:
                 shown = tasks
-                live.update(_run_table(run_id, tasks), refresh=True)
+                live.update(_run_table(tasks), refresh=True)
             if state in FINISHED:
                 break
             if time.monotonic() > deadline:
@@ -176,7 +189,7 @@ def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:
     return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
 
 
-def _run_table(run_id: str, tasks: dict[str, str | None]) -> Table:
+def _run_table(tasks: dict[str, str | None]) -> Table:
     table = Table(
         title=f"{DAG_ID}  {run_id}", title_justify="left", box=None, pad_edge=False, show_header=False
     )

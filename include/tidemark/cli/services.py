@@ -13,6 +13,7 @@ from rich.table import Table
 
 from tidemark.embedded import cassandra
 from tidemark.embedded.airflow import passwords_file
+from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.home import MARKER, remove_home
 from tidemark.embedded.ivy import Fetching
 from tidemark.embedded.jars import Conf, ensure_jars
@@ -102,6 +103,13 @@ def fetch(
     with _progress(Console(stderr=True)) as show:
         jars = ensure_jars(Settings.read(), only, show.fetching, verify=verify)
     print(jars.folder)
+
+
+@app.command()
+def warm() -> None:
+    """Archive Spark's classes, so that every application starts in half the time. Takes about a minute, once."""
+    with Console(stderr=True).status("archiving Spark's classes"):
+        print(ensure_class_archive(Settings.read()))
 
 
 @app.command()

@@ -19,8 +19,8 @@ KEYSPACE = "tidemark"
 ATTEMPTS = 5
 AFTER_EVERY_NAME = "\U0010ffff"
 
-_TABLE = f"""
-CREATE TABLE IF NOT EXISTS {KEYSPACE}.object (
+_TABLE = """
+CREATE TABLE IF NOT EXISTS {keyspace}.object (
     kind text, name text, row text,
     version bigint static, last_tx uuid static,
     body text,
@@ -28,34 +28,30 @@ CREATE TABLE IF NOT EXISTS {KEYSPACE}.object (
 """
 
 
-def create_schema(session: Session, replication: Mapping[str, str]) -> None:
+def create_schema(session: Session, replication: Mapping[str, str], keyspace: str = KEYSPACE) -> None:
     """Make the control plane's keyspace and table where they are missing."""
     options = ", ".join(f"'{key}': '{value}'" for key, value in replication.items())
-    session.execute(f"CREATE KEYSPACE IF NOT EXISTS {KEYSPACE} WITH replication = {{{options}}}")
-    session.execute(_TABLE)
+    session.execute(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{{options}}}")
+    session.execute(_TABLE.format(keyspace=keyspace))
 
 
 class LightweightConsensus:
     """The contract of ``Consensus`` on Cassandra."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, keyspace: str = KEYSPACE) -> None:
         self._session = session
-        where = f"FROM {KEYSPACE}.object WHERE kind = ? AND name = ?"
+        table = f"{keyspace}.object"
+        where = f"FROM {table} WHERE kind = ? AND name = ?"
         self._select = self._prepare_read(f"SELECT row, body, version {where} AND row IN ?")
         self._last = self._prepare_read(
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
         self._state = self._prepare_read(f"SELECT DISTINCT version, last_tx {where}")
         self._advance = session.prepare(
-            f"UPDATE {KEYSPACE}.object SET version = ?, last_tx = ? "
-            "WHERE kind = ? AND name = ? IF version = ?"
+            f"UPDATE {table} SET version = ?, last_tx = ? WHERE kind = ? AND name = ? IF version = ?"
         )
-        self._put = session.prepare(
-            f"INSERT INTO {KEYSPACE}.object (kind, name, row, body) VALUES (?, ?, ?, ?)"
-        )
-        self._delete = session.prepare(
-            f"DELETE FROM {KEYSPACE}.object WHERE kind = ? AND name = ? AND row = ?"
-        )
+        self._put = session.prepare(f"INSERT INTO {table} (kind, name, row, body) VALUES (?, ?, ?, ?)")
+        self._delete = session.prepare(f"DELETE FROM {table} WHERE kind = ? AND name = ? AND row = ?")
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         """See ``Consensus.read``."""

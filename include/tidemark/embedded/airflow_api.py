@@ -65,6 +65,12 @@ class AirflowApi:
         ]
         return run
 
+    def active_runs(self, dag_id: str) -> list[str]:
+        """Ids of the runs that are queued or running."""
+        states = {"state": ["queued", "running"]}
+        found = self.request("GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}", params=states)
+        return [run["dag_run_id"] for run in found["dag_runs"]]
+
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
         """A run as it is now."""
         found: dict[str, Any] = self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}", f"show {run_id}")

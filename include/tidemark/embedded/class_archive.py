@@ -59,7 +59,8 @@ def _make(archive: Path, java: Java) -> None:
         command = [str(pyspark_folder() / "bin" / "spark-submit"), "--master", "local[2]"]
         command += ["--driver-java-options", f"-XX:ArchiveClassesAtExit={draft} {QUICK} {quiet}"]
         environ = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_folder())}
-        environ |= {"SPARK_LOCAL_IP": LOOPBACK, "SPARK_CONF_DIR": folder}
+        environ["SPARK_LOCAL_IP"] = LOOPBACK
+        environ.pop("SPARK_CONF_DIR", None)
         with log.open("wb") as output:
             code = subprocess.call(
                 [*command, str(HERE / "warm_up.py")], env=environ, cwd=folder, stdout=output, stderr=output

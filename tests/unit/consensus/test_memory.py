@@ -1,8 +1,8 @@
 """Consensus in memory keeps the contract."""
 
 import pytest
-
 from tests.contract.consensus_contract import ConsensusContract
+
 from tidemark.consensus.memory import MemoryConsensus
 
 pytestmark = pytest.mark.unit
@@ -12,7 +12,3 @@ class TestMemoryConsensus(ConsensusContract):
     @pytest.fixture
     def consensus(self) -> MemoryConsensus:
         return MemoryConsensus()
-
-
-def test_another_instance_knows_nothing_of_it():
-    assert MemoryConsensus() is not MemoryConsensus()

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import NAMESPACE_OID, UUID, uuid5
 
 from tests.unit.journal.writer_model import Delivered, Writer
+
 from tidemark.journal import (
     Delete,
     Event,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.unit.journal.case_files import REPLICATION, Source, load
 from tests.unit.journal.writer_model import Writer
 

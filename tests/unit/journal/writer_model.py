@@ -9,6 +9,7 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from tests.unit.journal.cassandra_model import Table
+
 from tidemark.journal import Effect, Fold, Head, Message, Undecodable, head_segments, read_action, row_segment
 
 

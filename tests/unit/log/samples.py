@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.binding import Binding, Offsets, Slice, reached_offsets
-from tidemark.log.control import BindingsHead, LogControl
+from tidemark.log.control import HEAD, BindingsHead, LogControl
 from tidemark.log.files import LOG_SCHEMA, Captured, LogFolder
 from tidemark.log.publish import publish
 
@@ -19,11 +19,19 @@ Values = Mapping[tuple[str, int], Mapping[int, bytes | None]]
 
 
 class RacingConsensus(MemoryConsensus):
-    """Lets a test step in just before somebody's next commit."""
+    """Lets a test step in just before somebody's next commit, or just after their next read of a head."""
 
     def __init__(self):
         super().__init__()
         self.before_next_commit = None
+        self.after_next_head = None
+
+    def read(self, key, rows):
+        snapshot = super().read(key, rows)
+        if list(rows) == [HEAD] and self.after_next_head:
+            step_in, self.after_next_head = self.after_next_head, None
+            step_in()
+        return snapshot
 
     def commit(self, key, expected, change):
         step_in, self.before_next_commit = self.before_next_commit, None

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.log.samples import given_binding
+
 from tidemark.log.binding import (
     Binding,
     Offsets,

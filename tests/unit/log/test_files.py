@@ -3,8 +3,8 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from tests.unit.log.samples import given_binding, given_messages
+
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
 from tidemark.log.files import LOG_SCHEMA, ROWS_PER_GROUP, Captured, LogFolder
 from tidemark.log.manifest import LogFile, Manifest

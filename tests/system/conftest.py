@@ -1,0 +1,183 @@
+"""Real services for the system ring: a home and ports of their own, so that a running demo is not touched.
+
+Everything is started once. Pipelines of the tests are declared up front, because Airflow reads them when it
+starts; every test uses names of its own.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.admin import NewTopic
+
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.embedded.airflow_api import AirflowApi
+from tidemark.embedded.lifecycle import down, up
+from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.embedded.state import State
+from tidemark.journal.action import Action
+from tidemark.journal.record import write_action
+from tidemark.settings import Settings
+
+MARKER = "hunter2-marker-7f3a"
+"""A password that is given to the services' clients and may turn up nowhere."""
+
+PIPELINE = """
+name: {name}
+source:
+  kafka: {{topics: ["{name}"], connection: {kafka}}}
+schedule: null
+spark: {{connection: {spark}}}
+writers:
+  - {{name: cassandra, kind: journal, keyspace: {name}, connection: {cassandra}}}
+  - {{name: archive, kind: files, path: "${{TIDEMARK_HOME}}/archive/{name}", format: jsonl}}
+"""
+BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
+
+
+def declare(folder: Path, name: str, **connections: str) -> None:
+    defaults = {service: f"{service}_default" for service in ("kafka", "cassandra", "spark")}
+    (folder / f"{name}.yaml").write_text(PIPELINE.format(name=name, **defaults | connections))
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
+    """The first true value of the condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
+        threading.Event().wait(0.1)
+    return value
+
+
+@dataclass(frozen=True)
+class Services:
+    """The running services and what tests do with them."""
+
+    settings: Settings
+    state: State
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        return KafkaConnection(servers=f"{LOOPBACK}:{self.settings.kafka_port}")
+
+    @property
+    def cassandra(self) -> CassandraConnection:
+        return CassandraConnection(hosts=(LOOPBACK,), port=self.settings.cassandra_port)
+
+    @property
+    def session(self) -> Any:
+        return connect(self.cassandra)
+
+    @property
+    def airflow(self) -> AirflowApi:
+        return AirflowApi(self.settings)
+
+    def create_topic(self, name: str, partitions: int = 2) -> None:
+        with KafkaAdminClient(**self.kafka.client_options()) as admin:
+            admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
+
+    def send(self, topic: str, actions: list[Action]) -> None:
+        with KafkaProducer(acks="all", **self.kafka.client_options()) as producer:
+            for action in actions:
+                record = write_action(action)
+                producer.send(
+                    topic,
+                    record.value,
+                    key=record.key,
+                    headers=list(record.headers),
+                    timestamp_ms=record.timestamp,
+                )
+            producer.flush()
+
+    def replicate(self, pipeline: str, expected: str = "success", seconds: float = 240) -> str:
+        """Trigger the pipeline's DAG, wait for its end; the run's id."""
+        airflow, dag_id = self.airflow, f"{pipeline}.replicate"
+        wait_until(lambda: airflow.has_dag(dag_id), what=f"{dag_id} known to Airflow")
+        airflow.unpause(dag_id)
+        run_id = airflow.trigger(dag_id)
+        ended = ("success", "failed")
+        wait_until(lambda: airflow.run(dag_id, run_id)["state"] in ended, seconds, f"the end of {run_id}")
+        states = {task.task_id: task.state for task in airflow.tasks(dag_id, run_id)}
+        assert airflow.run(dag_id, run_id)["state"] == expected, (states, self.task_logs(dag_id, run_id))
+        return run_id
+
+    def task_logs(self, dag_id: str, run_id: str) -> str:
+        folder = self.settings.home / "airflow" / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
+        return "\n".join(path.read_text()[-3000:] for path in sorted(folder.rglob("*.log")))
+
+
+@pytest.fixture(scope="session")
+def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    folder = tmp_path_factory.mktemp("system")
+    pipelines = folder / "pipelines"
+    pipelines.mkdir()
+    for name in ("skeleton", "idle", "unreachable"):
+        declare(pipelines, name)
+    declare(pipelines, "clustered", spark="spark_cluster")
+    declare(pipelines, "marked", kafka="kafka_marked", cassandra="cassandra_marked")
+    (pipelines / "broken.yaml").write_text(BROKEN)
+    used: set[int] = set()
+    ports = {}
+    for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
+        ports[f"TIDEMARK_{service}_PORT"] = str(free_port(used))
+        used.add(int(ports[f"TIDEMARK_{service}_PORT"]))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("AIRFLOW", "TIDEMARK_HOME"))]:
+            patch.delenv(name)
+        for name, value in {
+            **ports,
+            "TIDEMARK_HOME": str(folder / "home"),
+            "TIDEMARK_PIPELINES": str(pipelines),
+        }.items():
+            patch.setenv(name, value)
+        settings = Settings.read()
+        try:
+            state = up(settings, ("kafka", "cassandra", "spark"), cassandra_heap="1g").state
+            for name, value in marked_connections(settings, state).items():
+                patch.setenv(name, value)
+            state = up(settings, ("airflow",), "local").state
+            yield Services(settings, state)
+        finally:
+            disconnect_all()
+            down(settings)
+            lines = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
+            left = [pid for pid, line in lines.items() if str(folder) in line]
+            assert left == [], "down left processes behind"
+
+
+def marked_connections(settings: Settings, state: State) -> dict[str, str]:
+    """Connections whose secrets the services do not ask for, and one for the Spark cluster."""
+    import json
+
+    connections: dict[str, dict[str, Any]] = {
+        "KAFKA_MARKED": {
+            "conn_type": "kafka",
+            "extra": {
+                "bootstrap.servers": f"{LOOPBACK}:{settings.kafka_port}",
+                "sasl.mechanism": "PLAIN",
+                "sasl.username": "reader",
+                "sasl.password": MARKER,
+            },
+        },
+        "CASSANDRA_MARKED": {
+            "conn_type": "cassandra",
+            "host": LOOPBACK,
+            "port": settings.cassandra_port,
+            "login": "writer",
+            "password": MARKER,
+        },
+        "SPARK_CLUSTER": {
+            "conn_type": "spark",
+            "host": f"spark://{LOOPBACK}",
+            "port": state.ports["spark.master"],
+        },
+    }
+    return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()}

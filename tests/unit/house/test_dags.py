@@ -1,0 +1,92 @@
+"""House rules over every DAG: what people see in the UI, and what keeps it quick and safe."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.settings import ROOT
+
+pytestmark = pytest.mark.unit
+
+HEADINGS = [
+    "### What it does",
+    "### Parameters",
+    "### When it fails, and repairs itself",
+    "### When a person must step in",
+    "### What it returns",
+]
+KINDS = ["replicate"]
+"""DAG files that make one DAG per pipeline; a new one has to be listed here."""
+HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
+
+
+def test_no_file_has_an_import_error(dag_bag: Any) -> None:
+    assert dag_bag.import_errors == {}
+
+
+def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: Any) -> None:
+    names = [pipeline.name for pipeline in load_pipelines().pipelines]
+    assert set(dag_bag.dags) == {f"{name}.{kind}" for name in names for kind in KINDS}
+
+
+def test_every_dag_file_is_known_here() -> None:
+    assert {path.stem for path in (ROOT / "dags").glob("*.py")} == {*KINDS, "refused_pipelines"}
+
+
+def test_every_dag_explains_itself_under_the_same_headings(dag_bag: Any) -> None:
+    for dag in dag_bag.dags.values():
+        found = [line for line in dag.doc_md.splitlines() if line.startswith("###")]
+        assert found == HEADINGS, dag.dag_id
+
+
+def test_every_dag_has_a_description_owner_and_known_tags(dag_bag: Any) -> None:
+    for dag in dag_bag.dags.values():
+        assert dag.description
+        assert dag.owner == "tidemark"
+        assert "tidemark" in dag.tags
+        assert dag.dag_id.split(".")[0] in dag.tags
+
+
+def test_no_dag_catches_up_or_overlaps_itself(dag_bag: Any) -> None:
+    for dag in dag_bag.dags.values():
+        assert dag.catchup is False
+        assert dag.max_active_runs == 1
+
+
+def test_every_param_is_described_and_bounded(dag_bag: Any) -> None:
+    for dag in dag_bag.dags.values():
+        for name in dag.params:
+            schema = dag.params.get_param(name).schema
+            assert schema.get("description"), f"{dag.dag_id}: {name}"
+            bounds = {"enum", "pattern", "minimum", "maximum", "format", "maxLength"}
+            assert bounds & set(schema) or schema.get("type") == "boolean", f"{dag.dag_id}: {name}"
+
+
+def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: Any) -> None:
+    for dag in dag_bag.dags.values():
+        for task in dag.tasks:
+            assert task.retries >= 1, task.task_id
+            assert task.doc_md, task.task_id
+            assert task.execution_timeout, task.task_id
+
+
+def test_every_file_parses_within_a_second(dag_bag: Any) -> None:
+    slow = {stat.file: stat.duration for stat in dag_bag.dagbag_stats if stat.duration.total_seconds() > 1}
+    assert not slow
+
+
+def test_parsing_the_dags_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, runpy\n"
+        f"sys.path[:0] = [{str(ROOT / 'plugins')!r}]\n"
+        "import airflow.sdk\n"
+        "before = set(sys.modules)\n"
+        f"runpy.run_path({str(ROOT / 'dags' / 'replicate.py')!r})\n"
+        f"print(sorted({HEAVY!r} & {{name.split('.')[0] for name in set(sys.modules) - before}}))\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -1,0 +1,195 @@
+"""publish: a captured binding becomes part of the log, once, in order, or not at all."""
+
+import pytest
+from tests.unit.log.samples import (
+    SEGMENT_BYTES,
+    RacingConsensus,
+    add_binding,
+    capture,
+    given_binding,
+    given_messages,
+    publish_all,
+)
+
+from tidemark.consensus.objects import Outpaced
+from tidemark.errors import TidemarkError
+from tidemark.log.control import LogControl, LogHead
+from tidemark.log.errors import FileMissing, LogError, ManifestDamaged
+from tidemark.log.files import LogFolder
+from tidemark.log.manifest import Manifest
+from tidemark.log.publish import NotCaptured, publish, read_log
+
+pytestmark = pytest.mark.unit
+
+FIRST = given_binding(1_000, 0, ("orders", 0, 0, 3), ("orders", 1, 0, 2))
+SECOND = given_binding(2_000, 5, ("orders", 0, 3, 5), run_id="run-2")
+FIRST_VALUES = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}, ("orders", 1): {0: b"x", 1: b"y"}}
+SECOND_VALUES = {("orders", 0): {3: b"d", 4: b"e"}}
+
+
+@pytest.fixture
+def consensus() -> RacingConsensus:
+    return RacingConsensus()
+
+
+@pytest.fixture
+def control(consensus) -> LogControl:
+    return LogControl(consensus, "orders")
+
+
+@pytest.fixture
+def folder(tmp_path) -> LogFolder:
+    return LogFolder("orders", str(tmp_path))
+
+
+def test_a_log_without_a_publication_is_empty(control, folder):
+    assert read_log(control, folder) == Manifest("orders")
+
+
+def test_a_published_binding_is_in_the_log(control, folder):
+    captured = capture(folder, FIRST, FIRST_VALUES)
+    publish(control, folder, FIRST, SEGMENT_BYTES)
+    log = read_log(control, folder)
+    assert (log.t, log.end, tuple(log.files)) == (1_000, 4, captured.files)
+
+
+def test_a_captured_binding_is_not_in_the_log_before_it_is_published(control, folder):
+    capture(folder, FIRST, FIRST_VALUES)
+    assert read_log(control, folder) == Manifest("orders")
+
+
+def test_the_next_binding_is_added_to_the_log(control, folder):
+    publish_all(control, folder, {FIRST: FIRST_VALUES, SECOND: SECOND_VALUES})
+    log = read_log(control, folder)
+    assert (log.t, log.end, log.count) == (2_000, 6, 7)
+    assert [file.first_id for file in log.files] == [0, 3, 5]
+
+
+def test_the_log_s_head_says_what_the_log_amounts_to(control, folder):
+    publish_all(control, folder, {FIRST: FIRST_VALUES, SECOND: SECOND_VALUES})
+    log, head = read_log(control, folder), control.log_head()
+    assert (head.t, head.end, head.segments, head.bytes, head.count) == (2_000, 6, 1, log.bytes, 7)
+
+
+def test_segments_are_closed_at_their_size(control, folder):
+    for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
+        capture(folder, binding, values)
+        publish(control, folder, binding, segment_bytes=1)
+    assert control.log_head().segments == 3
+
+
+def test_the_answer_is_the_head_that_the_control_plane_has(control, folder):
+    capture(folder, FIRST, FIRST_VALUES)
+    assert publish(control, folder, FIRST, SEGMENT_BYTES) == control.log_head()
+
+
+def test_a_binding_without_messages_moves_the_end(control, folder):
+    capture(folder, FIRST, {})
+    publish(control, folder, FIRST, SEGMENT_BYTES)
+    head = control.log_head()
+    assert (head.end, head.count, head.segments) == (4, 0, 0)
+
+
+# Twice, too early, out of order
+
+
+def test_publishing_again_changes_nothing(control, folder):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    before = control.log_head()
+    assert publish(control, folder, FIRST, SEGMENT_BYTES) == before
+    assert control.log_head() == before
+
+
+def test_publishing_an_older_binding_again_changes_nothing(control, folder):
+    publish_all(control, folder, {FIRST: FIRST_VALUES, SECOND: SECOND_VALUES})
+    before = control.log_head()
+    publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert control.log_head() == before
+
+
+def test_publishing_before_the_capture_is_refused(control, folder):
+    with pytest.raises(NotCaptured) as refusal:
+        publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert (refusal.value.pipeline, refusal.value.t) == ("orders", 1_000)
+    assert str(refusal.value).startswith("orders: the binding at 1000 has no finished capture. Nothing was published.")
+
+
+def test_publishing_before_the_capture_changes_nothing(control, folder):
+    with pytest.raises(NotCaptured):
+        publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert control.log_head() == LogHead()
+
+
+def test_files_without_the_capture_s_record_are_not_published(control, folder):
+    folder.write_file(FIRST, FIRST.slices[0], [given_messages(FIRST, "orders", 0, {0: b"a"})])
+    with pytest.raises(NotCaptured):
+        publish(control, folder, FIRST, SEGMENT_BYTES)
+
+
+def test_a_binding_is_not_published_past_an_unpublished_one(control, folder):
+    """The older one would be passed by for ever: its t is below the log's, its messages in no manifest."""
+    for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
+        add_binding(control, binding)
+        capture(folder, binding, values)
+    with pytest.raises((TidemarkError, LogError)):
+        publish(control, folder, SECOND, SEGMENT_BYTES)
+    assert control.log_head() == LogHead()
+
+
+# Races
+
+
+def test_two_publishers_of_one_binding_both_end_well(control, folder, consensus):
+    capture(folder, FIRST, FIRST_VALUES)
+    consensus.before_next_commit = lambda: publish(control, folder, FIRST, SEGMENT_BYTES)
+    head = publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert head == control.log_head()
+    assert (head.version, head.end) == (1, 4)
+
+
+def test_a_publisher_that_was_overtaken_by_something_else_is_outpaced(control, folder, consensus):
+    capture(folder, FIRST, FIRST_VALUES)
+    consensus.before_next_commit = lambda: control.replace_log(0, LogHead(t=500))
+    with pytest.raises(Outpaced):
+        publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert control.log_head().t == 500
+
+
+def test_a_publisher_that_was_outpaced_can_try_again(control, folder, consensus):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    now = control.log_head()
+    capture(folder, SECOND, SECOND_VALUES)
+    consensus.before_next_commit = lambda: control.replace_log(now.version, now)
+    with pytest.raises(Outpaced):
+        publish(control, folder, SECOND, SEGMENT_BYTES)
+    publish(control, folder, SECOND, SEGMENT_BYTES)
+    assert control.log_head().end == 6
+
+
+# A damaged log
+
+
+def test_a_damaged_manifest_is_refused_by_name(control, folder, tmp_path):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    path = tmp_path / control.log_head().manifest
+    path.write_bytes(path.read_bytes().replace(b'"end": 4', b'"end": 3'))
+    with pytest.raises(ManifestDamaged, match=f"orders: manifest {path} is damaged"):
+        read_log(control, folder)
+
+
+def test_nothing_is_published_on_top_of_a_damaged_manifest(control, folder, tmp_path):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    before = control.log_head()
+    (tmp_path / before.manifest).write_bytes(b"{}")
+    capture(folder, SECOND, SECOND_VALUES)
+    with pytest.raises(ManifestDamaged):
+        publish(control, folder, SECOND, SEGMENT_BYTES)
+    assert control.log_head() == before
+
+
+def test_a_missing_manifest_is_refused_by_name(control, folder, tmp_path):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    path = tmp_path / control.log_head().manifest
+    path.unlink()
+    with pytest.raises(FileMissing, match=f"orders: {path} is missing"):
+        read_log(control, folder)
