@@ -2,10 +2,10 @@
 
 ### What it does
 
-Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer. `bind`
-decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that nobody can
-see yet; `publish` makes them part of the log; `deliver` brings every writer to the log's end. A run that finds
-nothing new starts no JVM and ends in seconds.
+Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer.
+`bind` decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that
+nobody can see yet; `publish` makes them part of the log; `deliver` brings every writer to the log's end.
+A run that finds nothing new starts no JVM and ends in seconds.
 
 ### Parameters
 
@@ -13,14 +13,14 @@ None: everything comes from the pipeline's file.
 
 ### When it fails, and repairs itself
 
-Every task may be repeated at any time: `bind` answers with the run's own binding, `capture` keeps the files it
-finds, `publish` and `deliver` skip what is done. Tasks are retried twice, and a later run first finishes a
-binding that was never published.
+Every task may be repeated at any time: `bind` answers with the run's own binding, `capture` keeps the
+files it finds, `publish` and `deliver` skip what is done. Tasks are retried twice, and a later run first
+finishes a binding that was never published.
 
 ### When a person must step in
 
-When Kafka has lost records that were never captured, when a file of the log is damaged, or when a target stays
-away. The failed task's log says what is wrong and what to do; afterwards clear the failed task.
+When Kafka has lost records that were never captured, when a file of the log is damaged, or when a target
+stays away. The failed task's log says what is wrong and what to do; afterwards clear the failed task.
 
 ### What it returns
 

@@ -20,6 +20,7 @@ from kafka.admin import NewTopic
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.embedded.airflow_api import AirflowApi
+from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.embedded.state import State
@@ -140,6 +141,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
             patch.setenv(name, value)
         settings = Settings.read()
         try:
+            ensure_class_archive(settings)
             state = up(settings, ("kafka", "cassandra", "spark"), cassandra_heap="1g").state
             for name, value in marked_connections(settings, state).items():
                 patch.setenv(name, value)

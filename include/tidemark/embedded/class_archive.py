@@ -11,6 +11,7 @@ archive when a folder on the class path is not empty.
 import hashlib
 import os
 import subprocess
+import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
@@ -59,7 +60,7 @@ def _make(archive: Path, java: Java) -> None:
         command = [str(pyspark_folder() / "bin" / "spark-submit"), "--master", "local[2]"]
         command += ["--driver-java-options", f"-XX:ArchiveClassesAtExit={draft} {QUICK} {quiet}"]
         environ = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_folder())}
-        environ["SPARK_LOCAL_IP"] = LOOPBACK
+        environ |= {"SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable}
         environ.pop("SPARK_CONF_DIR", None)
         with log.open("wb") as output:
             code = subprocess.call(

@@ -32,6 +32,7 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
         **os.environ,
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(pyspark_folder()),
+        "SPARK_SCALA_VERSION": "2.13",  # what spark-class would set: workers need it to start executors
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
     }

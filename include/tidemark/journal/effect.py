@@ -5,7 +5,6 @@ repeated, cut differently or arrive late without hiding anything newer.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
@@ -70,8 +69,7 @@ class Duplicate(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Effect:
+class Effect(NamedTuple):
     """The writes that a run of one entity's actions amounts to.
 
     Their order is: ``tombstones``, ``rows``, then ``head_tombstone`` and the head. A head must not move, and
@@ -84,7 +82,7 @@ class Effect:
     rows: tuple[Row, ...]
     head_tombstone: HeadTombstone | None
     head: Head | None
-    """After the run; to be written whole when ``write_time`` is set. None: the entity is gone, or never was."""
+    """After the run, to be written whole when ``write_time`` is set. None: gone, or never there."""
     write_time: int | None
     """That of the last action applied; None when the run changed nothing."""
     applied: int

@@ -282,8 +282,9 @@ class Fold:
     def _covers(self, row: Row) -> bool:
         if self._whole.get(row.segment, _NEVER) > row.write_time:
             return True
-        up_to, time = self._partial.get(row.segment, (0, _NEVER))
-        return row.seq_nr <= up_to and time > row.write_time
+        # A row that came after such a delete lies above it, or it would not have been taken at all.
+        up_to, _ = self._partial.get(row.segment, (0, 0))
+        return row.seq_nr <= up_to
 
 
 def fold(

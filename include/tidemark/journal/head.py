@@ -4,10 +4,11 @@ Its write time is not part of it: a head is always written whole, so one time ho
 """
 
 from datetime import UTC, date, datetime
+from hashlib import sha1
 from typing import NamedTuple
-from uuid import UUID, uuid5
+from uuid import UUID
 
-_INCARNATIONS = UUID("6c1d0a54-6f0c-5c8b-9a57-2f4c8f1f5b7e")
+_INCARNATIONS = UUID("6c1d0a54-6f0c-5c8b-9a57-2f4c8f1f5b7e").bytes
 
 
 class Head(NamedTuple):
@@ -39,4 +40,5 @@ class Head(NamedTuple):
 
 def record_id(topic: str, partition: int, key: str, offset: int) -> UUID:
     """The id of the incarnation that the append at ``offset`` begins: always the same for the same append."""
-    return uuid5(_INCARNATIONS, f"{topic}/{partition}/{offset}/{key}")
+    name = f"{topic}/{partition}/{offset}/{key}".encode()
+    return UUID(bytes=sha1(_INCARNATIONS + name).digest()[:16], version=5)

@@ -41,11 +41,14 @@ def _event(item: object) -> Event:
 
 
 def _tags(value: object) -> tuple[str, ...]:
-    if value == []:
-        return ()
-    if type(value) is not list or not all(type(tag) is str for tag in value):
-        raise Undecodable(f"JSON payload: tags must be an array of text, not {shown(value)}")
-    return tuple(dict.fromkeys(map(storable, value)))
+    if type(value) is not list:
+        raise Undecodable(f"JSON payload: tags must be an array, not {shown(value)}")
+    for tag in value:
+        if type(tag) is not str:
+            raise Undecodable(f"JSON payload: a tag must be text, not {shown(tag)}")
+    if len(value) > 1:
+        value = dict.fromkeys(value)
+    return tuple([tag if tag.isascii() else storable(tag) for tag in value])
 
 
 def encode_json(events: Events) -> bytes:

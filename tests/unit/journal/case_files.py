@@ -8,19 +8,12 @@ from uuid import NAMESPACE_OID, UUID, uuid5
 
 from tests.unit.journal.writer_model import Delivered, Writer
 
-from tidemark.journal import (
-    Delete,
-    Event,
-    Events,
-    Head,
-    Mark,
-    PayloadMetadata,
-    Purge,
-    append,
-    row_segment,
-    write_action,
-)
+from tidemark.journal.action import Delete, Mark, Purge, append
+from tidemark.journal.events import Event, Events, PayloadMetadata
 from tidemark.journal.expiry import read_expire_after
+from tidemark.journal.head import Head
+from tidemark.journal.record import write_action
+from tidemark.journal.segments import row_segment
 
 _CASES = json.loads(Path(__file__).with_name("kafka-journal-cases.json").read_text())["cases"]
 REPLICATION = {case["id"]: case for case in _CASES if case["kind"] == "replication"}

@@ -131,8 +131,7 @@ class Writer:
         readable = {
             place: {name: value for name, value in cells.items() if name != "meta_record_id"}
             for place, cells in self.rows(key).items()
-            if place[1] > (head.delete_to or 0)
-            and head.record_id in (None, cells.get("meta_record_id"))
+            if place[1] > (head.delete_to or 0) and head.record_id in (None, cells.get("meta_record_id"))
         }
         told = ("seq_nr", "delete_to", "expire_after", "expire_on", "segment_size")
         return {name: getattr(head, name) for name in told} | {"rows": readable}

@@ -1,0 +1,131 @@
+"""The state of a pipeline, with the keys that others rely on."""
+
+import json
+
+import pytest
+
+from tests.unit.log.samples import add_binding, given_binding
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.status import read_status
+from tidemark.log.control import LogControl, LogHead
+
+pytestmark = pytest.mark.unit
+
+PIPELINE = Pipeline.model_validate(
+    {
+        "name": "orders",
+        "source": {"kafka": {"topics": ["orders"]}},
+        "writers": [
+            {"name": "cassandra", "kind": "journal"},
+            {"name": "archive", "kind": "files", "path": "/archive"},
+        ],
+    },
+    context={"TIDEMARK_HOME": "/home/tidemark"},
+)
+FIRST = given_binding(1_000, 0, ("orders", 0, 0, 10))
+SECOND = given_binding(2_000, 10, ("orders", 0, 10, 15), run_id="run-2")
+
+
+@pytest.fixture
+def consensus() -> MemoryConsensus:
+    return MemoryConsensus()
+
+
+def given_published(consensus: MemoryConsensus) -> None:
+    control = LogControl(consensus, "orders")
+    add_binding(control, FIRST)
+    control.replace_log(0, LogHead("m", "d", t=1_000, end=9, compacted_below=2, segments=1, bytes=700, count=8))
+
+
+def test_a_pipeline_that_never_ran(consensus):
+    assert read_status(PIPELINE, consensus).to_dict() == {
+        "pipeline": "orders",
+        "log": {"end": -1, "compacted_below": 0, "segments": 0, "bytes": 0, "messages": 0, "gate": "open"},
+        "bindings": {"upper": 0, "unpublished": False},
+        "writers": [
+            {
+                "name": name,
+                "kind": kind,
+                "registered": False,
+                "position": -1,
+                "lag": 0,
+                "gate": "open",
+                "reason": None,
+            }
+            for name, kind in (("cassandra", "journal"), ("archive", "files"))
+        ],
+    }
+
+
+def test_the_keys_that_others_rely_on_are_there(consensus):
+    status = read_status(PIPELINE, consensus).to_dict()
+    assert {"pipeline", "log", "bindings", "writers"} <= set(status)
+    assert {"end", "compacted_below", "segments", "bytes", "gate"} <= set(status["log"])
+    assert {"upper"} <= set(status["bindings"])
+    assert all({"name", "position", "lag", "gate", "reason"} <= set(writer) for writer in status["writers"])
+
+
+def test_the_status_is_json(consensus):
+    given_published(consensus)
+    status = read_status(PIPELINE, consensus).to_dict()
+    assert json.loads(json.dumps(status)) == status
+
+
+def test_the_log_is_what_is_published(consensus):
+    given_published(consensus)
+    log = read_status(PIPELINE, consensus).to_dict()["log"]
+    assert log == {"end": 9, "compacted_below": 2, "segments": 1, "bytes": 700, "messages": 8, "gate": "open"}
+
+
+def test_upper_is_the_first_time_not_yet_bound(consensus):
+    given_published(consensus)
+    assert read_status(PIPELINE, consensus).upper == 1_001
+
+
+def test_a_binding_that_waits_to_be_published_is_seen(consensus):
+    given_published(consensus)
+    add_binding(LogControl(consensus, "orders"), SECOND)
+    status = read_status(PIPELINE, consensus)
+    assert (status.unpublished, status.log.end) == (True, 9)
+
+
+def test_nothing_waits_when_everything_is_published(consensus):
+    given_published(consensus)
+    assert read_status(PIPELINE, consensus).unpublished is False
+
+
+def test_lag_is_what_a_writer_has_not_finished(consensus):
+    given_published(consensus)
+    positions = Positions(consensus, "orders")
+    positions.commit(positions.register("archive", {}), 6)
+    archive = read_status(PIPELINE, consensus).writers[1]
+    assert (archive.registered, archive.position, archive.lag) == (True, 6, 3)
+
+
+def test_a_writer_at_the_end_has_no_lag(consensus):
+    given_published(consensus)
+    positions = Positions(consensus, "orders")
+    positions.commit(positions.register("archive", {}), 9)
+    assert read_status(PIPELINE, consensus).writers[1].lag == 0
+
+
+def test_a_writer_that_is_not_registered_lags_by_the_whole_log(consensus):
+    given_published(consensus)
+    assert read_status(PIPELINE, consensus).writers[0].lag == 10
+
+
+def test_a_stopped_writer_says_why(consensus):
+    Positions(consensus, "orders").register("archive", {})
+    body = {"position": 4, "gate": "stopped", "reason": "id 5 cannot be read", "shape": {}}
+    consensus.commit(ObjectKey(Kind.WRITER, "orders/archive"), 1, Change({"head": json.dumps(body)}))
+    archive = read_status(PIPELINE, consensus).writers[1]
+    assert (archive.gate, archive.reason) == ("stopped", "id 5 cannot be read")
+
+
+def test_reading_the_status_changes_nothing(consensus):
+    read_status(PIPELINE, consensus)
+    assert LogControl(consensus, "orders").bindings_head().version == 0
+    assert Positions(consensus, "orders").load("archive") is None

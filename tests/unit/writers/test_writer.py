@@ -1,0 +1,62 @@
+"""What all writers share: which messages are admitted, and how results add up."""
+
+import re
+
+import pyarrow as pa
+import pytest
+
+from tidemark.log.files import LOG_SCHEMA
+from tidemark.writers.writer import Written, admit
+
+pytestmark = pytest.mark.unit
+
+
+def given_messages(*namespaces: str) -> pa.Table:
+    """One message per namespace, with the ids 0, 1, …"""
+    rows = [
+        {"id": i, "t": 1, "write_time": 1, "topic": "orders", "partition": 0, "offset": i, "timestamp": 1}
+        | {"timestamp_type": 0, "namespace": namespace}
+        for i, namespace in enumerate(namespaces)
+    ]
+    return pa.Table.from_pylist(rows, schema=LOG_SCHEMA)
+
+
+@pytest.mark.parametrize(
+    ("expression", "ids"),
+    [
+        pytest.param(".*", [0, 1, 2, 3], id="all"),
+        pytest.param("", [0, 1, 2, 3], id="empty finds a match everywhere"),
+        pytest.param("orders", [0, 2, 3], id="anywhere in the name"),
+        pytest.param("^orders", [0, 2], id="at the beginning"),
+        pytest.param("^orders$", [0, 2], id="the whole name"),
+        pytest.param("^(invoices|old-orders)$", [1, 3], id="one or the other"),
+        pytest.param("nothing", [], id="none"),
+        pytest.param("ORDERS", [], id="case matters"),
+    ],
+)
+def test_messages_are_admitted_by_their_namespace(expression, ids):
+    messages = given_messages("orders", "invoices", "orders", "old-orders")
+    assert admit(messages, re.compile(expression))["id"].to_pylist() == ids
+
+
+def test_no_message_is_admitted_from_none():
+    assert admit(given_messages(), re.compile("orders")).num_rows == 0
+
+
+def test_what_is_admitted_has_the_log_s_columns():
+    admitted = admit(given_messages("orders", "invoices"), re.compile("orders"))
+    assert admitted.schema.equals(LOG_SCHEMA)
+
+
+def test_a_batch_is_admitted_like_a_table():
+    (batch,) = given_messages("orders", "invoices").to_batches()
+    assert admit(batch, re.compile("orders"))["id"].to_pylist() == [0]
+
+
+def test_results_add_up():
+    one, other = Written(1, 2, 3, {"rows": 4, "heads": 1}), Written(10, 20, 30, {"rows": 40, "purges": 1})
+    assert one + other == Written(11, 22, 33, {"rows": 44, "heads": 1, "purges": 1})
+
+
+def test_nothing_adds_nothing():
+    assert Written() + Written(1, 2, 3, {"rows": 4}) == Written(1, 2, 3, {"rows": 4})
