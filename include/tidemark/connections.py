@@ -9,10 +9,10 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from tidemark.errors import TidemarkError
 
@@ -46,7 +46,17 @@ class BadConnection(TidemarkError):
 
 
 class _Connection(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # What is refused may be a secret: messages name the field, never the value.
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    @classmethod
+    def build(cls, connection: str, **fields: Any) -> Self:
+        """The connection, or a refusal that names it and what is wrong with it."""
+        try:
+            return cls(**fields)
+        except ValidationError as error:
+            what = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+            raise BadConnection(connection, f"{what}. Correct it in Airflow.") from None
 
     def revealed(self) -> dict[str, Any]:
         """All fields, secrets in clear: only for the file that an application reads."""
@@ -81,11 +91,14 @@ class KafkaConnection(_Connection):
                 raise BadConnection(name, f"{key} is not supported. Supported for security: {known}.")
         protocol = str(extra.get("security.protocol", "PLAINTEXT")).upper()
         mechanism = extra.get("sasl.mechanism") or extra.get("sasl.mechanisms")
-        if protocol.startswith("SASL") and not (mechanism and extra.get("sasl.username")):
+        if protocol.startswith("SASL") and not (
+            mechanism and extra.get("sasl.username") and extra.get("sasl.password")
+        ):
             raise BadConnection(name, f"{protocol} needs sasl.mechanism, sasl.username and sasl.password.")
         if mechanism and mechanism.upper() not in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
             raise BadConnection(name, f"{mechanism} is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512.")
-        return cls(
+        return cls.build(
+            name,
             servers=extra["bootstrap.servers"],
             security_protocol=protocol,
             sasl_mechanism=mechanism.upper() if mechanism else None,
@@ -176,7 +189,8 @@ class CassandraConnection(_Connection):
             local_dc=extra.get("local_dc"),
             control_replication=extra.get("control_replication"),
         )
-        return cls(hosts=tuple(host.strip() for host in connection["host"].split(",")), **given)
+        hosts = tuple(host.strip() for host in connection["host"].split(","))
+        return cls.build(name, hosts=hosts, **given)
 
     @property
     def uses_tls(self) -> bool:
@@ -211,19 +225,18 @@ class Connections(_Connection):
 
 def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
     """The connection ``AIRFLOW_CONN_<NAME>`` holds, as JSON or as a URI; None when it is not set."""
-    text = environ.get(f"AIRFLOW_CONN_{name.upper()}")
+    variable = f"AIRFLOW_CONN_{name.upper()}"
+    text = environ.get(variable)
     if not text:
         return None
     if text.lstrip().startswith("{"):
-        try:
-            return dict(json.loads(text))
-        except ValueError:
-            raise BadConnection(name, f"AIRFLOW_CONN_{name.upper()} is not valid JSON.") from None
+        return _json_object(text, name, f"{variable} is not valid JSON.")
     uri = urlsplit(text)
     hosts = uri.netloc.rpartition("@")[2]
     host, _, port = hosts.rpartition(":") if hosts.rpartition(":")[2].isdecimal() else (hosts, "", "")
-    query = dict(parse_qsl(uri.query))
-    extra = json.loads(query["__extra__"]) if "__extra__" in query else query
+    query = dict(parse_qsl(uri.query, keep_blank_values=True))
+    broken = f"the __extra__ of {variable} is not valid JSON."
+    extra = _json_object(query["__extra__"], name, broken) if "__extra__" in query else query
     return _given(
         host=unquote(host) or None,
         port=int(port) if port else None,
@@ -235,10 +248,18 @@ def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[s
 
 def _extra_of(name: str, connection: Mapping[str, Any]) -> dict[str, Any]:
     extra = connection.get("extra") or {}
+    text = extra if isinstance(extra, str) else json.dumps(extra)
+    return _json_object(text, name, "its extra is not a JSON object. Correct it in Airflow.")
+
+
+def _json_object(text: str, name: str, problem: str) -> dict[str, Any]:
     try:
-        return dict(json.loads(extra) if isinstance(extra, str) else extra)
+        found = json.loads(text)
     except ValueError:
-        raise BadConnection(name, "its extra is not a JSON object. Correct it in Airflow.") from None
+        found = None
+    if not isinstance(found, dict):
+        raise BadConnection(name, problem)
+    return found
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What every implementation of ``Consensus`` promises.
 
-A subclass named ``Test…`` gives the fixture ``consensus``; every test uses objects with names of its own, so that
-a real database can be shared and needs no cleaning between tests.
+A subclass named ``Test…`` gives the fixture ``consensus``; every test uses objects with names of its own, so
+that a real database can be shared and needs no cleaning between tests.
 """
 
 from collections.abc import Callable
@@ -127,9 +127,14 @@ class ConsensusContract:
     # Scans
 
     def test_a_scan_finds_the_rows_of_a_prefix_in_order(self, consensus: Consensus, key: ObjectKey):
-        consensus.commit(key, ABSENT, Change({"t/3": "c", "t/1": "a", "t/2": "b", "run/1": "x", "u": "y", "t": "z"}))
+        consensus.commit(
+            key, ABSENT, Change({"t/3": "c", "t/1": "a", "t/2": "b", "run/1": "x", "u": "y", "t": "z"})
+        )
         snapshot = consensus.scan(key, "t/")
-        assert (snapshot.version, list(snapshot.rows.items())) == (1, [("t/1", "a"), ("t/2", "b"), ("t/3", "c")])
+        assert (snapshot.version, list(snapshot.rows.items())) == (
+            1,
+            [("t/1", "a"), ("t/2", "b"), ("t/3", "c")],
+        )
 
     def test_a_limited_scan_gives_the_last_rows(self, consensus: Consensus, key: ObjectKey):
         consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(5)}))

@@ -1,6 +1,5 @@
 """One local Spark session for the whole ring."""
 
-import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -17,13 +16,17 @@ def spark() -> "Iterator[SparkSession]":
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
         from pyspark.sql import SparkSession
+
+        from tidemark.embedded.class_archive import driver_java_options
+        from tidemark.settings import Settings
 
         session = (
             SparkSession.builder.master("local[2]")
             .appName("tests")
             .config("spark.ui.enabled", "false")
+            .config("spark.ui.showConsoleProgress", "false")
+            .config("spark.driver.extraJavaOptions", driver_java_options(Settings.read()))
             .config("spark.sql.session.timeZone", "UTC")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.driver.bindAddress", "127.0.0.1")

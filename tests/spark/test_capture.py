@@ -1,13 +1,14 @@
 """capture: Kafka's records become the log's messages, with ids that every run computes alike."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-
 from tests.unit.log.samples import given_binding
+
 from tidemark.log.binding import Binding
 from tidemark.log.errors import RecordsMissing
 from tidemark.log.files import LOG_SCHEMA, LogFolder
@@ -69,19 +70,26 @@ def given_records(
 ) -> "DataFrame":
     """Records as Spark's Kafka source gives them: one partition of the DataFrame per Kafka partition."""
     parts = [
-        spark.createDataFrame(
-            [
-                tuple(given_record(topic, partition, offset, value).values())
-                for offset, value in values
-            ],
-            SPARK_SCHEMA,
-        ).coalesce(1)
-        for (topic, partition), values in records.items()
+        [tuple(given_record(*place, offset, value).values()) for offset, value in values]
+        for place, values in records.items()
     ]
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.unionAll(part)
-    return whole
+    rows = spark.sparkContext.parallelize(parts, len(parts)).flatMap(lambda part: part)
+    return spark.createDataFrame(rows, SPARK_SCHEMA)
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A folder, and what a capture into it has answered."""
+
+    folder: Path
+    files: list[LogFile]
+
+
+@pytest.fixture(scope="module")
+def captured(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Capture:
+    """All records, captured once."""
+    folder = tmp_path_factory.mktemp("log")
+    return Capture(folder, write_files(given_records(spark, RECORDS), BINDING, "orders", str(folder)))
 
 
 # Ids
@@ -121,51 +129,45 @@ def test_records_of_a_partition_that_is_not_bound_have_no_ids():
 # Files
 
 
-def test_every_kafka_partition_is_a_file_in_id_order(spark, tmp_path):
-    files = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path))
-    assert [(f.path, f.topic, f.partition, f.first_id, f.last_id, f.count) for f in files] == [
+def test_every_kafka_partition_is_a_file_in_id_order(captured):
+    assert [(f.path, f.topic, f.partition, f.first_id, f.last_id, f.count) for f in captured.files] == [
         ("files/00000000000000000100.parquet", "invoices", 0, 100, 102, 2),
         ("files/00000000000000000103.parquet", "orders", 0, 103, 104, 2),
         ("files/00000000000000000105.parquet", "orders", 1, 105, 105, 1),
     ]
 
 
-def test_the_files_hold_the_records(spark, tmp_path):
-    files = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path))
-    tables = [pq.read_table(tmp_path / file.path) for file in files]
-    assert [pair for table in tables for pair in zip(*(table[c].to_pylist() for c in ("id", "value")), strict=True)] == [
-        (100, b"i10"),
-        (102, b"i12"),
-        (103, b"o0"),
-        (104, None),
-        (105, b"o7"),
+def test_the_files_hold_the_records(captured):
+    tables = [pq.read_table(captured.folder / file.path) for file in captured.files]
+    assert [row for table in tables for row in table.select(["id", "value", "headers"]).to_pylist()] == [
+        {"id": 100, "value": b"i10", "headers": None},
+        {"id": 102, "value": b"i12", "headers": None},
+        {"id": 103, "value": b"o0", "headers": None},
+        {"id": 104, "value": None, "headers": [{"name": "trace", "value": b"\x01"}]},
+        {"id": 105, "value": b"o7", "headers": [{"name": "trace", "value": b"\x01"}]},
     ]
-    assert tables[1]["headers"].to_pylist() == [None, [{"name": "trace", "value": b"\x01"}]]
 
 
-def test_what_is_answered_is_what_is_on_disk(spark, tmp_path):
-    for file in write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path)):
-        assert file.bytes == (tmp_path / file.path).stat().st_size
-        LogFolder("orders", str(tmp_path)).verify(file)
+def test_what_is_answered_is_what_is_on_disk(captured):
+    for file in captured.files:
+        assert file.bytes == (captured.folder / file.path).stat().st_size
+        LogFolder("orders", str(captured.folder)).verify(file)
 
 
-def test_capturing_again_keeps_the_files(spark, tmp_path):
-    records = given_records(spark, RECORDS)
-    first = write_files(records, BINDING, "orders", str(tmp_path))
-    inodes = [(tmp_path / file.path).stat().st_ino for file in first]
-    second = write_files(records, BINDING, "orders", str(tmp_path))
-    assert second == first
-    assert [(tmp_path / file.path).stat().st_ino for file in second] == inodes
+def test_capturing_again_keeps_the_files(spark, captured):
+    inodes = [(captured.folder / file.path).stat().st_ino for file in captured.files]
+    again = write_files(given_records(spark, RECORDS), BINDING, "orders", str(captured.folder))
+    assert again == captured.files
+    assert [(captured.folder / file.path).stat().st_ino for file in again] == inodes
 
 
-def test_other_batches_make_the_same_files(spark, tmp_path):
-    one = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path / "one"))
+def test_other_batches_make_the_same_files(spark, tmp_path, captured):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     try:
-        other = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path / "other"))
+        other = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path))
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert other == one
+    assert other == captured.files
 
 
 def test_a_partition_without_records_makes_no_file(spark, tmp_path):
@@ -176,7 +178,9 @@ def test_a_partition_without_records_makes_no_file(spark, tmp_path):
 
 def test_a_record_that_the_binding_does_not_own_is_refused(spark, tmp_path):
     records = {("orders", 1): [(7, b"o7"), (9, b"too far")]}
-    with pytest.raises(RecordsMissing, match="orders: orders/1 was bound from offset 7 up to 9, but capture found"):
+    with pytest.raises(
+        RecordsMissing, match="orders: orders/1 was bound from offset 7 up to 9, but capture found"
+    ):
         write_files(given_records(spark, records), BINDING, "orders", str(tmp_path))
 
 
@@ -237,7 +241,9 @@ def test_what_a_binding_does_not_own_is_refused_by_the_slice(file):
 @pytest.mark.parametrize(
     "files",
     [
-        pytest.param([INVOICES, replace(ORDERS_0, partition=7, path="files/7")], id="a partition that is not bound"),
+        pytest.param(
+            [INVOICES, replace(ORDERS_0, partition=7, path="files/7")], id="a partition that is not bound"
+        ),
         pytest.param([INVOICES, INVOICES], id="a slice twice"),
     ],
 )

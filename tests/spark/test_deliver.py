@@ -1,12 +1,14 @@
 """deliver: binding by binding, the position moved after each; a failure keeps what was finished."""
 
+import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
-
 from tests.unit.log.samples import add_binding, capture, given_binding, publish_all
+
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.pipeline import FilesDeclaration
 from tidemark.delivery.positions import Positions
@@ -31,7 +33,6 @@ LOG = {
     SECOND: {("orders", 0): {3: b"d", 4: b"e"}},
     THIRD: {("orders", 0): {5: b"f", 6: b"g"}},
 }
-FIRST_FILE = "00000000000000000000-00000000000000000004.parquet"
 SECOND_FILE = "00000000000000000005-00000000000000000006.parquet"
 THIRD_FILE = "00000000000000000007-00000000000000000010.parquet"
 
@@ -50,32 +51,63 @@ class RememberingConsensus(MemoryConsensus):
         return version
 
 
-@pytest.fixture
-def consensus() -> RememberingConsensus:
-    return RememberingConsensus()
+@dataclass(frozen=True)
+class Stage:
+    """A pipeline with its log and a folder for its writer."""
+
+    consensus: RememberingConsensus
+    root: Path
+
+    @property
+    def control(self) -> LogControl:
+        return LogControl(self.consensus, "orders")
+
+    @property
+    def positions(self) -> Positions:
+        return Positions(self.consensus, "orders")
+
+    @property
+    def folder(self) -> LogFolder:
+        return LogFolder("orders", str(self.root / "log"))
+
+    @property
+    def log(self) -> Log:
+        return Log(self.control, read_log(self.control, self.folder), str(self.root / "log"))
+
+    @property
+    def archive(self) -> Path:
+        return self.root / "archive"
+
+    def deliver(self, spark: "SparkSession", **keys: object) -> Delivered:
+        """Deliver to the files writer, with some of its settings different."""
+        return deliver_to(spark, writer(self.archive, **keys), self.log, self.positions)
+
+
+def given_stage(root: Path) -> Stage:
+    """Three published bindings, nine messages in eleven ids."""
+    stage = Stage(RememberingConsensus(), root)
+    publish_all(stage.control, stage.folder, LOG)
+    return stage
 
 
 @pytest.fixture
-def control(consensus) -> LogControl:
-    return LogControl(consensus, "orders")
+def stage(tmp_path) -> Stage:
+    return given_stage(tmp_path)
 
 
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
+@pytest.fixture(scope="module")
+def finished(spark, tmp_path_factory) -> tuple[Stage, Delivered]:
+    """A writer that came to the end of the log."""
+    stage = given_stage(tmp_path_factory.mktemp("finished"))
+    return stage, stage.deliver(spark)
 
 
-@pytest.fixture
-def log(control, tmp_path) -> Log:
-    """Three published bindings, seven messages in eleven ids."""
-    folder = LogFolder("orders", str(tmp_path / "log"))
-    publish_all(control, folder, LOG)
-    return Log(control, read_log(control, folder), str(tmp_path / "log"))
-
-
-@pytest.fixture
-def archive(tmp_path) -> Path:
-    return tmp_path / "archive"
+@pytest.fixture(scope="module")
+def stopped(spark, tmp_path_factory) -> tuple[Stage, Delivered]:
+    """A writer that could not write the second binding."""
+    stage = given_stage(tmp_path_factory.mktemp("stopped"))
+    place_something_else(stage.archive, SECOND_FILE)
+    return stage, stage.deliver(spark)
 
 
 def writer(path: Path, **keys: object) -> FilesWriter:
@@ -95,118 +127,128 @@ def place_something_else(archive: Path, name: str) -> Path:
     return archive / name
 
 
-def test_a_writer_comes_to_the_end_of_the_log(spark: "SparkSession", log, positions, archive):
-    assert deliver_to(spark, writer(archive), log, positions) == Delivered(10, Written(written=7))
-    assert positions.load("archive").position == 10
-    assert values(archive) == [b"a", b"b", b"c", b"x", b"y", b"d", b"e", b"f", b"g"][:7] + [b"f", b"g"][:2]
+def test_a_writer_comes_to_the_end_of_the_log(finished):
+    stage, delivered = finished
+    assert delivered == Delivered(10, Written(written=9))
+    assert stage.positions.load("archive").position == 10
 
 
-def test_the_position_moves_binding_by_binding(spark, log, positions, archive, consensus):
-    deliver_to(spark, writer(archive), log, positions)
-    moved = [text.split(",")[0] for text in consensus.committed]
-    assert moved == ['{"position": -1', '{"position": 4', '{"position": 6', '{"position": 10']
+def test_every_message_is_delivered_in_order(finished):
+    assert values(finished[0].archive) == [b"a", b"b", b"c", b"x", b"y", b"d", b"e", b"f", b"g"]
 
 
-def test_what_is_kept_out_is_counted_and_finished_with(spark, log, positions, archive):
-    delivered = deliver_to(spark, writer(archive, namespaces="^refunds$"), log, positions)
-    assert delivered == Delivered(10, Written(written=2, filtered=7))
+def test_the_position_moves_binding_by_binding(finished):
+    moved = [json.loads(head)["position"] for head in finished[0].consensus.committed]
+    assert moved == [-1, 4, 6, 10]
 
 
-def test_delivering_again_does_nothing(spark, log, positions, archive, consensus):
-    deliver_to(spark, writer(archive), log, positions)
-    before = positions.load("archive")
-    assert deliver_to(spark, writer(archive), log, positions) == Delivered(10, Written())
-    assert positions.load("archive") == before
+def test_what_is_kept_out_is_counted_and_finished_with(spark, stage):
+    assert stage.deliver(spark, namespaces="^refunds$") == Delivered(10, Written(written=2, filtered=7))
 
 
-def test_a_new_binding_is_delivered_alone(spark, log, positions, archive, control, tmp_path):
-    deliver_to(spark, writer(archive), log, positions)
-    folder = LogFolder("orders", log.root)
+def test_delivering_again_does_nothing(spark, stage):
+    stage.deliver(spark)
+    before = stage.positions.load("archive")
+    assert stage.deliver(spark) == Delivered(10, Written())
+    assert stage.positions.load("archive") == before
+
+
+def test_a_new_binding_is_delivered_alone(spark, stage):
+    stage.deliver(spark)
     fourth = given_binding(4_000, 11, ("orders", 0, 9, 10), run_id="run-4")
-    publish_all(control, folder, {fourth: {("orders", 0): {9: b"h"}}})
-    longer = Log(control, read_log(control, folder), log.root)
-    assert deliver_to(spark, writer(archive), longer, positions) == Delivered(11, Written(written=1))
+    publish_all(stage.control, stage.folder, {fourth: {("orders", 0): {9: b"h"}}})
+    assert stage.deliver(spark) == Delivered(11, Written(written=1))
 
 
-def test_what_is_not_published_is_not_delivered(spark, log, positions, archive, control):
+def test_what_is_not_published_is_not_delivered(spark, stage):
     fourth = given_binding(4_000, 11, ("orders", 0, 9, 10), run_id="run-4")
-    add_binding(control, fourth)
-    capture(LogFolder("orders", log.root), fourth, {("orders", 0): {9: b"h"}})
-    assert deliver_to(spark, writer(archive), log, positions).position == 10
+    add_binding(stage.control, fourth)
+    capture(stage.folder, fourth, {("orders", 0): {9: b"h"}})
+    assert stage.deliver(spark).position == 10
 
 
-def test_a_log_without_bindings_registers_the_writer_and_nothing_more(spark, control, positions, archive, tmp_path):
-    empty = Log(control, read_log(control, LogFolder("orders", str(tmp_path))), str(tmp_path))
-    assert deliver_to(spark, writer(archive), empty, positions) == Delivered(-1, Written())
-    assert positions.load("archive").position == -1
+def test_a_log_without_bindings_registers_the_writer_and_nothing_more(spark, tmp_path):
+    empty = Stage(RememberingConsensus(), tmp_path)
+    assert empty.deliver(spark) == Delivered(-1, Written())
+    assert empty.positions.load("archive").position == -1
 
 
-def test_a_binding_without_messages_moves_the_position(spark, control, positions, archive, tmp_path):
-    folder = LogFolder("orders", str(tmp_path / "log"))
-    publish_all(control, folder, {FIRST: {}})
-    log = Log(control, read_log(control, folder), str(tmp_path / "log"))
-    assert deliver_to(spark, writer(archive), log, positions) == Delivered(4, Written())
+def test_a_binding_without_messages_moves_the_position(spark, tmp_path):
+    stage = Stage(RememberingConsensus(), tmp_path)
+    publish_all(stage.control, stage.folder, {FIRST: {}})
+    assert stage.deliver(spark) == Delivered(4, Written())
 
 
 # Failures
 
 
-def test_a_writer_that_fails_keeps_what_it_has_finished(spark, log, positions, archive):
-    place_something_else(archive, SECOND_FILE)
-    delivered = deliver_to(spark, writer(archive), log, positions)
+def test_a_writer_that_fails_keeps_what_it_has_finished(stopped):
+    stage, delivered = stopped
     assert (delivered.position, delivered.total) == (4, Written(written=5))
-    assert positions.load("archive").position == 4
+    assert stage.positions.load("archive").position == 4
 
 
-def test_a_writer_that_fails_does_not_go_past_its_failure(spark, log, positions, archive):
-    place_something_else(archive, SECOND_FILE)
-    deliver_to(spark, writer(archive), log, positions)
-    assert not (archive / THIRD_FILE).exists()
+def test_a_writer_that_fails_does_not_go_past_its_failure(stopped):
+    assert not (stopped[0].archive / THIRD_FILE).exists()
 
 
-def test_a_failure_names_the_id_and_the_cause(spark, log, positions, archive):
-    wrong = place_something_else(archive, SECOND_FILE)
-    failure = deliver_to(spark, writer(archive), log, positions).failure
-    assert failure.startswith("stopped after id 4: ")
-    assert f"orders/archive: log file {wrong} is damaged" in failure
-    assert "\n" not in failure
+def test_a_failure_names_the_id_and_the_cause(stopped):
+    stage, delivered = stopped
+    assert delivered.failure.startswith("stopped after id 4: ")
+    assert f"orders/archive: log file {stage.archive / SECOND_FILE} is damaged" in delivered.failure
+    assert "\n" not in delivered.failure
 
 
-def test_a_failure_of_another_kind_names_its_cause_too(spark, log, positions, tmp_path):
-    (tmp_path / "taken").write_bytes(b"")
-    failure = deliver_to(spark, writer(tmp_path / "taken" / "archive"), log, positions).failure
+def test_a_failure_of_another_kind_names_its_cause_too(spark, stage):
+    stage.archive.write_bytes(b"")
+    failure = stage.deliver(spark).failure
     assert failure.startswith("stopped after id -1: ")
-    assert str(tmp_path / "taken") in failure
+    assert str(stage.archive) in failure
     assert "\n" not in failure
 
 
-def test_delivering_again_after_the_repair_finishes(spark, log, positions, archive):
-    wrong = place_something_else(archive, SECOND_FILE)
-    deliver_to(spark, writer(archive), log, positions)
+def test_delivering_again_after_the_repair_finishes(spark, stage):
+    wrong = place_something_else(stage.archive, SECOND_FILE)
+    stage.deliver(spark)
     wrong.unlink()
-    assert deliver_to(spark, writer(archive), log, positions) == Delivered(10, Written(written=4))
-    assert sorted(path.name for path in archive.iterdir() if path.is_file()) == [FIRST_FILE, SECOND_FILE, THIRD_FILE]
+    assert stage.deliver(spark) == Delivered(10, Written(written=4))
+    assert values(stage.archive) == [b"a", b"b", b"c", b"x", b"y", b"d", b"e", b"f", b"g"]
 
 
-def test_a_missing_log_file_stops_the_writer_by_name(spark, log, positions, archive):
-    lost = Path(log.root) / log.manifest.files_at(2_000)[0].path
+def test_a_missing_log_file_stops_the_writer_by_name(spark, stage):
+    lost = stage.root / "log" / stage.log.manifest.files_at(2_000)[0].path
     lost.unlink()
-    delivered = deliver_to(spark, writer(archive), log, positions)
+    delivered = stage.deliver(spark)
     assert delivered.position == 4
     assert f"orders: {lost} is missing" in delivered.failure
 
 
-def test_a_changed_shape_stops_this_writer_only(spark, log, positions, archive):
+def test_a_changed_shape_stops_this_writer_only(spark, stage):
     """It is this writer's failure to report: an exception would keep the other writers from their turn."""
-    deliver_to(spark, writer(archive), log, positions)
-    delivered = deliver_to(spark, writer(archive, format="jsonl"), log, positions)
+    stage.deliver(spark)
+    delivered = stage.deliver(spark, format="jsonl")
     assert delivered.position == 10
     assert "format was 'parquet' and is now 'jsonl'" in delivered.failure
+
+
+def test_the_log_of_a_failure_does_not_spell_out_variables(spark, stage, capfd):
+    """A frame of the driver, of a client or of ours may hold a password."""
+
+    class FailingWriter(FilesWriter):
+        def prepare(self) -> None:
+            password = "-".join(("hunter2", "marker"))
+            raise ConnectionError(f"no answer after {len(password)} attempts")
+
+    declared = FilesDeclaration(name="archive", kind="files", path="/nowhere")
+    delivered = deliver_to(spark, FailingWriter("orders", declared), stage.log, stage.positions)
+    assert delivered.failure == "stopped after id -1: no answer after 14 attempts"
+    assert "hunter2-marker" not in "".join(capfd.readouterr())
 
 
 def test_failures_of_several_writers_are_told_together():
     error = WritersFailed("orders", {"archive": "stopped after id 4: a", "journal": "stopped after id -1: b"})
     assert error.failures == {"archive": "stopped after id 4: a", "journal": "stopped after id -1: b"}
     assert str(error).startswith(
-        "orders: not everything was delivered. archive: stopped after id 4: a; journal: stopped after id -1: b."
+        "orders: not everything was delivered. "
+        "archive: stopped after id 4: a; journal: stopped after id -1: b."
     )

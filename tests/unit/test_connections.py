@@ -28,7 +28,9 @@ PLAIN = {
 
 
 def kafka(**extra: object) -> KafkaConnection:
-    return KafkaConnection.from_airflow("kafka_default", {"extra": {"bootstrap.servers": "broker:9092"} | extra})
+    return KafkaConnection.from_airflow(
+        "kafka_default", {"extra": {"bootstrap.servers": "broker:9092"} | extra}
+    )
 
 
 def cassandra(**keys: object) -> CassandraConnection:
@@ -112,7 +114,7 @@ def test_kafka_takes_librdkafka_s_other_spellings():
         ('say "hi"', r'"say \"hi\""'),
         ("back\\slash", r'"back\\slash"'),
         ('\\"', r'"\\\""'),
-        ("semi;colon'", "\"semi;colon'\""),
+        ("semi;colon'", '"semi;colon\'"'),
     ],
 )
 def test_quotes_and_backslashes_cannot_break_out_of_jaas(password, quoted):
@@ -134,7 +136,9 @@ def certificates(tmp_path) -> dict[str, str]:
 
 
 def test_kafka_with_tls_for_python(certificates):
-    options = kafka(**{"security.protocol": "SSL", "ssl.key.password": SECRET}, **certificates).client_options()
+    options = kafka(
+        **{"security.protocol": "SSL", "ssl.key.password": SECRET}, **certificates
+    ).client_options()
     assert options == {
         "bootstrap_servers": ["broker:9092"],
         "security_protocol": "SSL",
@@ -147,7 +151,9 @@ def test_kafka_with_tls_for_python(certificates):
 
 
 def test_kafka_with_tls_for_spark(certificates):
-    options = kafka(**{"security.protocol": "SSL", "ssl.key.password": SECRET}, **certificates).spark_options()
+    options = kafka(
+        **{"security.protocol": "SSL", "ssl.key.password": SECRET}, **certificates
+    ).spark_options()
     assert options == {
         "kafka.bootstrap.servers": "broker:9092",
         "kafka.security.protocol": "SSL",
@@ -198,7 +204,9 @@ def test_kafka_without_servers_is_refused(extra):
 @pytest.mark.parametrize("missing", ["sasl.mechanism", "sasl.username", "sasl.password"])
 def test_sasl_without_all_it_needs_is_refused(missing):
     extra = {key: value for key, value in PLAIN.items() if key != missing}
-    with pytest.raises(BadConnection, match=r"SASL_SSL needs sasl\.mechanism, sasl\.username and sasl\.password"):
+    with pytest.raises(
+        BadConnection, match=r"SASL_SSL needs sasl\.mechanism, sasl\.username and sasl\.password"
+    ):
         KafkaConnection.from_airflow("k", {"extra": extra})
 
 
@@ -214,7 +222,7 @@ def test_extra_may_be_text():
 
 @pytest.mark.parametrize("extra", ["{broken", "[1]", "7", '"text"'])
 def test_extra_that_is_no_json_object_is_refused_by_name(extra):
-    with pytest.raises(BadConnection, match="^Connection k: its extra is not a JSON object"):
+    with pytest.raises(BadConnection, match=r"^Connection k: its extra is not a JSON object"):
         KafkaConnection.from_airflow("k", {"extra": extra})
 
 
@@ -233,7 +241,12 @@ def test_cassandra_with_everything():
         login="tidemark",
         password=SECRET,
         extra={
-            "ssl_options": {"ca_certs": "/ca", "certfile": "/crt", "keyfile": "/key", "check_hostname": False},
+            "ssl_options": {
+                "ca_certs": "/ca",
+                "certfile": "/crt",
+                "keyfile": "/key",
+                "check_hostname": False,
+            },
             "local_dc": "dc1",
             "control_replication": {"class": "NetworkTopologyStrategy", "dc1": "3"},
         },
@@ -252,7 +265,7 @@ def test_the_control_plane_has_one_copy_when_nobody_says_otherwise():
 
 @pytest.mark.parametrize("host", [None, ""])
 def test_cassandra_without_a_host_is_refused(host):
-    with pytest.raises(BadConnection, match="^Connection cassandra_default: has no host"):
+    with pytest.raises(BadConnection, match=r"^Connection cassandra_default: has no host"):
         cassandra(host=host)
 
 
@@ -262,7 +275,7 @@ def test_an_unknown_tls_option_is_refused_by_name():
 
 
 def test_a_port_that_is_no_number_is_refused_by_name():
-    with pytest.raises(BadConnection, match="^Connection cassandra_default: .*port"):
+    with pytest.raises(BadConnection, match=r"^Connection cassandra_default: .*port"):
         cassandra(port="cql")
 
 
@@ -276,7 +289,7 @@ def test_a_connection_never_shows_its_secrets(show, of):
 
 
 def test_a_secret_that_is_not_text_is_not_shown_either():
-    with pytest.raises(Exception, match="kafka_default|sasl") as refusal:
+    with pytest.raises(Exception, match=r"kafka_default|sasl") as refusal:
         kafka(**PLAIN | {"sasl.password": [SECRET]})
     assert SECRET not in str(refusal.value)
 

@@ -27,7 +27,14 @@ def test_everything_has_a_default():
 
 
 def test_an_empty_variable_is_as_good_as_none():
-    names = ["TIDEMARK_ROOT", "TIDEMARK_HOME", "TIDEMARK_CACHE", "TIDEMARK_PIPELINES", "XDG_CACHE_HOME", *PORTS]
+    names = [
+        "TIDEMARK_ROOT",
+        "TIDEMARK_HOME",
+        "TIDEMARK_CACHE",
+        "TIDEMARK_PIPELINES",
+        "XDG_CACHE_HOME",
+        *PORTS,
+    ]
     assert Settings.read(dict.fromkeys(names, "")) == Settings.read({})
 
 

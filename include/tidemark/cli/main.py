@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import click
 import typer
 from rich.console import Console
 
@@ -77,29 +76,18 @@ def print_json(value: Any) -> None:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; errors for people become one sentence and exit code 1."""
+    from tidemark.cassandra.session import disconnect_all
     from tidemark.cli.services import app as services
     from tidemark.log.errors import LogError
 
     app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
     try:
-        code = app(args=None if argv is None else list(argv), standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        code = error.exit_code
-    except click.Abort:
-        print("Stopped.", file=sys.stderr)
-        code = 130
+        app(args=None if argv is None else list(argv))
     except (TidemarkError, LogError) as error:
         print(error, file=sys.stderr)
-        code = 1
-    _leave(code if isinstance(code, int) else 0)
-
-
-def _leave(code: int) -> None:
-    from tidemark.cassandra.session import disconnect_all
-
-    disconnect_all()
-    sys.exit(code)
+        sys.exit(1)
+    finally:
+        disconnect_all()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
 
 from tidemark.delivery.pipeline import Pipeline
@@ -35,7 +36,12 @@ def status_table(status: PipelineStatus) -> RenderableType:
     for writer in status.writers:
         gate = writer.gate if writer.registered else "not yet registered"
         table.add_row(
-            writer.name, writer.kind, f"{writer.position:,}", f"{writer.lag:,}", gate, writer.reason or ""
+            writer.name,
+            writer.kind,
+            f"{writer.position:,}",
+            f"{writer.lag:,}",
+            gate,
+            escape(writer.reason or ""),
         )
     return Group(head, table, "")
 
@@ -44,9 +50,9 @@ def _moment(microseconds: int) -> str:
     return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _size(count: int) -> str:
-    for unit in ("B", "kB", "MB"):
-        if count < 1000:
+def _size(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 999.5:
             return f"{count:.3g} {unit}"
-        count /= 1000  # type: ignore[assignment]
-    return f"{count:.3g} GB"
+        count /= 1000
+    return f"{count:,.1f} TB"

@@ -11,12 +11,15 @@ from uuid import UUID, uuid4
 
 from cassandra import ConsistencyLevel, OperationTimedOut, Timeout
 from cassandra.cluster import NoHostAvailable, Session
+from cassandra.protocol import ErrorMessage
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot
 
 KEYSPACE = "tidemark"
 ATTEMPTS = 5
+RESULT_UNKNOWN = 0x1700
+"""Cassandra's own "I do not know whether it was applied", for which the driver has no class."""
 AFTER_EVERY_NAME = "\U0010ffff"
 
 _TABLE = """
@@ -71,8 +74,14 @@ class LightweightConsensus:
                 result = self._session.execute(self._batch(key, expected, change, attempt))
                 if result.was_applied:
                     return expected + 1
-                raise Outpaced(key, expected, self._version(key)[0])
-            except (Timeout, OperationTimedOut, NoHostAvailable):
+                # The driver may have sent it twice, and this be the answer to the second.
+                version, last = self._version(key)
+                if last == attempt:
+                    return expected + 1
+                raise Outpaced(key, expected, version)
+            except (Timeout, OperationTimedOut, NoHostAvailable, ErrorMessage) as error:
+                if isinstance(error, ErrorMessage) and error.code != RESULT_UNKNOWN:
+                    raise
                 if self._settle(key, expected, change, attempt):
                     return expected + 1
                 if not remaining:

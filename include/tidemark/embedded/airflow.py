@@ -76,14 +76,14 @@ def passwords_file(settings: Settings) -> Path:
 
 
 def write_secrets(settings: Settings) -> None:
-    """Make the keys all components share and the password of ``admin``, once per home, readable by the owner only."""
+    """Make the keys all components share and the password of ``admin``, once per home, for its owner only."""
     home = settings.home / "airflow"
     home.mkdir(parents=True, exist_ok=True)
     config = home / "airflow.cfg"
     if not config.exists():
         fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
         text = (
-            "# Only secrets: everything else is set by variables, see tidemark.embedded.airflow_environment.\n"
+            "# Only secrets: all else is set by variables, see tidemark.embedded.airflow_environment.\n"
             f"[core]\nfernet_key = {fernet}\n"
             f"[api]\nsecret_key = {secrets.token_hex(32)}\n"
             f"[api_auth]\njwt_secret = {secrets.token_hex(64)}\n"

@@ -1,4 +1,4 @@
-"""``python -m tidemark.embedded.airflow_command ARGS…``: Airflow's own command, in the environment of this home."""
+"""``python -m tidemark.embedded.airflow_command ARGS…``: Airflow's own command, set up for this home."""
 
 import os
 import sys

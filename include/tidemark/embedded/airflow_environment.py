@@ -1,4 +1,4 @@
-"""The environment that Airflow runs in: computed from settings and state, never by changing this process's own.
+"""The environment Airflow runs in: computed from settings and state, never by changing this process's own.
 
 No secret is in it: those are in ``airflow.cfg`` of the home (see ``airflow``), readable by its owner only.
 """
@@ -20,7 +20,7 @@ def airflow_environment(
 ) -> dict[str, str]:
     """What to add to an environment so that Airflow, its tasks and their Spark applications use this home.
 
-    ``environ`` is what it will be added to (by default this process's): connections and tuning set there are left alone.
+    ``environ`` is what it will be added to, by default this process's: connections and tuning set there stay.
     """
     given = os.environ if environ is None else environ
     ours = {**embedded_connections(settings, state), **_tuning()}
@@ -79,9 +79,10 @@ def _places(settings: Settings) -> dict[str, str]:
 
 def _server(settings: Settings, state: State) -> dict[str, str]:
     url = f"http://{LOOPBACK}:{settings.airflow_port}"
+    simple = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     return {
         "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
-        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        "AIRFLOW__CORE__AUTH_MANAGER": simple,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
         "AIRFLOW__CORE__HOSTNAME_CALLABLE": "tidemark.embedded.ports.loopback",

@@ -1,11 +1,12 @@
 """An archive of Spark's classes, already parsed and linked: a driver that maps it starts in half the time.
 
-Java refuses an archive that does not fit (another Java, another class path) and goes on without it, so a wrong one is
-slow at worst. It takes a minute of work to make, once per installation: nobody makes it unasked.
+Java refuses an archive that does not fit (another Java, another class path) and goes on without it, so a
+wrong one is slow at worst. It takes the better part of a minute to make, once per installation: nobody makes
+it unasked.
 
-Only with ``--driver-java-options`` or ``spark.driver.extraJavaOptions``: in ``JDK_JAVA_OPTIONS`` it would also reach the
-little launcher that spark-submit starts first. And not with a ``SPARK_CONF_DIR`` that has files in it: Java takes no
-archive when a folder on the class path is not empty.
+Only with ``--driver-java-options`` or ``spark.driver.extraJavaOptions``: in ``JDK_JAVA_OPTIONS`` it would
+also reach the little launcher that spark-submit starts first. And not with a ``SPARK_CONF_DIR`` that has
+files in it, nor with ``spark.driver.extraClassPath``: the class path must begin as it did then.
 """
 
 import hashlib
@@ -42,7 +43,7 @@ def driver_java_options(settings: Settings) -> str:
 
 
 def ensure_class_archive(settings: Settings) -> Path:
-    """Make the archive unless it is there: 30 s on an idle machine."""
+    """Make the archive unless it is there: some 40 s of work."""
     java = find_java(os.environ)
     archive = archive_path(settings, java)
     if not archive.is_file():

@@ -1,4 +1,4 @@
-"""What can go wrong with the embedded services, each with the next step. Fields, so that a test can look at them."""
+"""What can go wrong with the embedded services: what happened, what did not, and the next step."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +51,8 @@ class CacheNotWritable(EmbeddedError):
 
     def __init__(self, folder: Path, why: str) -> None:
         super().__init__(
-            f"The jars cannot be kept in {folder}: {why}. Make it writable, or set TIDEMARK_CACHE to another folder."
+            f"The jars cannot be kept in {folder}: {why}. "
+            "Make it writable, or set TIDEMARK_CACHE to another folder."
         )
         self.folder, self.why = folder, why
 
@@ -62,9 +63,9 @@ class RegistryUnreachable(EmbeddedError):
     def __init__(self, missing: Sequence[str], log: Path) -> None:
         shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
         super().__init__(
-            f"{len(missing)} of the jars could not be fetched: {shown}. Check the network (or set "
-            "DEFAULT_ARTIFACT_REPOSITORY to a registry that has them) and try again: what was fetched is kept. "
-            f"What was tried: {log}"
+            f"{len(missing)} of the jars could not be fetched: {shown}. Check the network, or set "
+            "DEFAULT_ARTIFACT_REPOSITORY to a registry that has them, and try again: what was fetched "
+            f"is kept. What was tried is in {log}."
         )
         self.missing, self.log = tuple(missing), log
 
@@ -80,12 +81,12 @@ class FetchFailed(EmbeddedError):
 class JarDamaged(EmbeddedError):
     """A jar is not the one that jars.lock promises."""
 
-    def __init__(self, jar: str, what: str, expected: object, found: object) -> None:
+    def __init__(self, jar: str, expected: str, found: str) -> None:
         super().__init__(
-            f"{jar} is damaged ({what} {_short(found)} instead of {_short(expected)}) and was removed. "
+            f"{jar} is damaged (SHA-256 {found[:12]}… instead of {expected[:12]}…) and was removed. "
             "Nothing was started from it. Call again to fetch a good one."
         )
-        self.jar, self.what, self.expected, self.found = jar, what, expected, found
+        self.jar, self.expected, self.found = jar, expected, found
 
 
 class PortTaken(EmbeddedError):
@@ -149,8 +150,8 @@ class NotAHome(EmbeddedError):
 
     def __init__(self, folder: Path, marker: str) -> None:
         super().__init__(
-            f"{folder} is not a folder that `tidemark services up` made (it has no {marker}). "
-            "Nothing was removed. Check TIDEMARK_HOME, or remove it yourself."
+            f"{folder} is not a folder of the embedded services (it has other things in it and no {marker}). "
+            "Nothing was changed. Set TIDEMARK_HOME to a folder that is new or empty."
         )
         self.folder = folder
 
@@ -199,15 +200,11 @@ class ArchiveFailed(EmbeddedError):
 
     def __init__(self, log: Path) -> None:
         super().__init__(
-            f"The archive of Spark's classes could not be made; see {log}. Spark works without it, only slower."
+            f"The archive of Spark's classes could not be made; see {log}. "
+            "Spark works without it, only slower."
         )
         self.log = log
 
 
 def _mb(size: int) -> str:
     return f"{size / 1_000_000:,.0f} MB"
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return f"{text[:12]}…" if len(text) > 20 else text

@@ -10,7 +10,7 @@ from tidemark.embedded.jarlock import HERE
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file's content so that a reader sees the old or the new one, also when this process is killed."""
+    """Replace a file's content: a reader sees the old or the new one, whenever this process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -27,7 +27,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 @contextmanager
 def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock that this file stands for; ``waiting`` is told when somebody else has it. Dies with the process."""
+    """Hold the lock this file stands for, at most until this process ends; ``waiting`` hears of others."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         try:

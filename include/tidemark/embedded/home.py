@@ -10,14 +10,16 @@ from tidemark.settings import Settings
 
 MARKER = ".tidemark-home"
 """The file by which a folder is known to be ours, and so ours to remove."""
-_NOT_OURS = ("dags", "include", ".git", "pyproject.toml", ".ssh", ".bashrc", ".profile", "etc", "usr")
+_OURS = {"airflow", "archive", "log", "logs", "packages", "pipelines", "run", "tmp"}
+"""What the rest of Tidemark may have put into a home before a service was started in it."""
 
 
 def make_home(settings: Settings) -> None:
-    """Make the home folder and mark it as ours. A folder that is plainly something else is refused."""
+    """Make the home folder and mark it as ours; a folder with other things in it is refused."""
     home = settings.home
     try:
-        if not (home / MARKER).exists() and any((home / name).exists() for name in _NOT_OURS):
+        present = {entry.name for entry in home.iterdir()} if home.exists() else set()
+        if MARKER not in present and not present <= _OURS:
             raise NotAHome(home, MARKER)
         for folder in (home / "run", home / "logs"):
             folder.mkdir(parents=True, exist_ok=True)
@@ -29,9 +31,14 @@ def make_home(settings: Settings) -> None:
 def remove_home(settings: Settings) -> None:
     """Remove the home with all data in it. Whatever runs in it must have been stopped before."""
     if settings.home.exists():
-        if not (settings.home / MARKER).is_file():
-            raise NotAHome(settings.home, MARKER)
-        shutil.rmtree(settings.home)
+        check_home(settings)
+        shutil.rmtree(settings.home.resolve())
+
+
+def check_home(settings: Settings) -> None:
+    """Refuse a folder that is not marked as ours."""
+    if not (settings.home / MARKER).is_file():
+        raise NotAHome(settings.home, MARKER)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from tidemark.embedded.java import Java
 RETRIEVE = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
 """The classifier matters: the native variants of one jar differ by nothing else."""
 SILENCE = 90.0
-"""Seconds without a byte of output after which the registry counts as unreachable: Ivy itself would try every jar."""
+"""Seconds without output after which the registry counts as unreachable: Ivy itself would try every jar."""
 _MISSING = re.compile(r"(?:module not found:|\[(?:FAILED|NOT FOUND)\s*\]|::) ([^#\s]+)#([^;\s]+);([^!:\s]+)")
 _MAVEN = "http://ant.apache.org/ivy/maven"
 
@@ -43,7 +43,7 @@ def pyspark_folder() -> Path:
 
 
 def flat_module(jars: Iterable[Jar]) -> str:
-    """An Ivy file that asks for exactly these jars: nothing is left to resolve, so no POM is read (9 times faster)."""
+    """An Ivy file that asks for exactly these jars: no POM to read, a sixth of the time."""
     ET.register_namespace("m", _MAVEN)
     root = ET.Element("ivy-module", version="2.0")
     ET.SubElement(root, "info", organisation="tidemark", module="locked")
@@ -65,7 +65,7 @@ def flat_module(jars: Iterable[Jar]) -> str:
 
 
 def settings_xml(registry: str | None, resolve: bool = False) -> str:
-    """ivysettings.xml, with another registry when one is given, and reading POMs when versions must be resolved."""
+    """ivysettings.xml, with another registry if given, and reading POMs when versions are to be resolved."""
     root = ET.parse(HERE / "ivysettings.xml").getroot()
     resolver = root.find("resolvers/ibiblio")
     assert resolver is not None

@@ -1,16 +1,17 @@
 """jars.lock: every jar the services need, with its coordinates, size and SHA-256.
 
-What a registry serves is believed only when it is byte for byte what this list says. Pure but for reading the two files
-beside this module.
+What a registry serves is believed only when it is byte for byte what this list says. Nothing here fetches.
 """
 
 import hashlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Literal
 
 HERE = Path(__file__).parent
-CONFS = ("kafka", "cassandra", "spark")
+Conf = Literal["kafka", "cassandra", "spark"]
+CONFS: tuple[Conf, ...] = ("kafka", "cassandra", "spark")
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -1,4 +1,4 @@
-"""The jars of the services: fetched once, kept in the cache, and never anything but what jars.lock promises."""
+"""The jars of the services: fetched once, kept in the cache, never anything but what jars.lock promises."""
 
 import errno
 import os
@@ -7,16 +7,14 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from tidemark.embedded.errors import CacheNotWritable, JarDamaged, NoSpace
+from tidemark.embedded.errors import CacheNotWritable, JarDamaged, NoSpace, RegistryUnreachable
 from tidemark.embedded.files import exclusive
 from tidemark.embedded.ivy import Fetching, Progress, flat_module, run_ivy, settings_xml
-from tidemark.embedded.jarlock import CONFS, Jar, file_sha256, jar_set, locked_jars
+from tidemark.embedded.jarlock import CONFS, Conf, Jar, file_sha256, jar_set, locked_jars
 from tidemark.embedded.java import find_java
 from tidemark.settings import Settings
 
-Conf = Literal["kafka", "cassandra", "spark"]
 SPARE = 100_000_000
 """Bytes that must stay free besides the jars and Ivy's copy of them."""
 
@@ -55,7 +53,7 @@ def ensure_jars(
     free_space: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     environ: Mapping[str, str] = os.environ,
 ) -> Jars:
-    """The jars, fetched if they are not there. Sizes are always compared, digests when fresh or asked to ``verify``."""
+    """The jars, fetched if need be. Sizes are always compared, digests when fresh or to ``verify``."""
     jars = jars_folder(settings)
     confs: Sequence[Conf] = (only,) if only else CONFS
     if _absent(jars, confs):
@@ -78,7 +76,7 @@ def _absent(jars: Jars, confs: Sequence[Conf]) -> list[Conf]:
 
 
 def _names(folder: Path) -> set[str]:
-    return set(os.listdir(folder)) if folder.is_dir() else set()
+    return {path.name for path in folder.iterdir()} if folder.is_dir() else set()
 
 
 def _fetch(
@@ -96,19 +94,23 @@ def _fetch(
     needed = 2 * sum(jar.size for jar in wanted) + SPARE
     if (free := free_space(settings.cache)) < needed:
         raise NoSpace(settings.cache, needed, free)
-    progress(Fetching(0, len({jar.coordinate for jar in wanted}), ""))
+    total = len({jar.coordinate for jar in wanted})
+    progress(Fetching(0, total, ""))
     _remove_leftovers(jars.folder.parent)
     staging = Path(tempfile.mkdtemp(prefix=".staging-", dir=jars.folder.parent))
     try:
         xml = settings_xml(environ.get("DEFAULT_ARTIFACT_REPOSITORY"))
         log = settings.cache / "fetch.log"
         run_ivy(java, flat_module(wanted), xml, staging, downloads, log, wanted, progress, environ)
+        if missing := [jar for jar in wanted if not (staging / jar.conf / jar.name).is_file()]:
+            raise RegistryUnreachable([jar.coordinate for jar in missing], log)
         try:
             _check(staging, wanted, digests=True)
         except JarDamaged as damage:
             bad = next(jar for jar in wanted if str(jar) == damage.jar)
             shutil.rmtree(downloads / bad.organisation / bad.module, ignore_errors=True)
             raise
+        progress(Fetching(total, total, ""))
         jars.folder.mkdir(parents=True, exist_ok=True)
         for conf in confs:
             if (jars.folder / conf).exists():
@@ -125,13 +127,11 @@ def _check(folder: Path, jars: Sequence[Jar], digests: bool) -> None:
     """Compare jars with what the lock says; the first bad one is removed and named."""
     for jar in jars:
         path = folder / jar.conf / jar.name
-        size = path.stat().st_size if path.exists() else 0
-        found = file_sha256(path) if digests and size == jar.size else jar.sha256
-        if size != jar.size or found != jar.sha256:
-            path.unlink(missing_ok=True)
-            if size != jar.size:
-                raise JarDamaged(str(jar), "size", jar.size, size)
-            raise JarDamaged(str(jar), "SHA-256", jar.sha256, found)
+        if digests or path.stat().st_size != jar.size:
+            found = file_sha256(path)
+            if found != jar.sha256:
+                path.unlink()
+                raise JarDamaged(str(jar), jar.sha256, found)
 
 
 def _remove_leftovers(folder: Path) -> None:

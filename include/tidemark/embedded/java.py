@@ -1,7 +1,7 @@
 """Which Java runs the services.
 
-Java 17 is what Kafka 4, Cassandra 5.0 and Spark 4 have in common. A newer one is taken only when there is no 17, with a
-warning. Nothing here starts a service.
+Java 17 is what Kafka 4, Cassandra 5.0 and Spark 4 have in common. A newer one is taken only when there is no
+17, with a warning. Nothing here starts a service.
 """
 
 import re
@@ -36,8 +36,8 @@ class Java:
         if self.version == WANTED:
             return None
         return (
-            f"Java {self.version} ({self.path}) is newer than the {WANTED} that Cassandra 5.0 supports and may not "
-            f"start it. If so, set JAVA_HOME to a Java {WANTED}."
+            f"Java {self.version} ({self.path}) is newer than the {WANTED} that Cassandra 5.0 supports "
+            f"and may not start it. If so, set JAVA_HOME to a Java {WANTED}."
         )
 
 
@@ -46,11 +46,10 @@ def find_java(environ: Mapping[str, str], jvm_folders: Path = JVM_FOLDERS) -> Ja
     found = [java for path in _candidates(environ, jvm_folders) if (java := _ask(path))]
     if not found:
         raise JavaMissing(["JAVA_HOME", "PATH", f"{jvm_folders}/*{WANTED}*"])
-    for fits in (lambda java: java.version == WANTED, lambda java: java.version > WANTED):
-        for java in found:
-            if fits(java):
-                return java
-    raise JavaTooOld(found[0].path, found[0].version, WANTED)
+    usable = [java for java in found if java.version >= WANTED]
+    if not usable:
+        raise JavaTooOld(found[0].path, found[0].version, WANTED)
+    return next((java for java in usable if java.version == WANTED), usable[0])
 
 
 def _candidates(environ: Mapping[str, str], jvm_folders: Path) -> Iterator[Path]:

@@ -1,26 +1,26 @@
 """Services up and down.
 
-``up`` starts what does not run and waits until each service answers a real request; what runs is left alone. ``down``
-ends what the pid files of this home name, with all descendants, and nothing else. Data stays.
+``up`` starts what does not run and waits until each service answers a real request; what runs is left alone.
+``down`` ends what the pid files of this home name, with all descendants, and nothing else. Data stays.
 """
 
 import os
 import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from tidemark.embedded import airflow, cassandra, kafka, spark
-from tidemark.embedded.errors import EmbeddedError, OnAnotherPort, PortTaken, ServiceDied, ServiceSilent
+from tidemark.embedded.errors import EmbeddedError
 from tidemark.embedded.home import at_work, make_home
 from tidemark.embedded.ivy import Progress
 from tidemark.embedded.jarlock import version_of
-from tidemark.embedded.jars import Jars, ensure_jars
+from tidemark.embedded.jars import ensure_jars
 from tidemark.embedded.java import Java, find_java
-from tidemark.embedded.ports import free_port, holder, is_free
-from tidemark.embedded.processes import Record, start, stop, tail
-from tidemark.embedded.service import SERVICES, Program, Service
+from tidemark.embedded.ports import free_port, is_free
+from tidemark.embedded.processes import Record, stop
+from tidemark.embedded.service import SERVICES, Service
+from tidemark.embedded.starting import Report, refuse_taken_ports, start_service
 from tidemark.embedded.state import SparkMode, State
 from tidemark.settings import Settings
 
@@ -30,8 +30,7 @@ INTERNAL_PORTS = {
     "airflow": airflow.INTERNAL_PORTS,
     "spark": spark.INTERNAL_PORTS,
 }
-Report = Callable[[str, str], None]
-"""Told what happens: a service's name, and what it does now."""
+BUSY = "waiting for another command in this home"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,38 +51,35 @@ def up(
     report: Report = lambda service, phase: None,
     fetching: Progress = lambda _: None,
 ) -> Running:
-    """Start the services that do not run yet; returns when all answer."""
+    """Start the services that do not run yet; returns when all answer.
+
+    Without ``only``: Kafka, Cassandra and Airflow, and a Spark cluster if that is the mode. The mode is
+    remembered until another one is given; it decides where Airflow's ``spark_default`` leads.
+    """
     make_home(settings)
     java = find_java(os.environ)
-    with at_work(settings, lambda: report("", "waiting for another command in this home")):
-        state = State.read(settings)
-        mode = spark_mode or ("cluster" if "spark" in only else state.spark)
-        wanted = [
-            name for name in SERVICES if (name in only if only else name != "spark" or mode == "cluster")
-        ]
-        jars = (
-            ensure_jars(settings, progress=fetching)
-            if {"kafka", "cassandra"} & {*wanted}
-            else Jars(settings.cache)
-        )
-        state = replace(_with_ports(settings, state, wanted), spark=mode, java_home=str(java.home))
-        state = replace(state, versions=_versions(java))
+    if java.warning:
+        report("java", java.warning)
+    with at_work(settings, lambda: report("", BUSY)):
+        before = State.read(settings)
+        mode = spark_mode or ("cluster" if "spark" in only else before.spark)
+        usual = SERVICES if mode == "cluster" else [name for name in SERVICES if name != "spark"]
+        wanted = [name for name in SERVICES if name in (only or usual)]
+        state = replace(before, spark=mode, java_home=str(java.home), versions=_versions(java))
+        state = _with_ports(settings, state, wanted)
         state.write(settings)
-        services = [_service(name, settings, state, java, jars, cassandra_heap) for name in wanted]
+        _stop_outdated(settings, wanted, mode_changed=before.spark != mode, report=report)
+        services = [_service(name, settings, state, java, cassandra_heap, fetching) for name in wanted]
         _start_all(settings, services, report)
     return Running(settings, state, {service.name: service.address for service in services})
 
 
 def down(settings: Settings, only: Collection[str] = (), report: Report = lambda service, phase: None) -> int:
     """Stop what runs in this home; returns how many processes ended."""
-    run = settings.home / "run"
-    if not run.exists():
+    if not (settings.home / "run").exists():
         return 0
-    with at_work(settings, lambda: report("", "waiting for another command in this home")):
-        records = [record for record in all_records(settings) if not only or service_of(record.name) in only]
-        for name in sorted({service_of(record.name) for record in records}):
-            report(name, "stopping")
-        return stop(records, run) if records else 0
+    with at_work(settings, lambda: report("", BUSY)):
+        return _stop(settings, only or SERVICES, "stopping", report)
 
 
 def all_records(settings: Settings) -> list[Record]:
@@ -98,12 +94,15 @@ def service_of(program: str) -> str:
     return program.split("-")[0]
 
 
-def _service(name: str, settings: Settings, state: State, java: Java, jars: Jars, heap: str) -> Service:
+def _service(
+    name: str, settings: Settings, state: State, java: Java, cassandra_heap: str, fetching: Progress
+) -> Service:
     match name:
         case "kafka":
-            return kafka.kafka_service(settings, state, java, jars)
+            return kafka.kafka_service(settings, state, java, ensure_jars(settings, progress=fetching))
         case "cassandra":
-            return cassandra.cassandra_service(settings, state, java, jars, heap)
+            jars = ensure_jars(settings, progress=fetching)
+            return cassandra.cassandra_service(settings, state, java, jars, cassandra_heap)
         case "airflow":
             return airflow.airflow_service(settings, state)
         case _:
@@ -111,14 +110,15 @@ def _service(name: str, settings: Settings, state: State, java: Java, jars: Jars
 
 
 def _with_ports(settings: Settings, state: State, wanted: Collection[str]) -> State:
-    """Choose the ports nobody but us needs to know; one that others took while its service was down is changed."""
+    """Choose the ports only we need to know; one that others took while its service was down is changed."""
     live = {service_of(record.name) for record in all_records(settings) if record.process()}
     used = {settings.kafka_port, settings.cassandra_port, settings.airflow_port, *state.ports.values()}
     chosen: dict[str, int] = {}
-    for name in (port for service in wanted for port in INTERNAL_PORTS[service]):
-        kept = state.ports.get(name)
-        if kept is None or (name.split(".")[0] not in live and not is_free(kept)):
-            chosen[name] = free_port(used | {*chosen.values()})
+    for service in wanted:
+        for name in INTERNAL_PORTS[service]:
+            kept = state.ports.get(name)
+            if kept is None or (service not in live and not is_free(kept)):
+                chosen[name] = free_port(used | {*chosen.values()})
     return state.with_ports(chosen)
 
 
@@ -127,86 +127,39 @@ def _versions(java: Java) -> dict[str, str]:
     return {"java": java.full_version, **{name: version_of(module) for name, module in modules.items()}}
 
 
+def _stop_outdated(settings: Settings, wanted: Collection[str], mode_changed: bool, report: Report) -> None:
+    """What a change of Spark's mode makes wrong: Airflow's connection, and a cluster nobody uses."""
+    if mode_changed and "airflow" in wanted:
+        _stop(settings, ["airflow"], "stopping, because Spark's mode has changed", report)
+    if {*wanted} == {*SERVICES} - {"spark"}:  # everything was asked for, and a cluster is not part of it
+        _stop(settings, ["spark"], "stopping, because Spark's mode is local", report)
+
+
+def _stop(settings: Settings, services: Collection[str], why: str, report: Report) -> int:
+    records = [record for record in all_records(settings) if service_of(record.name) in services]
+    names = sorted({service_of(record.name) for record in records})
+    for name in names:
+        report(name, why)
+    ended = stop(records, settings.home / "run") if records else 0
+    for name in names:
+        report(name, "stopped")
+    return ended
+
+
 def _start_all(settings: Settings, services: Sequence[Service], report: Report) -> None:
     """Start services side by side; one that fails does not keep the others from coming up."""
     for service in services:
-        _refuse_taken_ports(settings, service)
+        refuse_taken_ports(settings, service)
     given_up = threading.Event()
-    with ThreadPoolExecutor(len(services) or 1) as pool:
-        tasks = [pool.submit(_start_one, settings, service, report, given_up) for service in services]
+    with ThreadPoolExecutor(len(services)) as pool:
+        tasks = [pool.submit(start_service, settings, service, report, given_up) for service in services]
         try:
             failures = [error for task in tasks if (error := task.exception())]
         except BaseException:  # Ctrl-C: what was started is recorded, and `down` finds it
             given_up.set()
             raise
-    for failure in failures:
-        if not isinstance(failure, EmbeddedError):
-            raise failure
-    if len(failures) == 1:
-        raise failures[0]
+    defects = [failure for failure in failures if not isinstance(failure, EmbeddedError)]
+    if defects or len(failures) == 1:
+        raise [*defects, *failures][0]
     if failures:
         raise EmbeddedError("\n".join(str(failure) for failure in failures))
-
-
-def _refuse_taken_ports(settings: Settings, service: Service) -> None:
-    for program in service.programs:
-        record = Record.read(settings.home / "run", program.name)
-        if record and record.process():
-            if record.port != program.port and record.port and program.port:
-                raise OnAnotherPort(program.title, record.port, program.port)
-        elif program.port and program.variable and not record and not is_free(program.port):
-            raise PortTaken(program.title, program.port, program.variable, *holder(program.port))
-
-
-def _start_one(settings: Settings, service: Service, report: Report, given_up: threading.Event) -> None:
-    run = settings.home / "run"
-    began = time.monotonic()
-    records = {program.name: Record.read(run, program.name) for program in service.programs}
-    dead = [program for program in service.programs if not _alive(records[program.name])]
-    if dead:
-        remains = [record for program in dead if (record := records[program.name])]
-        if remains:
-            report(service.name, "removing what a killed process left")
-            stop(remains, run)
-        for program in dead:
-            if program.port and program.variable and not is_free(program.port):
-                raise PortTaken(program.title, program.port, program.variable, *holder(program.port))
-        report(service.name, "setting up")
-        service.prepare()
-        for program in dead:
-            log = settings.home / "logs" / f"{program.name}.log"
-            records[program.name] = start(
-                program.name, program.command, program.environ, run, log, program.cwd, program.port
-            )
-    report(service.name, "starting" if dead else "asking")
-    _wait(settings, service, [record for record in records.values() if record], given_up)
-    took = f" after {time.monotonic() - began:.1f} s" if dead else ", as before"
-    report(service.name, f"running at {service.address}{took}")
-
-
-def _alive(record: Record | None) -> bool:
-    return record is not None and record.process() is not None
-
-
-def _wait(settings: Settings, service: Service, records: Sequence[Record], given_up: threading.Event) -> None:
-    """Until the service answers; a process that dies meanwhile ends the wait with its last words."""
-    since = max(record.created for record in records)
-    deadline = time.monotonic() + service.deadline
-    while True:
-        for record, program in _pairs(records, service.programs):
-            if record.process() is None:
-                log = settings.home / "logs" / f"{record.name}.log"
-                raise ServiceDied(program.title, log, tail(log, 15, record.log_start))
-        answer = service.question(since)
-        if answer is None:
-            return
-        if time.monotonic() > deadline:
-            log = settings.home / "logs" / f"{records[0].name}.log"
-            raise ServiceSilent(service.title, service.deadline, log, answer)
-        if given_up.wait(0.1):
-            return
-
-
-def _pairs(records: Sequence[Record], programs: Sequence[Program]) -> Iterator[tuple[Record, Program]]:
-    by_name = {program.name: program for program in programs}
-    return ((record, by_name[record.name]) for record in records)

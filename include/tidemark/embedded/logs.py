@@ -31,8 +31,9 @@ def log_file(settings: Settings, name: str) -> Path:
     return log
 
 
-def checked_services(names: list[str]) -> list[str]:
-    """The same names if all of them are services."""
+def checked_services(text: str) -> list[str]:
+    """The services that a list with commas names; nothing for an empty one."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in SERVICES:
             raise UnknownService(name, SERVICES, _guess(name, SERVICES))
@@ -40,16 +41,21 @@ def checked_services(names: list[str]) -> list[str]:
 
 
 def read_log(settings: Settings, name: str, lines: int, follow: bool = False) -> Iterator[str]:
-    """The last lines of a log and, if asked to follow, every new one."""
+    """The last lines of a log and, if asked to follow, every new one; also across a restart."""
     log = log_file(settings, name)
-    yield from tail(log, lines)
-    with log.open("rb") as file:
-        file.seek(0, 2)
-        while follow:
-            if line := file.readline():
-                yield line.decode(errors="replace").rstrip("\n")
-            else:
-                time.sleep(0.2)
+    seen = log.stat().st_size
+    yield from tail(log, lines, end_at=seen)
+    while follow:
+        if log.stat().st_size < seen:  # put aside, and begun anew
+            seen = 0
+        with log.open("rb") as file:
+            file.seek(seen)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        yield from whole.decode(errors="replace").splitlines()
+        seen += len(whole)
+        if not whole:
+            time.sleep(0.2)
 
 
 def _guess(name: str, known: tuple[str, ...]) -> str | None:

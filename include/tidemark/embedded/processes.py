@@ -1,7 +1,7 @@
 """Processes that outlive the command that started them, and are found again without mistake.
 
-A pid alone is not an identity: it is recorded together with the process's creation time, and every process gets a token
-in its environment that all its descendants inherit. Nothing is ever signalled that matches neither.
+A pid alone is not an identity: it is recorded together with the process's creation time, and every process
+gets a token in its environment that all its descendants inherit. Nothing is signalled that matches neither.
 """
 
 import json
@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import psutil
 
 from tidemark.embedded.errors import StillRunning
 from tidemark.embedded.files import write_atomically
+from tidemark.embedded.service import Program
 
 TOKEN = "TIDEMARK_PROCESS"
 LOG_LIMIT = 20_000_000
@@ -66,31 +67,23 @@ class Record:
             return None
 
 
-def start(
-    name: str,
-    command: Sequence[str],
-    environ: Mapping[str, str],
-    run: Path,
-    log: Path,
-    cwd: Path,
-    port: int | None,
-) -> Record:
+def start(program: Program, run: Path, log: Path) -> Record:
     """Start a program in a session of its own, its output going to ``log``, and record it."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
     position = log.stat().st_size if log.exists() else 0
-    record = Record(name, 0, 0.0, uuid.uuid4().hex, port, position)
+    record = Record(program.name, 0, 0.0, uuid.uuid4().hex, program.port, position)
     record.write(run)  # before it exists: whatever interrupts us here, its token leads to it
     with log.open("ab") as output:
         child = subprocess.Popen(
-            command,
+            program.command,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            cwd=cwd,
-            # SPT_NOENV: a program that sets its own title must not overwrite the environment we read the token from
-            env={**environ, TOKEN: record.token, "SPT_NOENV": "1"},
+            cwd=program.cwd,
+            # SPT_NOENV: a program that sets its own title must not overwrite the environment with our token
+            env={**program.environ, TOKEN: record.token, "SPT_NOENV": "1"},
             start_new_session=True,
         )
     _children.append(child)
@@ -120,7 +113,7 @@ def family(records: Iterable[Record]) -> list[psutil.Process]:
 
 
 def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
-    """End these programs with everything they started, gently first; returns how many processes there were."""
+    """End these programs with all they started, gently first; returns how many processes there were."""
     members = family(records)
     leaders = [process for record in records if (process := record.process())]
     _signal(leaders, signal.SIGTERM)
@@ -139,15 +132,19 @@ def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
     return len(members)
 
 
-def tail(log: Path, lines: int, start_at: int = 0) -> list[str]:
-    """The last lines of a log, none from before ``start_at``."""
+def tail(log: Path, lines: int, start_at: int = 0, end_at: int | None = None) -> list[str]:
+    """The last lines of a log, none from before ``start_at`` or after ``end_at``."""
     if not log.exists():
         return []
     with log.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(start_at if start_at <= size else 0, size - 400 * lines - 4096))
-        text = file.read().decode(errors="replace")
-    return text.splitlines()[-lines:]
+        end = file.seek(0, os.SEEK_END) if end_at is None else end_at
+        begin = start_at if start_at <= end else 0
+        found, text = end, b""
+        while found > begin and text.count(b"\n") <= lines:
+            step = min(65536, found - begin)
+            found = file.seek(found - step)
+            text = file.read(step) + text
+    return text.decode(errors="replace").splitlines()[-lines:]
 
 
 def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:

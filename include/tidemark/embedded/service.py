@@ -1,11 +1,11 @@
-"""What all services have in common: programs to run, a way to set them up, and a question that only a healthy one answers."""
+"""What services have in common: programs, a way to set them up, a question only a healthy one answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 SERVICES = ("kafka", "cassandra", "airflow", "spark")
-"""All services, in the order people read about them. Spark only runs as a service when a cluster is asked for."""
+"""All services, in the order people read about them. Spark is one only when a cluster is asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,9 @@ class Program:
 class Service:
     """A service as one can start it.
 
-    ``prepare`` makes folders and files before the first program starts, and is cheap when that was done before.
-    ``question`` asks a real request of the running service; it returns nothing when that was answered, otherwise what
-    came instead. It is given the time of the youngest program's start, because some services report old news.
+    ``prepare`` makes folders and files before the first program starts; cheap when that was done before.
+    ``question`` makes a real request of the running service; it returns nothing when that was answered,
+    otherwise what came instead. It is given the youngest program's start, because some report old news.
     """
 
     name: str

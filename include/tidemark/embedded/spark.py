@@ -1,4 +1,4 @@
-"""Spark: a standalone cluster of one master and two workers with a core each, for whoever wants to see one at work.
+"""Spark: a standalone cluster of one master and two workers with a core each, for who wants to see one work.
 
 Without it Spark runs inside the driver (``local[2]``), which needs no service.
 """
@@ -28,6 +28,7 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
     """The cluster of this home, as one can start it."""
     folder, ports = settings.home / "spark", state.ports
     logging = folder / "log4j2.properties"
+    url = f"spark://{LOOPBACK}:{ports['spark.master']}"
     environ = {
         **os.environ,
         "JAVA_HOME": str(java.home),
@@ -68,7 +69,7 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
                 f"spark.worker_{number}",
             ),
             *("--cores", "1", "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"worker-{number}")),
-            spark_master_url(state),
+            url,
         )
         for number in range(1, WORKERS + 1)
     )
@@ -79,13 +80,8 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
         prepare=prepare,
         question=lambda _: ask_spark(ports["spark.master_ui"]),
         deadline=90.0,
-        address=spark_master_url(state),
+        address=url,
     )
-
-
-def spark_master_url(state: State) -> str:
-    """What ``--master`` should be: the cluster when there is one, else this machine's cores."""
-    return f"spark://{LOOPBACK}:{state.ports['spark.master']}" if state.spark == "cluster" else "local[2]"
 
 
 def ask_spark(port: int) -> str | None:

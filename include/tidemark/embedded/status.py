@@ -16,7 +16,7 @@ from tidemark.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ProgramStatus:
-    """One line of ``tidemark services status``. ``memory`` is in bytes, with all children; ``since`` in epoch seconds."""
+    """One line of ``tidemark services status``; ``memory`` is in bytes, with all children."""
 
     service: str
     program: str
@@ -44,7 +44,7 @@ def service_status(settings: Settings) -> list[ProgramStatus]:
                 lines.append(ProgramStatus(name, name, "stopped"))
             continue
         alive = [record for record in mine if record.process()]
-        complaint = _ask(name, settings, state, mine) if len(alive) == len(mine) else None
+        complaint = _ask(name, state, mine) if len(alive) == len(mine) else None
         lines += [_line(name, record, complaint) for record in mine]
     return lines
 
@@ -71,19 +71,20 @@ def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
     )
 
 
-def _ask(name: str, settings: Settings, state: State, records: list[Record]) -> str | None:
+def _ask(name: str, state: State, records: list[Record]) -> str | None:
     """The same question ``up`` asks, on the port the service was started with."""
-    port = next((record.port for record in records if record.port), None) or 0
+    front = {"airflow": "airflow-api-server", "spark": "spark-master"}.get(name, name)
+    port = next((record.port for record in records if record.name == front), None)
+    if port is None:
+        return f"{front} was not started"
     match name:
         case "kafka":
             return kafka.ask_kafka(port)
         case "cassandra":
             return cassandra.ask_cassandra(port)
         case "airflow":
-            api = next((record.port for record in records if record.name == "airflow-api-server"), None)
-            return airflow.ask_airflow(
-                api or settings.airflow_port, max(record.created for record in records)
-            )
+            since = max(record.created for record in records)
+            return airflow.ask_airflow(port, since)
         case _:
             return spark.ask_spark(state.ports["spark.master_ui"])
 

@@ -25,7 +25,10 @@ def main() -> int:
         .getOrCreate()
     )
     with tempfile.TemporaryDirectory(prefix="tidemark-warm-up-") as folder:
-        numbers = spark.range(1000).withColumn("key", f.col("id") % 7).withColumn("text", f.col("id").cast("string"))
+        identity = f.col("id")
+        numbers = spark.range(1000).select(
+            "id", (identity % 7).alias("key"), identity.cast("string").alias("text")
+        )
         sorted_parts = numbers.repartition(2, "key").sortWithinPartitions("id")
         sorted_parts.write.mode("overwrite").option("compression", "zstd").parquet(folder)
         read = spark.read.parquet(folder)

@@ -86,9 +86,10 @@ def bind(
     control: LogControl, available: Mapping[TopicPartition, Offsets], limit: int, now: int, run_id: str
 ) -> Binding | None:
     """The binding this run shall work on; None when there is nothing new."""
+    # Read before looking around: whatever is bound from here on makes the compare-and-set below fail.
+    head = control.bindings_head()
     if unfinished := find_unfinished(control, run_id):
         return unfinished
-    head = control.bindings_head()
     refuse_loss(control.pipeline, head.reached, available)
     previous = control.binding(head.newest) if head.newest is not None else None
     t = next_time(now, head.upper, previous)

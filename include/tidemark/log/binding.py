@@ -5,7 +5,7 @@ record the same id. Nothing here reads Kafka, Cassandra or a clock.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -125,7 +125,7 @@ def cut_slices(
         for place, offsets in available.items()
         if offsets.latest > lowers[place]
     }
-    shares = share_fairly(waiting, limit)
+    shares = share_fairly(waiting, limit, turn=sum(bound.values()))
     return tuple(
         Slice(topic, partition, lowers[topic, partition], lowers[topic, partition] + share)
         for (topic, partition), share in sorted(shares.items())
@@ -133,16 +133,23 @@ def cut_slices(
     )
 
 
-def share_fairly(waiting: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
-    """How much each partition may give so that the sum is at most ``limit``."""
-    shares: dict[TopicPartition, int] = {}
-    left = limit
-    by_size: Sequence[tuple[TopicPartition, int]] = sorted(
-        waiting.items(), key=lambda item: (item[1], item[0])
-    )
-    for index, (place, amount) in enumerate(by_size):
-        shares[place] = min(amount, left // (len(by_size) - index))
-        left -= shares[place]
+def share_fairly(
+    waiting: Mapping[TopicPartition, int], limit: int, turn: int = 0
+) -> dict[TopicPartition, int]:
+    """How much each partition may give so that the sum is at most ``limit``.
+
+    What cannot be shared evenly goes to one partition after the other, beginning with number ``turn``.
+    """
+    shares = dict.fromkeys(sorted(waiting), 0)
+    left, hungry = limit, list(shares)
+    while hungry and (each := left // len(hungry)):
+        for place in hungry:
+            given = min(each, waiting[place] - shares[place])
+            shares[place] += given
+            left -= given
+        hungry = [place for place in hungry if shares[place] < waiting[place]]
+    for number in range(left if hungry else 0):
+        shares[hungry[(turn + number) % len(hungry)]] += 1
     return shares
 
 

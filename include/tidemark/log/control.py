@@ -6,7 +6,7 @@ binding and one per run that made one; ``log`` has the row ``head``. What is dec
 """
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
 from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
@@ -104,11 +104,12 @@ class LogControl:
             return LogHead(version=snapshot.version)
         return LogHead(version=snapshot.version, **json.loads(snapshot.rows[HEAD]))
 
-    def replace_log(self, expected: int, head: LogHead) -> None:
-        """Make another manifest the log, if nobody was faster."""
+    def replace_log(self, expected: int, head: LogHead) -> LogHead:
+        """Make another manifest the log, if nobody was faster; the head as it is then."""
         body = asdict(head)
         del body["version"]
-        self._consensus.commit(self._log, expected, Change({HEAD: json.dumps(body)}))
+        version = self._consensus.commit(self._log, expected, Change({HEAD: json.dumps(body)}))
+        return replace(head, version=version)
 
 
 def _row(t: int) -> str:

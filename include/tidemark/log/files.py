@@ -114,7 +114,8 @@ class LogFolder:
         self._folder.verify(file.path, file.digest)
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages of one file in id order, a bounded number in memory."""
+        """The messages of one file in id order, a bounded number in memory; a damaged file is refused first."""
+        self.verify(file)
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             yield from parquet.iter_batches(batch_size=8192, columns=columns)
 

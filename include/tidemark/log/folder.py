@@ -7,6 +7,7 @@ system pyarrow can reach.
 
 import io
 import posixpath
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -45,8 +46,8 @@ class Digesting(io.RawIOBase):
 class Staged:
     """A file being written; ``settle`` gives it its final name, otherwise it disappears."""
 
-    def __init__(self, folder: "Folder", sink: Digesting) -> None:
-        self._folder, self.sink, self.final = folder, sink, ""
+    def __init__(self, sink: Digesting) -> None:
+        self.sink, self.final = sink, ""
 
     def settle(self, path: str) -> None:
         """The name the file gets when the block ends without an error."""
@@ -60,27 +61,26 @@ class Folder:
         self.owner = owner
         self._fs: fs.FileSystem
         self._root: str
-        self._fs, self._root = fs.FileSystem.from_uri(root) if "://" in root else (fs.LocalFileSystem(), root)
+        is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", root)
+        self._fs, self._root = fs.FileSystem.from_uri(root) if is_uri else (fs.LocalFileSystem(), root)
 
     @contextmanager
     def stage(self) -> Iterator[Staged]:
         """A new file under a name that nobody else uses; two attempts never write to the same one."""
         path = self.at(f"staging/{uuid4().hex}")
         self._fs.create_dir(posixpath.dirname(path), recursive=True)
-        with self._fs.open_output_stream(path) as raw:
-            staged = Staged(self, Digesting(raw))
-            try:
+        try:
+            with self._fs.open_output_stream(path) as raw:
+                staged = Staged(Digesting(raw))
                 yield staged
-            except BaseException:
+            if staged.final and self.exists(staged.final):
+                self.verify(staged.final, staged.sink.digest)
+            elif staged.final:
+                self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
+                self._fs.move(path, self.at(staged.final))
+        finally:
+            if self._fs.get_file_info(path).type == fs.FileType.File:
                 self._fs.delete_file(path)
-                raise
-        if staged.final and not self.exists(staged.final):
-            self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
-            self._fs.move(path, self.at(staged.final))
-            return
-        if staged.final:
-            self.verify(staged.final, staged.sink.digest)
-        self._fs.delete_file(path)
 
     def write_once(self, path: str, data: bytes) -> None:
         """Write a small file whole, unless it is there already with the same content."""

@@ -23,6 +23,17 @@ class NotCaptured(TidemarkError):
         self.pipeline, self.t = pipeline, t
 
 
+class OutOfTurn(TidemarkError):
+    """A binding cannot be published while an older one is not."""
+
+    def __init__(self, pipeline: str, t: int, base: int, end: int) -> None:
+        super().__init__(
+            f"{pipeline}: the binding at {t} begins with id {base}, but the log ends at {end}. Nothing was "
+            "published. Run the pipeline's replicate DAG: it finishes the older binding first."
+        )
+        self.pipeline, self.t, self.base, self.end = pipeline, t, base, end
+
+
 def read_log(control: LogControl, folder: LogFolder) -> Manifest:
     """The manifest that is the log now; an empty one when nothing was published."""
     head = control.log_head()
@@ -36,6 +47,8 @@ def publish(control: LogControl, folder: LogFolder, binding: Binding, segment_by
     before = control.log_head()
     if before.t >= binding.t:
         return before
+    if binding.base != before.end + 1:
+        raise OutOfTurn(control.pipeline, binding.t, binding.base, before.end)
     captured = folder.read_captured(binding.t)
     if captured is None:
         raise NotCaptured(control.pipeline, binding.t)
@@ -52,10 +65,9 @@ def publish(control: LogControl, folder: LogFolder, binding: Binding, segment_by
         count=manifest.count,
     )
     try:
-        control.replace_log(before.version, after)
+        return control.replace_log(before.version, after)
     except Outpaced:
         found = control.log_head()
         if found.t < binding.t:
             raise
         return found
-    return after

@@ -30,11 +30,11 @@ def test_the_embedded_services_come_next(installation, monkeypatch):
 
 @pytest.mark.usefixtures("installation")
 def test_a_connection_nobody_knows_is_refused_with_what_to_do():
-    with pytest.raises(BadConnection, match="AIRFLOW_CONN_CASSANDRA_FAR, or start .*: tidemark services up"):
+    with pytest.raises(BadConnection, match=r"AIRFLOW_CONN_CASSANDRA_FAR, or start .*: tidemark services up"):
         look_up("cassandra_far")
 
 
 def test_a_connection_the_embedded_services_do_not_have_is_refused(installation):
     given_embedded_services(installation)
-    with pytest.raises(BadConnection, match="^Connection cassandra_far: is not known here"):
+    with pytest.raises(BadConnection, match=r"^Connection cassandra_far: is not known here"):
         look_up("cassandra_far")

@@ -6,7 +6,9 @@ import pytest
 
 pytestmark = [
     pytest.mark.unit,
-    pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning"),  # kafka-python's own
+    pytest.mark.filterwarnings(
+        "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    ),  # kafka-python's own
 ]
 
 
@@ -63,9 +65,7 @@ def test_an_installation_without_pipelines_is_no_error(run, installation):
 def test_an_unknown_pipeline_is_one_sentence(run):
     ended = run("status", "ordres")
     assert ended.code == 1
-    assert ended.err == (
-        "There is no pipeline `ordres`. Did you mean `orders`? Known pipelines: orders.\n"
-    )
+    assert ended.err == ("There is no pipeline `ordres`. Did you mean `orders`? Known pipelines: orders.\n")
     assert ended.out == ""
 
 

@@ -40,7 +40,9 @@ def test_a_folder_that_is_not_ours_is_not_removed(run, installation):
     assert (home / "data").read_bytes() == b"precious"
 
 
-@pytest.mark.parametrize("arguments", [("up", "--only", "kafak"), ("down", "--only", "kafak"), ("logs", "kafak")])
+@pytest.mark.parametrize(
+    "arguments", [("up", "--only", "kafak"), ("down", "--only", "kafak"), ("logs", "kafak")]
+)
 def test_an_unknown_service_is_one_sentence(run, installation, arguments):
     ended = run("services", *arguments)
     assert ended.code == 1

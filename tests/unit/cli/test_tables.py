@@ -26,7 +26,14 @@ def given_status(**keys) -> PipelineStatus:
 
 
 def given_log(**keys) -> LogStatus:
-    defaults = {"end": 1_233, "compacted_below": 0, "segments": 1, "bytes": 700, "messages": 1_200, "gate": "open"}
+    defaults = {
+        "end": 1_233,
+        "compacted_below": 0,
+        "segments": 1,
+        "bytes": 700,
+        "messages": 1_200,
+        "gate": "open",
+    }
     return LogStatus(**defaults | keys)
 
 
@@ -74,7 +81,9 @@ def test_a_writer_that_is_not_registered_says_so():
     assert shown(given_status(writers=(given_writer(registered=False),)))[2].endswith("not yet registered")
 
 
-@pytest.mark.parametrize("reason", ["ssl_options ['ciphers'] are unknown", "bad value [/orders] at id 5", "[red]"])
+@pytest.mark.parametrize(
+    "reason", ["ssl_options ['ciphers'] are unknown", "bad value [/orders] at id 5", "[red]"]
+)
 def test_a_reason_is_shown_as_it_is(reason):
     writer = given_writer(gate="stopped", reason=reason)
     assert shown(given_status(writers=(writer,)))[2] == f"archive files 1,000 233 stopped {reason}"

@@ -194,7 +194,7 @@ def test_removals_alone_prove_nothing_when_overtaken():
 
 
 def test_a_transaction_that_the_driver_sent_twice_is_a_success():
-    """The first answer was lost on the way and the second says "not applied": the driver asks the next host."""
+    """The driver asks the next host when a connection breaks: that one says "not applied"."""
 
     def sent_twice(partition: Partition) -> Rows:
         applied(partition)

@@ -62,5 +62,5 @@ def test_nothing_else_is_looked_up():
 
 
 def test_a_bad_connection_is_refused_by_name():
-    with pytest.raises(BadConnection, match="^Connection kafka_far: "):
+    with pytest.raises(BadConnection, match=r"^Connection kafka_far: "):
         collect_connections(given_pipeline("kafka_far"), lambda name: {"host": "x"})

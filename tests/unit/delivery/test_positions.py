@@ -74,7 +74,9 @@ def test_a_changed_setting_is_refused_by_name_and_values(positions):
     error = refusal.value
     assert (error.pipeline, error.writer) == ("orders", "archive")
     assert error.changed == {"path": ("/archive", "/elsewhere")}
-    assert str(error).startswith("orders/archive: path was '/archive' and is now '/elsewhere'. Nothing was delivered")
+    assert str(error).startswith(
+        "orders/archive: path was '/archive' and is now '/elsewhere'. Nothing was delivered"
+    )
 
 
 def test_every_changed_setting_is_named(positions):

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from tests.unit.log.samples import add_binding, given_binding
+
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.pipeline import Pipeline
@@ -37,7 +37,9 @@ def consensus() -> MemoryConsensus:
 def given_published(consensus: MemoryConsensus) -> None:
     control = LogControl(consensus, "orders")
     add_binding(control, FIRST)
-    control.replace_log(0, LogHead("m", "d", t=1_000, end=9, compacted_below=2, segments=1, bytes=700, count=8))
+    control.replace_log(
+        0, LogHead("m", "d", t=1_000, end=9, compacted_below=2, segments=1, bytes=700, count=8)
+    )
 
 
 def test_a_pipeline_that_never_ran(consensus):

@@ -83,7 +83,7 @@ def a_record_id(name: str | None) -> UUID | None:
 
 
 def load(case: dict[str, Any], tables: dict[str, Any], segment_size: int | None) -> Writer:
-    """A writer whose tables hold what the case says; with ``segment_size`` everything is laid out anew for it."""
+    """A writer whose tables hold what the case says, laid out anew for ``segment_size`` if there is one."""
     config = case["config"]
     zone = timezone(timedelta(hours=config["zoneOffsetHours"])) if config["zoneOffsetHours"] else UTC
     writer = Writer(case["topic"], segment_size or config["segmentSize"], zone)

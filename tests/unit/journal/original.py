@@ -1,13 +1,13 @@
 """The original's replication of one entity, batch by batch, as the contract describes it in 4.3 to 4.5.
 
-An oracle for the fold, written from the text and not from the fold: it knows nothing of write times, keeps its rows in
-a dictionary and lets ``delete_to`` go back where the original does.
+An oracle for the fold, written from the text and not from the fold: it knows nothing of write times, keeps
+its rows in a dictionary and lets ``delete_to`` go back where the original does.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidemark.journal import row_segment
+from tidemark.journal.segments import row_segment
 
 Rows = dict[tuple[int, int], int]
 """(sequence number, offset of its record) → incarnation."""

@@ -1,7 +1,7 @@
 """The 52 batching cases: folding all records gives what the original gets from the batches it makes of them.
 
-It never matters that we do not batch, except where a batch hides how the actions would have met one by one; those cases
-say what we get instead, and docs/compatibility.md says why.
+It never matters that we do not batch, except where a batch hides how the actions would have met one by one;
+those cases say what we get instead, and docs/compatibility.md says why.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """Any history of an entity, cut, crashed and redelivered in any way, ends in the same visible state.
 
-The histories are unruly: sequence numbers come again, deletes overshoot or come late, purges follow one another. One thing
-they respect: a repeated number lies less than a segment below the highest, which is as far as a purge overshoots (see
-docs/compatibility.md).
+The histories are unruly: sequence numbers come again, deletes overshoot or come late, purges follow one
+another. One thing they respect: a repeated number lies less than a segment below the highest, which is as far
+as a purge overshoots (see docs/compatibility.md).
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.journal.writer_model import Delivered, Writer
 
-from tidemark.journal import (
-    Action,
-    Delete,
-    Event,
-    Events,
-    ExpireAfter,
-    Mark,
-    PayloadMetadata,
-    Purge,
-    append,
-    write_action,
-)
+from tidemark.journal.action import Action, Delete, Mark, Purge, append
+from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.expiry import ExpireAfter
+from tidemark.journal.record import write_action
 
 pytestmark = pytest.mark.unit
 
@@ -117,15 +109,21 @@ def test_any_cut_gives_the_same_state(history: History, data: st.DataObject) -> 
 @given(histories(), st.data())
 @settings(max_examples=250, deadline=None)
 def test_any_redelivery_gives_the_same_state(history: History, data: st.DataObject) -> None:
-    """Attempts start anywhere at or before the pointer, end anywhere, and die after any write."""
+    """Attempts start anywhere up to the pointer, write in pieces, end anywhere, and die after any write."""
     writer = Writer("topic", history.segment_size)
     for _ in range(data.draw(st.integers(1, 5))):
         done = writer.pointers.get(0, -1) + 1
         first = data.draw(st.integers(0, done))
+        for _ in range(data.draw(st.integers(0, 2))):
+            first, start = data.draw(st.integers(first, len(history.records))), first
+            if start < first:
+                writer.deliver(history.records[start:first], moves_pointer=False)
         last = data.draw(st.integers(first, len(history.records)))
         if first < last:
             die_after = data.draw(st.integers(0, 12))
-            writer.deliver(history.records[first:last], die_after=die_after)
+            writer.deliver(history.records[first:last], die_after=die_after, moves_pointer=False)
+        if done < last and data.draw(st.booleans()):
+            writer.deliver(history.records[done:last])
     writer.deliver(history.records)
     assert state(writer) == state(one_by_one(history))
     assert no_row_is_left_over(writer)

@@ -1,7 +1,8 @@
 """The 71 replication cases of the contract, judged by the design's "Same".
 
-Each runs with its own segment size and with 2, 10 and 10000, and with a process that dies after every single write of
-its last poll. The few where we differ on purpose say what we do instead; why is in docs/compatibility.md.
+Each runs with its own segment size and with 2, 10 and 10000, and with a process that dies after every single
+write of its last poll. The few where we differ on purpose say what we do instead; why is in
+docs/compatibility.md.
 """
 
 from copy import deepcopy

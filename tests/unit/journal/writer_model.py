@@ -1,6 +1,7 @@
-"""The journal writer and its reader, as far as the fold can be judged by them: no threads, no driver, no Spark.
+"""The journal writer and its reader, as far as the fold can be judged by them: no driver, no Spark.
 
-Writes go out in the order that ``Effect`` asks for, one at a time, so that a test can let the process die after any.
+Writes go out in the order that ``Effect`` asks for, one at a time, so that a test can let the process die
+after any.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +11,12 @@ from typing import Any
 
 from tests.unit.journal.cassandra_model import Table
 
-from tidemark.journal import Effect, Fold, Head, Message, Undecodable, head_segments, read_action, row_segment
+from tidemark.journal.effect import Effect, Message
+from tidemark.journal.errors import Undecodable
+from tidemark.journal.fold import Fold
+from tidemark.journal.head import Head
+from tidemark.journal.record import read_action
+from tidemark.journal.segments import head_segments, row_segment
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,10 @@ class Writer:
         self.pointers: dict[int, int] = {}
         self.wall: Undecodable | None = None
 
-    def deliver(self, records: Sequence[Delivered], *, die_after: int | None = None) -> int:
-        """Take records of one partition, oldest first; die after so many writes. Returns how many writes it was."""
+    def deliver(
+        self, records: Sequence[Delivered], *, die_after: int | None = None, moves_pointer: bool = True
+    ) -> int:
+        """Take records of one partition, oldest first; die after so many writes. Returns their number."""
         self.wall = None
         partition = records[0].partition
         pointer = self.pointers.get(partition, -1)
@@ -57,7 +65,7 @@ class Writer:
                 self.wall = self.wall or error.at(record.partition, record.offset, record.id)
         reached = [r.offset for r in records if self.wall is None or r.id < (self.wall.message_id or 0)]
         writes = [*self._writes([fold.effect() for fold in folds.values()])]
-        if reached and max(reached) > pointer:
+        if moves_pointer and reached and max(reached) > pointer:
             writes.append(lambda: self.pointers.__setitem__(partition, max(reached)))
         for write in writes[:die_after]:
             write()

@@ -1,4 +1,4 @@
-"""Bindings, messages and published logs, written down in one line each: what the tests of the log start from."""
+"""Bindings, messages and published logs in one line each: what the tests of the log start from."""
 
 from collections.abc import Mapping
 
@@ -85,7 +85,9 @@ def given_messages(
 def capture(folder: LogFolder, binding: Binding, values: Values) -> Captured:
     """Do what the capture application does, without Spark."""
     files = [
-        folder.write_file(binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])])
+        folder.write_file(
+            binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])]
+        )
         for s in binding.slices
         if values.get((s.topic, s.partition))
     ]

@@ -199,10 +199,15 @@ def test_offsets_removed_before_their_capture_are_refused():
     with pytest.raises(OffsetsLost) as refusal:
         refuse_loss("orders", {("events", 3): 5}, {("events", 3): Offsets(10, 20)})
     error = refusal.value
-    assert (error.pipeline, error.topic, error.partition, error.loss) == ("orders", "events", 3, Loss.RETENTION)
+    assert (error.pipeline, error.topic, error.partition, error.loss) == (
+        "orders",
+        "events",
+        3,
+        Loss.RETENTION,
+    )
     assert str(error) == (
-        "orders: events/3 has lost records: offsets 5 to 9 were removed before their capture. Nothing was bound. "
-        "Restore the topic, or find out why it was changed before going on."
+        "orders: events/3 has lost records: offsets 5 to 9 were removed before their capture. "
+        "Nothing was bound. Restore the topic, or find out why it was changed before going on."
     )
 
 
@@ -210,10 +215,15 @@ def test_a_partition_that_became_shorter_is_refused():
     with pytest.raises(OffsetsLost) as refusal:
         refuse_loss("orders", {("events", 3): 5}, {("events", 3): Offsets(0, 4)})
     error = refusal.value
-    assert (error.pipeline, error.topic, error.partition, error.loss) == ("orders", "events", 3, Loss.TRUNCATED)
+    assert (error.pipeline, error.topic, error.partition, error.loss) == (
+        "orders",
+        "events",
+        3,
+        Loss.TRUNCATED,
+    )
     assert str(error) == (
-        "orders: events/3 has lost records: it ends at 4, but offsets below 5 are bound already. Nothing was bound. "
-        "Restore the topic, or find out why it was changed before going on."
+        "orders: events/3 has lost records: it ends at 4, but offsets below 5 are bound already. "
+        "Nothing was bound. Restore the topic, or find out why it was changed before going on."
     )
 
 

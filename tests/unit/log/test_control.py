@@ -133,7 +133,8 @@ def test_nothing_is_beyond_a_position_when_nothing_is_bound(control):
 
 
 @pytest.mark.parametrize(
-    ("position", "first"), [(-1, 0), (0, 1), (49, 50), (50, 51), (199, 200), (249, 250), (250, 251), (448, 449)]
+    ("position", "first"),
+    [(-1, 0), (0, 1), (49, 50), (50, 51), (199, 200), (249, 250), (250, 251), (448, 449)],
 )
 def test_bindings_of_several_pages_come_oldest_first(pages, position, first):
     assert [binding.base for binding in pages.bindings_after(position)] == list(range(first, 450))
@@ -168,7 +169,14 @@ def test_the_log_is_the_manifest_that_was_put_last(control):
     )
     control.replace_log(0, head)
     assert control.log_head() == LogHead(
-        version=1, manifest="manifests/a.json", digest="d" * 64, t=1_000, end=5, segments=1, bytes=700, count=4
+        version=1,
+        manifest="manifests/a.json",
+        digest="d" * 64,
+        t=1_000,
+        end=5,
+        segments=1,
+        bytes=700,
+        count=4,
     )
 
 

@@ -83,7 +83,9 @@ def test_a_slice_without_messages_makes_no_file(folder, tmp_path):
 
 
 def test_messages_come_back_as_they_were_written(folder):
-    written = given_messages(BINDING, "orders", 1, {7: b"a", 8: b"", 9: b"\xff\x00"}, headers=[("h", b"\x01")])
+    written = given_messages(
+        BINDING, "orders", 1, {7: b"a", 8: b"", 9: b"\xff\x00"}, headers=[("h", b"\x01")]
+    )
     file = write(folder, written)
     assert pa.Table.from_batches(folder.read_file(file), LOG_SCHEMA).to_pylist() == written.to_pylist()
 
@@ -180,7 +182,10 @@ def test_a_source_that_fails_leaves_no_file(folder, tmp_path):
 def test_a_folder_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path):
     (tmp_path / "taken").write_bytes(b"")
     with pytest.raises(OSError, match="taken"):
-        write(LogFolder("orders", str(tmp_path / "taken" / "log")), given_messages(BINDING, "orders", 1, {7: b"a"}))
+        write(
+            LogFolder("orders", str(tmp_path / "taken" / "log")),
+            given_messages(BINDING, "orders", 1, {7: b"a"}),
+        )
     assert [path.name for path in tmp_path.rglob("*")] == ["taken"]
 
 

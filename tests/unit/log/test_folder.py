@@ -22,6 +22,13 @@ def files_in(root: Path) -> dict[str, bytes]:
     return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
 
 
+def fail_while_writing(folder: Folder, error: type[BaseException]) -> None:
+    with folder.stage() as staged:
+        staged.sink.write(b"ab")
+        staged.settle("files/a")
+        raise error
+
+
 def test_a_file_has_its_final_name_when_the_block_ends(folder, tmp_path):
     folder.write_once("files/a", b"abc")
     assert files_in(tmp_path) == {"files/a": b"abc"}
@@ -42,10 +49,8 @@ def test_a_file_that_nobody_settles_disappears(folder, tmp_path):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_an_error_while_writing_leaves_nothing(folder, tmp_path, error):
-    with pytest.raises(error), folder.stage() as staged:
-        staged.sink.write(b"ab")
-        staged.settle("files/a")
-        raise error
+    with pytest.raises(error):
+        fail_while_writing(folder, error)
     assert files_in(tmp_path) == {}
 
 
@@ -111,7 +116,9 @@ def test_a_flipped_byte_is_refused_by_name_and_digests(folder, tmp_path):
         folder.verify("files/a", SHA_OF_ABC)
     assert (refusal.value.pipeline, refusal.value.path) == ("orders", f"{tmp_path}/files/a")
     assert (refusal.value.expected, refusal.value.found[:12]) == (SHA_OF_ABC, "a52d159f262b")
-    assert f"{tmp_path}/files/a is damaged (digest a52d159f262b instead of ba7816bf8f01)" in str(refusal.value)
+    assert f"{tmp_path}/files/a is damaged (digest a52d159f262b instead of ba7816bf8f01)" in str(
+        refusal.value
+    )
 
 
 def test_a_torn_file_is_refused(folder, tmp_path):

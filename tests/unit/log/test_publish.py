@@ -111,7 +111,9 @@ def test_publishing_before_the_capture_is_refused(control, folder):
     with pytest.raises(NotCaptured) as refusal:
         publish(control, folder, FIRST, SEGMENT_BYTES)
     assert (refusal.value.pipeline, refusal.value.t) == ("orders", 1_000)
-    assert str(refusal.value).startswith("orders: the binding at 1000 has no finished capture. Nothing was published.")
+    assert str(refusal.value).startswith(
+        "orders: the binding at 1000 has no finished capture. Nothing was published."
+    )
 
 
 def test_publishing_before_the_capture_changes_nothing(control, folder):

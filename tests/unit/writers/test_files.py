@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-
 from tests.unit.log.samples import SENT_AT, given_binding, given_messages
+
 from tidemark.delivery.pipeline import FilesDeclaration
 from tidemark.log.errors import FileDamaged, FileMissing
 from tidemark.log.files import LOG_SCHEMA, LogFolder
@@ -31,7 +31,9 @@ def part(log) -> Part:
     return given_part(log, {10: b"i10", 12: b"i12"}, {7: b"o7", 8: b"o8", 9: b"o9"})
 
 
-def given_part(log: LogFolder, invoices: dict[int, bytes | None], orders: dict[int, bytes | None], **keys) -> Part:
+def given_part(
+    log: LogFolder, invoices: dict[int, bytes | None], orders: dict[int, bytes | None], **keys
+) -> Part:
     first, second = BINDING.slices
     files = (
         log.write_file(BINDING, first, [given_messages(BINDING, "invoices", 0, invoices, **keys)]),

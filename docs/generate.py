@@ -1,0 +1,20 @@
+"""Write docs/dags.md from the docstrings of the DAG files: the pages people see in Airflow."""
+
+import ast
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+KINDS = ("replicate",)
+
+
+def page() -> str:
+    """The content of docs/dags.md."""
+    parts = ["# DAGs\n\nMade by `make docs` from the files in `dags/`; every pipeline has one of each.\n"]
+    for kind in KINDS:
+        doc = ast.get_docstring(ast.parse((ROOT / "dags" / f"{kind}.py").read_text())) or ""
+        parts.append(f"## `<pipeline>.{kind}`\n\n{doc.strip()}\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "dags.md").write_text(page())
