@@ -1,4 +1,4 @@
-"""Shows refused pipeline files as one import error, here, so that they hide no other pipeline's DAGs."""
+"""Shows refused pipeline files as one import error of Airflow, so that they hide no other pipeline's DAGs."""
 
 from tidemark.delivery.pipeline_file import load_pipelines
 

@@ -4,16 +4,23 @@ Everything is started once. Pipelines of the tests are declared up front, becaus
 starts; every test uses names of its own.
 """
 
+import json
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
@@ -21,6 +28,7 @@ from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.embedded.airflow_api import AirflowApi
 from tidemark.embedded.class_archive import ensure_class_archive
+from tidemark.embedded.home import make_home
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.embedded.state import State
@@ -112,7 +120,7 @@ class Services:
 
     def task_logs(self, dag_id: str, run_id: str) -> str:
         folder = self.settings.home / "airflow" / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
-        return "\n".join(path.read_text()[-3000:] for path in sorted(folder.rglob("*.log")))
+        return "\n".join(path.read_text() for path in sorted(folder.rglob("*.log")))
 
 
 @pytest.fixture(scope="session")
@@ -142,8 +150,11 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         settings = Settings.read()
         try:
             ensure_class_archive(settings)
+            make_home(settings)
+            secured_port = free_port(used)
+            certificate = secure_kafka(settings.home / "kafka", secured_port)
             state = up(settings, ("kafka", "cassandra", "spark"), cassandra_heap="1g").state
-            for name, value in marked_connections(settings, state).items():
+            for name, value in marked_connections(settings, state, secured_port, certificate).items():
                 patch.setenv(name, value)
             state = up(settings, ("airflow",), "local").state
             yield Services(settings, state)
@@ -155,18 +166,59 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
             assert left == [], "down left processes behind"
 
 
-def marked_connections(settings: Settings, state: State) -> dict[str, str]:
-    """Connections whose secrets the services do not ask for, and one for the Spark cluster."""
-    import json
+def secure_kafka(folder: Path, port: int) -> Path:
+    """Give Kafka a second listener that wants TLS and the marked password; the certificate to trust."""
+    folder.mkdir(parents=True)
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kafka")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(LOOPBACK))]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+        .public_bytes(serialization.Encoding.PEM)
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (folder / "certificate.pem").write_bytes(certificate)
+    (folder / "keystore.pem").write_bytes(private + certificate)
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    (folder / "further.properties").write_text(
+        f"""
+listeners=PLAINTEXT://127.0.0.1:@port@,CONTROLLER://127.0.0.1:@controller_port@,SECURED://127.0.0.1:{port}
+advertised.listeners=PLAINTEXT://127.0.0.1:@port@,SECURED://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURED:SASL_SSL
+listener.name.secured.sasl.enabled.mechanisms=PLAIN
+listener.name.secured.plain.sasl.jaas.config={login} required user_reader="{MARKER}";
+listener.name.secured.ssl.keystore.type=PEM
+listener.name.secured.ssl.keystore.location={folder / "keystore.pem"}
+"""
+    )
+    return folder / "certificate.pem"
 
+
+def marked_connections(
+    settings: Settings, state: State, secured_port: int, certificate: Path
+) -> dict[str, str]:
+    """Connections with the marked password, and one for the Spark cluster."""
     connections: dict[str, dict[str, Any]] = {
         "KAFKA_MARKED": {
             "conn_type": "kafka",
             "extra": {
-                "bootstrap.servers": f"{LOOPBACK}:{settings.kafka_port}",
+                "bootstrap.servers": f"{LOOPBACK}:{secured_port}",
+                "security.protocol": "SASL_SSL",
                 "sasl.mechanism": "PLAIN",
                 "sasl.username": "reader",
                 "sasl.password": MARKER,
+                "ssl.ca.location": str(certificate),
             },
         },
         "CASSANDRA_MARKED": {

@@ -1,7 +1,6 @@
 """``tidemark services``: Kafka, Cassandra, Airflow and Spark on this machine."""
 
 import json
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -135,25 +134,24 @@ def clean(
 ) -> None:
     """Stop everything and remove all data of this home. The fetched jars stay."""
     settings = Settings.read()
-    if settings.home.exists():
-        check_home(settings)
+    if not settings.home.exists():
+        if as_json:
+            _print_json(stop=[], remove=None, bytes=0, executed=False)
+        else:
+            print(f"{settings.home} does not exist: nothing to remove.")
+        return
+    check_home(settings)
     running = [line.program for line in service_status(settings) if line.status in ("running", "silent")]
     size = sum(path.lstat().st_size for path in settings.home.rglob("*") if not path.is_dir())
     if as_json:
         _print_json(stop=running, remove=str(settings.home), bytes=size, executed=execute)
     else:
-        print(_plan(settings.home, running, size))
+        print(f"Stop: {', '.join(running) or 'nothing runs'}\nRemove: {settings.home} ({size / 1e6:,.0f} MB)")
     if execute:
         stop_services(settings)
         remove_home(settings)
     elif not as_json:
         print("Nothing was changed. Add --execute to do it.")
-
-
-def _plan(home: Path, running: list[str], size: int) -> str:
-    if not home.exists():
-        return f"{home} does not exist: there is nothing to stop or to remove."
-    return f"Stop: {', '.join(running) or 'nothing runs'}\nRemove: {home} ({size / 1e6:,.0f} MB)"
 
 
 def _table(lines: list[ProgramStatus]) -> Table:

@@ -15,6 +15,7 @@ from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.log.bind import bind, find_unfinished, refuse_clock
+from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
 from tidemark.log.publish import publish
@@ -57,7 +58,8 @@ def begin_run(pipeline: Pipeline, connections: Connections, run_id: str) -> RunP
     end = control.log_head().end
     positions = Positions(consensus, pipeline.name)
     states = [positions.load(writer.name) for writer in pipeline.writers]
-    return RunPlan(t=None, records=0, deliver=any(state is None or state.position < end for state in states))
+    behind = any((state.position if state else NOTHING_YET) < end for state in states)
+    return RunPlan(t=None, records=0, deliver=behind)
 
 
 def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:

@@ -18,8 +18,6 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
             os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8"
         ) as file:
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -40,7 +38,11 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 
 def filled(template: str, **values: object) -> str:
     """A file of ``templates/`` with its ``@names@`` replaced; a name without a value is a defect."""
-    text = (HERE / "templates" / template).read_text(encoding="utf-8")
+    return fill((HERE / "templates" / template).read_text(encoding="utf-8"), **values)
+
+
+def fill(text: str, **values: object) -> str:
+    """A text with its ``@names@`` replaced."""
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     return text

@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 
 from tidemark.embedded.errors import ServiceDied
-from tidemark.embedded.files import filled, write_atomically
+from tidemark.embedded.files import fill, filled, write_atomically
 from tidemark.embedded.jars import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
@@ -30,7 +30,9 @@ def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> S
     def prepare() -> None:
         folder.mkdir(parents=True, exist_ok=True)
         values = {"port": port, "controller_port": state.ports["kafka.controller"], "data": folder / "data"}
-        write_atomically(config, filled("server.properties", **values))
+        further = folder / "further.properties"
+        own = fill(further.read_text(encoding="utf-8"), **values) if further.exists() else ""
+        write_atomically(config, filled("server.properties", **values) + own)
         write_atomically(folder / "log4j2.properties", filled("kafka-log4j2.properties"))
         if not (folder / "data" / "meta.properties").exists():
             _format_storage(java, jars, config, logging, settings.home / "logs" / "kafka.log")

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -117,16 +118,16 @@ def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
     members = family(records)
     leaders = [process for record in records if (process := record.process())]
     _signal(leaders, signal.SIGTERM)
-    psutil.wait_procs(leaders, timeout=patience)
+    _wait(leaders, patience)
     orphans = family(records)
     _signal(orphans, signal.SIGTERM)  # what a leader left behind, or what became orphaned when it was killed
-    psutil.wait_procs(orphans, timeout=3.0)
-    stubborn = family(records)
-    _signal(stubborn, signal.SIGKILL)
-    psutil.wait_procs(stubborn, timeout=10.0)
-    _reap()
-    if left := family(records):
-        raise StillRunning([process.pid for process in left])
+    _wait(orphans, min(patience, 3.0))
+    deadline = time.monotonic() + 10.0
+    while stubborn := family(records):  # again, because one may have started another before it was killed
+        if time.monotonic() > deadline:
+            raise StillRunning([process.pid for process in stubborn])
+        _signal(stubborn, signal.SIGKILL)
+        _wait(stubborn, 1.0)
     for record in records:
         record.remove(run)
     return len(members)
@@ -153,6 +154,14 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
             process.send_signal(number)  # psutil checks that the pid was not recycled since it was looked up
         except psutil.NoSuchProcess:
             continue
+
+
+def _wait(processes: Iterable[psutil.Process], seconds: float) -> None:
+    """Until they have ended. Not psutil's own: that waits until whoever adopted them takes notice, too."""
+    deadline = time.monotonic() + seconds
+    while any(_lives(process) for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.02)
+        _reap()
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -14,6 +14,8 @@ from typing import NoReturn
 from tidemark.journal.errors import Undecodable
 
 LONG_MAX = 2**63 - 1
+DEEPEST = 256
+"""Levels of nesting. Python gives up somewhere above that, but where depends on who is calling."""
 
 _DIGITS = 34
 _TOO_MANY_DIGITS = 310
@@ -83,11 +85,13 @@ def parse(data: bytes) -> object:
         raise Undecodable(f"not UTF-8 at byte {error.start}") from None
     try:
         value, end = _quick(text)
-        if end == len(text):
-            return value
     except (_Exact, ValueError, RecursionError):
-        pass
-    return _parse_with_care(text)
+        end = -1
+    if end != len(text):
+        value = _parse_with_care(text)
+    if text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value):
+        raise Undecodable(f"not JSON we can keep: nested deeper than {DEEPEST} levels")
+    return value
 
 
 def _parse_with_care(text: str) -> object:
@@ -103,10 +107,20 @@ def _parse_with_care(text: str) -> object:
     except ValueError as error:
         raise Undecodable(f"not JSON: {error}") from None
     except RecursionError:
-        raise Undecodable("not JSON we can keep: nested too deeply") from None
+        raise Undecodable(f"not JSON we can keep: nested deeper than {DEEPEST} levels") from None
     if not isinstance(value, dict | list | str) and text[end : end + 1] not in ("", *_WHITESPACE):
         raise Undecodable(f"not JSON: {text[: end + 1][:40]!r}")
     return value
+
+
+def _is_too_deep(value: object) -> bool:
+    level: list[dict[str, object] | list[object]] = [value] if isinstance(value, dict | list) else []
+    for _ in range(DEEPEST):
+        inside = [items.values() if isinstance(items, dict) else items for items in level]
+        level = [item for items in inside for item in items if isinstance(item, dict | list)]
+        if not level:
+            return False
+    return True
 
 
 class _Encoder(json.JSONEncoder):
@@ -120,12 +134,9 @@ _encode = _Encoder(ensure_ascii=False, separators=(",", ":"), check_circular=Fal
 def canonical(value: object) -> str:
     """The canonical text of a value that ``parse`` gave."""
     try:
-        try:
-            text = _encode(value)
-        except _Exact:
-            text = _written(value)
-    except RecursionError:
-        raise Undecodable("not JSON we can keep: nested too deeply") from None
+        text = _encode(value)
+    except _Exact:
+        text = _written(value)
     # Both can only stand inside a string. A lone surrogate has no UTF-8: its escape is the same JSON value.
     if "\x7f" in text:
         text = text.replace("\x7f", "\\u007f")

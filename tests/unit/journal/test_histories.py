@@ -94,7 +94,7 @@ def no_row_is_left_over(writer: Writer) -> bool:
 
 
 @given(histories(), st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_cut_gives_the_same_state(history: History, data: st.DataObject) -> None:
     writer = Writer("topic", history.segment_size)
     rest = history.records
@@ -107,7 +107,7 @@ def test_any_cut_gives_the_same_state(history: History, data: st.DataObject) -> 
 
 
 @given(histories(), st.data())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_any_redelivery_gives_the_same_state(history: History, data: st.DataObject) -> None:
     """Attempts start anywhere up to the pointer, write in pieces, end anywhere, and die after any write."""
     writer = Writer("topic", history.segment_size)
@@ -130,7 +130,7 @@ def test_any_redelivery_gives_the_same_state(history: History, data: st.DataObje
 
 
 @given(histories(most=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_death_after_every_write_then_one_at_a_time(history: History) -> None:
     """As a stopped writer resumes: the same messages, each in a run of its own."""
     expected = state(one_by_one(history))

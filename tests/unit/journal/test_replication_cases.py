@@ -68,6 +68,15 @@ def deliver_all(writer: Writer, source: Source, polls: list[dict[str, Any]]) -> 
     return True
 
 
+def original_deletes(case: dict[str, Any]) -> set[tuple[int, int | None]]:
+    """Segments that the original deletes from, and up to which number; None for the whole of it."""
+    return {
+        (statement["segment"], statement.get("seq_nr"))
+        for statement in case["expected"]["statements"]
+        if statement["stmt"].startswith("delete_records")
+    }
+
+
 @pytest.mark.parametrize("size", [None, 2, 10, 10_000], ids=lambda size: f"size_{size or 'own'}")
 @pytest.mark.parametrize("name", REPLICATION)
 def test_replication_case(name: str, size: int | None) -> None:
@@ -105,6 +114,19 @@ def test_replication_case_survives_death_after_any_write(name: str) -> None:
         deliver_all(writer, source, case.get("replay_polls", [last]))
         assert told(writer, case) == expected, f"died after write {survived} of {writes}"
         survived += 1
+
+
+@pytest.mark.parametrize("name", [name for name, case in REPLICATION.items() if original_deletes(case)])
+def test_replication_case_deletes_at_least_what_the_original_deletes(name: str) -> None:
+    case = REPLICATION[name]
+    writer, source = load(case, case["initial"], None), Source()
+    deliver_all(writer, source, case["polls"])
+    missing = {
+        (segment, up_to)
+        for segment, up_to in original_deletes(case)
+        if not {(segment, up_to), (segment, None)} & writer.deleted
+    }
+    assert missing == set()
 
 
 def test_every_difference_is_explained() -> None:

@@ -45,6 +45,7 @@ class Writer:
         self.metajournal = Table()
         self.pointers: dict[int, int] = {}
         self.wall: Undecodable | None = None
+        self.deleted: set[tuple[int, int | None]] = set()
 
     def deliver(
         self, records: Sequence[Delivered], *, die_after: int | None = None, moves_pointer: bool = True
@@ -88,6 +89,7 @@ class Writer:
         for effect in effects:
             for segment, up_to, time in effect.tombstones:
                 place = (effect.key, self.topic, segment)
+                self.deleted.add((segment, up_to))
                 if up_to is None:
                     yield lambda p=place, t=time: self.journal.delete_partition(p, t)
                 else:

@@ -240,7 +240,7 @@ def test_no_partition_starves_when_the_limit_is_below_their_number():
 PLACES = st.sampled_from([("a", 0), ("a", 2), ("a", 10), ("b", 0), ("c", 1)])
 ARRIVALS = st.lists(st.dictionaries(PLACES, st.integers(0, 20), max_size=4), min_size=1, max_size=4)
 EARLIEST = st.dictionaries(PLACES, st.integers(0, 1_000))
-FEW = settings(max_examples=30, deadline=None, database=None)
+FEW = settings(max_examples=20, deadline=None, database=None)
 
 
 def cut_everything(

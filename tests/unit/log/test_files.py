@@ -1,5 +1,7 @@
 """The log's files: what a message is on disk, and that the same messages are always the same bytes."""
 
+from pathlib import Path
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -54,9 +56,15 @@ def messages() -> pa.Table:
 
 
 @pytest.fixture(scope="module")
-def written_at_once(messages, tmp_path_factory) -> LogFile:
-    folder = LogFolder("orders", str(tmp_path_factory.mktemp("log")))
-    return folder.write_file(MANY, MANY.slices[0], messages.to_batches())
+def large(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("large")
+
+
+@pytest.fixture(scope="module")
+def large_file(messages, large) -> LogFile:
+    """All of them in one file, written from batches that do not fit the groups."""
+    batches = messages.to_batches(max_chunksize=9_999)
+    return LogFolder("orders", str(large)).write_file(MANY, MANY.slices[0], batches)
 
 
 # One file
@@ -146,22 +154,21 @@ def test_other_messages_under_the_same_name_are_refused(folder):
         write(folder, given_messages(BINDING, "orders", 1, {7: b"b"}))
 
 
-@pytest.mark.parametrize("batch_rows", [2_000, 65_536, 70_000])
+@pytest.mark.parametrize("batch_rows", [2_000, 65_536, 150_000])
 def test_the_sizes_of_batches_do_not_change_the_bytes_of_a_large_file(
-    folder, messages, written_at_once, batch_rows
+    folder, messages, large_file, batch_rows
 ):
     batches = messages.to_batches(max_chunksize=batch_rows)
-    assert folder.write_file(MANY, MANY.slices[0], batches) == written_at_once
+    assert folder.write_file(MANY, MANY.slices[0], batches) == large_file
 
 
-def test_a_large_file_comes_back_whole_and_in_order(folder, messages):
-    file = folder.write_file(MANY, MANY.slices[0], messages.to_batches(max_chunksize=9_999))
-    assert pa.Table.from_batches(folder.read_file(file)).equals(messages)
+def test_a_large_file_comes_back_whole_and_in_order(messages, large, large_file):
+    batches = LogFolder("orders", str(large)).read_file(large_file)
+    assert pa.Table.from_batches(batches).equals(messages)
 
 
-def test_a_large_file_has_groups_of_a_fixed_size(folder, tmp_path, messages):
-    file = folder.write_file(MANY, MANY.slices[0], messages.to_batches(max_chunksize=9_999))
-    stored = pq.ParquetFile(tmp_path / file.path).metadata
+def test_a_large_file_has_groups_of_a_fixed_size(large, large_file):
+    stored = pq.ParquetFile(large / large_file.path).metadata
     groups = [stored.row_group(i).num_rows for i in range(stored.num_row_groups)]
     assert groups == [ROWS_PER_GROUP, ROWS_PER_GROUP, 150_000 - 2 * ROWS_PER_GROUP]
 

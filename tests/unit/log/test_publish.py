@@ -12,12 +12,11 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
 from tidemark.log.control import LogControl, LogHead
-from tidemark.log.errors import FileMissing, LogError, ManifestDamaged
+from tidemark.log.errors import FileMissing, ManifestDamaged
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import Manifest
-from tidemark.log.publish import NotCaptured, publish, read_log
+from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log
 
 pytestmark = pytest.mark.unit
 
@@ -133,9 +132,19 @@ def test_a_binding_is_not_published_past_an_unpublished_one(control, folder):
     for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
         add_binding(control, binding)
         capture(folder, binding, values)
-    with pytest.raises((TidemarkError, LogError)):
+    with pytest.raises(OutOfTurn) as refusal:
         publish(control, folder, SECOND, SEGMENT_BYTES)
+    error = refusal.value
+    assert (error.pipeline, error.t, error.base, error.end) == ("orders", 2_000, 5, -1)
     assert control.log_head() == LogHead()
+
+
+def test_a_binding_that_had_to_wait_is_published_after_the_older_one(control, folder):
+    for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
+        add_binding(control, binding)
+        capture(folder, binding, values)
+    publish(control, folder, FIRST, SEGMENT_BYTES)
+    assert publish(control, folder, SECOND, SEGMENT_BYTES).end == 6
 
 
 # Races

@@ -3,7 +3,7 @@
 from types import TracebackType
 
 import pytest
-from kafka.errors import NoBrokersAvailable
+from kafka.errors import KafkaTimeoutError
 from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
@@ -141,7 +141,7 @@ def test_offsets_are_read_as_the_records_will_be(broker):
 
 def test_a_kafka_that_does_not_answer_is_named(monkeypatch):
     def nobody(**options: object) -> Client:
-        raise NoBrokersAvailable
+        raise KafkaTimeoutError
 
     monkeypatch.setattr(source, "KafkaConsumer", nobody)
     with pytest.raises(KafkaUnreachable, match=r"^shop: Kafka does not answer at broker:9092 \(") as refusal:
