@@ -11,7 +11,8 @@ from pathlib import Path
 from tidemark.errors import TidemarkError
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The checkout: the library is installed from it in place, so DAGs, applications and pipelines lie beside it."""
+"""The checkout: the library is installed from it in place, so DAGs, applications and pipelines lie beside it.
+"""
 
 
 class BadSetting(TidemarkError):

@@ -241,7 +241,7 @@ def test_the_log_of_a_failure_does_not_spell_out_variables(spark, stage, capfd):
 
     declared = FilesDeclaration(name="archive", kind="files", path="/nowhere")
     delivered = deliver_to(spark, FailingWriter("orders", declared), stage.log, stage.positions)
-    assert delivered.failure == "stopped after id -1: no answer after 14 attempts"
+    assert delivered.failure == "stopped after id -1: ConnectionError: no answer after 14 attempts"
     assert "hunter2-marker" not in "".join(capfd.readouterr())
 
 

@@ -23,7 +23,7 @@ from tidemark.connections import Connections
 from tidemark.delivery.addresses import collect_connections
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.delivery.replicate import open_control
+from tidemark.delivery.replicate import look_at_control
 from tidemark.delivery.status import read_status
 from tidemark.embedded.airflow import passwords_file
 from tidemark.embedded.airflow_api import AirflowApi, TaskState
@@ -155,7 +155,7 @@ def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
 
 def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
     """What was replicated, and where to look next."""
-    status = read_status(pipeline, open_control(connections))
+    status = read_status(pipeline, look_at_control(connections))
     console.print()
     console.print(status_table(status))
     session = connect(connections.control)

@@ -56,11 +56,11 @@ def status(
     from tidemark.cli.tables import status_table
     from tidemark.delivery.addresses import collect_connections
     from tidemark.delivery.pipeline_file import find_pipeline, load_pipelines
-    from tidemark.delivery.replicate import open_control
+    from tidemark.delivery.replicate import look_at_control
     from tidemark.delivery.status import read_status
 
     chosen = [find_pipeline(pipeline)] if pipeline else list(load_pipelines().pipelines)
-    found = [read_status(each, open_control(collect_connections(each, look_up))) for each in chosen]
+    found = [read_status(each, look_at_control(collect_connections(each, look_up))) for each in chosen]
     if as_json:
         whole = [each.to_dict() for each in found]
         print_json(whole[0] if pipeline else whole)

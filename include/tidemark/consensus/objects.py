@@ -50,6 +50,12 @@ class Change:
     puts: Mapping[str, str] = field(default_factory=dict)
     deletes: Sequence[str] = ()
 
+    def __post_init__(self) -> None:
+        if both := sorted({*self.puts} & {*self.deletes}):
+            raise ValueError(
+                f"{both} are to be written and removed at once, and nobody knows which comes first"
+            )
+
 
 class Outpaced(TidemarkError):
     """Somebody else changed the object first; nothing of this change was applied."""

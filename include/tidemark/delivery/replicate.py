@@ -11,7 +11,9 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import Connections
-from tidemark.consensus.lightweight import LightweightConsensus, create_schema
+from tidemark.consensus.lightweight import KEYSPACE, LightweightConsensus, create_schema
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.log.bind import bind, find_unfinished, refuse_clock
@@ -38,6 +40,14 @@ def open_control(connections: Connections) -> LightweightConsensus:
     """The control plane, made where it is missing."""
     session: Session = connect(connections.control)
     create_schema(session, connections.control.control_replication)
+    return LightweightConsensus(session)
+
+
+def look_at_control(connections: Connections) -> Consensus:
+    """The control plane for somebody who only looks: nothing is made, and what is not there is empty."""
+    session: Session = connect(connections.control)
+    if KEYSPACE not in session.cluster.metadata.keyspaces:
+        return MemoryConsensus()
     return LightweightConsensus(session)
 
 

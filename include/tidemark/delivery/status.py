@@ -1,5 +1,4 @@
-"""The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Reads, never changes.
-"""
+"""The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Never changes it."""
 
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
+from tidemark.log.errors import BadBinding
 
 HEAD = "head"
 PAGE = 200
@@ -63,7 +64,12 @@ class LogControl:
 
     def binding(self, t: int) -> Binding:
         """The binding at ``t``."""
-        return Binding.from_json(self._consensus.read(self._bindings, [_row(t)]).rows[_row(t)])
+        rows = self._consensus.read(self._bindings, [_row(t)]).rows
+        if not rows:
+            raise BadBinding(
+                f"{self.pipeline}: there is no binding at {t}. Nothing was done; look at tidemark status."
+            )
+        return Binding.from_json(rows[_row(t)])
 
     def binding_of_run(self, run_id: str) -> Binding | None:
         """The binding that a run has made, if it has."""

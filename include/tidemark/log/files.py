@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.log.binding import Binding, Slice
-from tidemark.log.errors import ManifestDamaged
+from tidemark.log.errors import ManifestDamaged, RecordsMissing
 from tidemark.log.folder import Folder
 from tidemark.log.manifest import LogFile, Manifest, digest_of
 
@@ -71,6 +71,7 @@ class LogFolder:
             first, last, count = write_parquet(staged.sink, batches)
             if count == 0:
                 return None
+            self._refuse_strangers(binding, slice_, first, last, count)
             staged.settle(path)
         return LogFile(
             path=path,
@@ -83,6 +84,13 @@ class LogFolder:
             bytes=staged.sink.size,
             digest=staged.sink.digest,
         )
+
+    def _refuse_strangers(self, binding: Binding, s: Slice, first: int, last: int, count: int) -> None:
+        """Refuse messages that the slice does not own, before the file has its final name."""
+        lowest = binding.id_of(s.topic, s.partition, s.lower)
+        if not lowest <= first <= last < lowest + s.width or count > s.width:
+            found = f"capture found ids {first} to {last} ({count} records) instead of {lowest} and the next"
+            raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
 
     def write_captured(self, captured: Captured) -> None:
         """Record what a capture produced."""
@@ -114,7 +122,7 @@ class LogFolder:
         self._folder.verify(file.path, file.digest)
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages of one file in id order, a bounded number in memory; a damaged file is refused first."""
+        """The messages of one file in id order, a bounded number in memory. A damaged file is refused."""
         self.verify(file)
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             yield from parquet.iter_batches(batch_size=8192, columns=columns)

@@ -3,6 +3,7 @@
 A writer that fails keeps what it has committed; the others are not touched by it.
 """
 
+import traceback
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -13,10 +14,11 @@ import structlog
 
 from tidemark.delivery.positions import Positions
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Binding
+from tidemark.log.binding import NOTHING_YET, Binding
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile, Manifest
+from tidemark.spark.job import cause_of
 from tidemark.writers.writer import Part, Writer, Written
 
 if TYPE_CHECKING:
@@ -63,18 +65,21 @@ class Delivered:
 
 def deliver_to(spark: "SparkSession", writer: Writer, log: Log, positions: Positions) -> Delivered:
     """Bring one writer to the end of the log."""
-    state = positions.register(writer.name, writer.shape)
-    total = Written()
+    known = positions.load(writer.name)
+    position, total = known.position if known else NOTHING_YET, Written()
     try:
+        state = positions.register(writer.name, writer.shape)
         writer.prepare()
         for binding, files in log.waiting(state.position):
             total += write_binding(spark, writer, binding, files, log)
             state = positions.commit(state, binding.end)
-            events.info("delivered", writer=writer.name, t=binding.t, position=state.position)
+            position = state.position
+            events.info("delivered", writer=writer.name, t=binding.t, position=position)
     except Exception as error:
-        events.exception("writer failed", writer=writer.name, position=state.position)
-        return Delivered(state.position, total, f"stopped after id {state.position}: {_first_line(error)}")
-    return Delivered(state.position, total)
+        events.error("writer failed", writer=writer.name, position=position)
+        traceback.print_exc()
+        return Delivered(position, total, f"stopped after id {position}: {cause_of(error)}")
+    return Delivered(position, total)
 
 
 def write_binding(
@@ -90,12 +95,3 @@ def write_binding(
     results = spark.sparkContext.parallelize(parts, len(parts)).map(write).collect() if parts else []
     writer.finish(binding)
     return reduce(add, results, Written())
-
-
-def _first_line(error: Exception) -> str:
-    """What an executor said, without the stack that Spark puts around it."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    python = [
-        line for line in lines if ": " in line and line.split(": ")[0].startswith(("tidemark.", "cassandra."))
-    ]
-    return (python or lines or [type(error).__name__])[-1 if python else 0]

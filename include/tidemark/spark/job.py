@@ -67,17 +67,31 @@ def run_job(
     except (TidemarkError, LogError) as error:
         code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
         log.error(str(error))
+    except SystemExit as leaving:  # argparse has said why on stderr
+        if not leaving.code:
+            raise
+        wrong = f"bad arguments: {list(argv or sys.argv[1:])}"
+        code, outcome = 2, {"ok": False, "error": wrong, "kind": "BadArguments"}
     except Exception as error:
-        code, outcome = (
-            1,
-            {"ok": False, "error": f"{type(error).__name__}: {error}", "kind": type(error).__name__},
-        )
+        code, outcome = 1, {"ok": False, "error": cause_of(error), "kind": type(error).__name__}
         traceback.print_exc()
     outcome["seconds"] = round(time.monotonic() - started, 3)
     if summary:
         summary.write_text(json.dumps(outcome))
     print(json.dumps(outcome), file=sys.stderr)
     return code
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong in one line: what an executor said, without the stacks that Spark puts around it."""
+    if isinstance(error, TidemarkError | LogError):
+        return str(error)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    marks = [i for i, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):")]
+    if not marks:
+        return f"{type(error).__name__}: {error}"
+    raised = [line for line in lines[marks[-1] + 1 :] if not line[0].isspace()]
+    return (raised or [type(error).__name__])[0].strip()
 
 
 @contextmanager

@@ -28,6 +28,7 @@ def ensure_package(folder: Path) -> Path:
         with zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as package:
             for source in sources:
                 name = f"tidemark/{source.relative_to(root)}"
-                package.writestr(zipfile.ZipInfo(name, _SINCE_ALWAYS), source.read_bytes())
+                entry = zipfile.ZipInfo(name, _SINCE_ALWAYS)
+                package.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
         staged.rename(archive)
     return archive
