@@ -19,7 +19,7 @@ demo: $(INSTALLED) ## From nothing to replicated data you can look at
 	@$(BIN)/python -m tidemark.cli.demo
 
 test: lint ## All tests: checks, then the rings unit, spark and system
-	@$(PYTEST) tests/unit
+	@$(PYTEST) -n 2 --dist loadfile tests/unit
 	@$(PYTEST) tests/spark
 	@$(PYTEST) tests/system
 

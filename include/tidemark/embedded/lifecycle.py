@@ -68,7 +68,10 @@ def up(
         state = replace(before, spark=mode, java_home=str(java.home), versions=_versions(java))
         state = _with_ports(settings, state, wanted)
         state.write(settings)
-        _stop_outdated(settings, wanted, mode_changed=before.spark != mode, report=report)
+        if before.spark != mode and "airflow" in wanted:
+            _stop(settings, ["airflow"], "stopping, because Spark's mode has changed", report)
+        if spark_mode == "local" and not only:
+            _stop(settings, ["spark"], "stopping, because Spark's mode is local now", report)
         services = [_service(name, settings, state, java, cassandra_heap, fetching) for name in wanted]
         _start_all(settings, services, report)
     return Running(settings, state, {service.name: service.address for service in services})
@@ -125,14 +128,6 @@ def _with_ports(settings: Settings, state: State, wanted: Collection[str]) -> St
 def _versions(java: Java) -> dict[str, str]:
     modules = {"kafka": "kafka_2.13", "cassandra": "cassandra-all", "spark": "spark-sql-kafka-0-10_2.13"}
     return {"java": java.full_version, **{name: version_of(module) for name, module in modules.items()}}
-
-
-def _stop_outdated(settings: Settings, wanted: Collection[str], mode_changed: bool, report: Report) -> None:
-    """What a change of Spark's mode makes wrong: Airflow's connection, and a cluster nobody uses."""
-    if mode_changed and "airflow" in wanted:
-        _stop(settings, ["airflow"], "stopping, because Spark's mode has changed", report)
-    if {*wanted} == {*SERVICES} - {"spark"}:  # everything was asked for, and a cluster is not part of it
-        _stop(settings, ["spark"], "stopping, because Spark's mode is local", report)
 
 
 def _stop(settings: Settings, services: Collection[str], why: str, report: Report) -> int:

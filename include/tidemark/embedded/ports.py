@@ -51,5 +51,5 @@ def holder(port: int) -> tuple[int | None, str | None]:
             command = " ".join(psutil.Process(pid).cmdline())
         except psutil.Error:
             command = "of another user"
-        return pid, command if len(command) <= 120 else f"{command[:60]} … {command[-55:]}"
+        return pid, command if len(command) <= 120 else f"{command[:20]} … {command[-95:]}"
     return None, None

@@ -56,12 +56,18 @@ class Record:
         (run / f"{self.name}.pid").unlink(missing_ok=True)
 
     def process(self) -> psutil.Process | None:
-        """The process itself if it lives: not a zombie, and not another one that was given the same pid."""
+        """The process itself if it runs."""
         _reap()
         try:
+            process = self.trace()
+            return process if process and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.Error:
+            return None
+
+    def trace(self) -> psutil.Process | None:
+        """The process, also when it is just ending; never another one that was given the same pid."""
+        try:
             process = psutil.Process(self.pid)
-            if process.status() == psutil.STATUS_ZOMBIE:
-                return None
             same = abs(process.create_time() - self.created) < 1.0 or _token(process) == self.token
             return process if same else None
         except psutil.Error:
@@ -128,6 +134,7 @@ def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
             raise StillRunning([process.pid for process in stubborn])
         _signal(stubborn, signal.SIGKILL)
         _wait(stubborn, 1.0)
+    _wait([process for record in records if (process := record.trace())], 10.0)
     for record in records:
         record.remove(run)
     return len(members)
@@ -165,8 +172,11 @@ def _wait(processes: Iterable[psutil.Process], seconds: float) -> None:
 
 
 def _lives(process: psutil.Process) -> bool:
+    """Whether anything of it is left: a killed process keeps its ports until its last thread has ended."""
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        return process.is_running() and (
+            process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
+        )
     except psutil.Error:
         return False
 

@@ -1,8 +1,10 @@
-import os, pytest
-from types import SimpleNamespace
-from tidemark.settings import Settings
-from tidemark.embedded.lifecycle import up
+import os
+
+import pytest
 from tests.system.conftest import Services
+
+from tidemark.embedded.lifecycle import up
+from tidemark.settings import Settings
 
 
 @pytest.fixture(scope="session")

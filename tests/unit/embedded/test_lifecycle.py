@@ -215,10 +215,11 @@ def test_a_change_of_sparks_mode_restarts_airflow_and_is_remembered(settings, to
     assert "spark-master" not in pids(settings)
 
 
-def test_a_cluster_beside_airflow_stays_when_only_airflow_is_asked_for(settings, toys):
+def test_a_cluster_beside_airflow_in_local_mode_is_left_alone(settings, toys):
     up(settings, ["spark"])
     up(settings, ["airflow"], "local")
-    assert set(pids(settings)) == {"spark-master", "airflow-scheduler"}
+    up(settings)
+    assert set(pids(settings)) == {"spark-master", "airflow-scheduler", "kafka", "cassandra"}
 
 
 def test_status_tells_running_stopped_died_and_silent_apart(settings, toys, monkeypatch):
