@@ -58,7 +58,6 @@ class SparkAppOperator(SparkSubmitOperator):
         from tidemark.delivery.pipeline_file import find_pipeline
         from tidemark.embedded.class_archive import driver_java_options
         from tidemark.embedded.jars import ensure_jars
-        from tidemark.spark.package import ensure_package
 
         settings = Settings.read()
         pipeline_connections(find_pipeline(self.pipeline)).write(connections)
@@ -67,7 +66,6 @@ class SparkAppOperator(SparkSubmitOperator):
             *("--connections", str(connections), "--summary", str(summary)),
         ]
         self.jars = ",".join(str(jar) for jar in ensure_jars(settings, only="spark").spark)
-        self.py_files = str(ensure_package(settings.home / "packages"))
         quiet = f"-Dlog4j2.configurationFile=file:{_package_folder('tidemark')}/spark/log4j2.properties"
         self.conf = {
             "spark.driver.extraJavaOptions": f"{driver_java_options(settings)} {quiet}",
@@ -75,6 +73,8 @@ class SparkAppOperator(SparkSubmitOperator):
             **(self.conf or {}),
         }
         self.env_vars = {
+            "TIDEMARK_ROOT": str(settings.root),
+            "TIDEMARK_HOME": str(settings.home),
             "SPARK_HOME": str(_package_folder("pyspark")),
             "PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable),
             **(self.env_vars or {}),

@@ -39,7 +39,10 @@ def archive_path(settings: Settings, java: Java) -> Path:
 def driver_java_options(settings: Settings) -> str:
     """Options that make a driver's Java start quickly, with the archive when there is one."""
     archive = archive_path(settings, find_java(os.environ))
-    return f"-XX:SharedArchiveFile={archive} {QUICK}" if archive.is_file() else QUICK
+    if not archive.is_file():
+        return QUICK
+    quote = '"' if " " in str(archive) else ""  # Spark splits the options as a shell would
+    return f"-XX:SharedArchiveFile={quote}{archive}{quote} {QUICK}"
 
 
 def ensure_class_archive(settings: Settings) -> Path:
@@ -59,7 +62,7 @@ def _make(archive: Path, java: Java) -> None:
         draft = Path(folder) / "spark.jsa"
         quiet = "-Xlog:disable -Xlog:all=error:stderr"  # it warns of every class it leaves out, hundreds
         command = [str(pyspark_folder() / "bin" / "spark-submit"), "--master", "local[2]"]
-        command += ["--driver-java-options", f"-XX:ArchiveClassesAtExit={draft} {QUICK} {quiet}"]
+        command += ["--driver-java-options", f'-XX:ArchiveClassesAtExit="{draft}" {QUICK} {quiet}']
         environ = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_folder())}
         environ |= {"SPARK_LOCAL_IP": LOOPBACK, "PYSPARK_PYTHON": sys.executable}
         environ.pop("SPARK_CONF_DIR", None)

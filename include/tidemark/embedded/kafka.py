@@ -82,7 +82,8 @@ def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Pat
     """Give the data folder its identity, once."""
     cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
-    command += ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(config)]
+    command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    command += ["--cluster-id", cluster_id, "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ServiceDied("Kafka's storage tool", log, (done.stdout + done.stderr).splitlines()[-15:])

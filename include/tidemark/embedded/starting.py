@@ -40,6 +40,8 @@ def start_service(settings: Settings, service: Service, report: Report, given_up
             _refuse_taken_port(program)
         report(service.name, "setting up")
         service.prepare()
+    if given_up.is_set():
+        return
     report(service.name, "starting" if dead else "asking")
     for program in dead:
         records[program.name] = start(program, run, log_of(settings, program.name))

@@ -22,6 +22,8 @@ from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.errors import TidemarkError
 from tidemark.log.errors import LogError
+from tidemark.settings import Settings
+from tidemark.spark.package import ensure_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -109,6 +111,8 @@ def spark_session(job: Job) -> "Iterator[SparkSession]":
         .getOrCreate()
     )
     try:
+        # Executors get the very library this driver runs: nobody has to install it there.
+        spark.sparkContext.addPyFile(str(ensure_package(Settings.read().home / "packages")))
         yield spark
     finally:
         spark.stop()
