@@ -51,7 +51,7 @@ def _tuning() -> dict[str, str]:
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__PARALLELISM": "4",  # forked up front: the default of 32 takes 4 GB
-        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # tasks follow sooner; 0.1 takes a fifth of a core
+        "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # 0.1 would take a fifth of a core
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",  # a new file shows up in seconds instead of minutes
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
