@@ -9,7 +9,7 @@ import pytest
 from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark.settings import ROOT
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.system
 
 HEADINGS = [
     "### What it does",
