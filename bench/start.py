@@ -67,12 +67,12 @@ def main() -> None:
 
     pipeline = find_pipeline("orders")
     create_topics(pipeline, collect_connections(pipeline, look_up))
-    api = AirflowApi(settings)
-    wait_for_dag(api)
-    api.unpause(DAG_ID)
-    wait_for_quiet(api)
-    time_empty_run(api)
-    runs = [time_empty_run(api) for _ in range(ROUNDS)]
+    with AirflowApi(settings) as api:
+        wait_for_dag(api)
+        api.unpause(DAG_ID)
+        wait_for_quiet(api)
+        time_empty_run(api)
+        runs = [time_empty_run(api) for _ in range(ROUNDS)]
     print("\n| `orders.replicate` with nothing new | s |\n|---|---|")
     print(f"| median of {ROUNDS} | {statistics.median(runs):.1f} |\n| slowest | {max(runs):.1f} |")
 

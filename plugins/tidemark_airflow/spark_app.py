@@ -69,7 +69,8 @@ class SparkAppOperator(SparkSubmitOperator):
         quiet = f"-Dlog4j2.configurationFile=file:{_package_folder('tidemark')}/spark/log4j2.properties"
         self.conf = {
             "spark.driver.extraJavaOptions": f"{driver_java_options(settings)} {quiet}",
-            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            # On a machine that has no such archive, Java goes on without it.
+            "spark.executor.extraJavaOptions": driver_java_options(settings),
             **(self.conf or {}),
         }
         self.env_vars = {

@@ -72,6 +72,7 @@ class Services:
 
     settings: Settings
     state: State
+    airflow: AirflowApi
 
     @property
     def kafka(self) -> KafkaConnection:
@@ -84,10 +85,6 @@ class Services:
     @property
     def session(self) -> Any:
         return connect(self.cassandra)
-
-    @property
-    def airflow(self) -> AirflowApi:
-        return AirflowApi(self.settings)
 
     def create_topic(self, name: str, partitions: int = 2) -> None:
         with KafkaAdminClient(**self.kafka.client_options()) as admin:
@@ -128,10 +125,10 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     folder = tmp_path_factory.mktemp("system")
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name in ("skeleton", "idle", "unreachable"):
+    for name in ("idle", "unreachable"):
         declare(pipelines, name)
     declare(pipelines, "clustered", spark="spark_cluster")
-    declare(pipelines, "marked", kafka="kafka_marked", cassandra="cassandra_marked")
+    declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     ports = {}
@@ -153,11 +150,14 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
             make_home(settings)
             secured_port = free_port(used)
             certificate = secure_kafka(settings.home / "kafka", secured_port)
-            state = up(settings, ("kafka", "cassandra", "spark"), cassandra_heap="1g").state
-            for name, value in marked_connections(settings, state, secured_port, certificate).items():
+            master_port = free_port({*used, secured_port})
+            State(ports={"spark.master": master_port}).write(settings)
+            for name, value in further_connections(settings, master_port, secured_port, certificate).items():
                 patch.setenv(name, value)
-            state = up(settings, ("airflow",), "local").state
-            yield Services(settings, state)
+            every = ("kafka", "cassandra", "spark", "airflow")
+            state = up(settings, every, "local", cassandra_heap="1g").state
+            with AirflowApi(settings) as airflow:
+                yield Services(settings, state, airflow)
         finally:
             disconnect_all()
             down(settings)
@@ -205,8 +205,8 @@ listener.name.secured.ssl.keystore.location={folder / "keystore.pem"}
     return folder / "certificate.pem"
 
 
-def marked_connections(
-    settings: Settings, state: State, secured_port: int, certificate: Path
+def further_connections(
+    settings: Settings, master_port: int, secured_port: int, certificate: Path
 ) -> dict[str, str]:
     """Connections with the marked password, and one for the Spark cluster."""
     connections: dict[str, dict[str, Any]] = {
@@ -231,7 +231,7 @@ def marked_connections(
         "SPARK_CLUSTER": {
             "conn_type": "spark",
             "host": f"spark://{LOOPBACK}",
-            "port": state.ports["spark.master"],
+            "port": master_port,
         },
     }
     return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()}

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.system
 
 
 class TestLightweightConsensus(ConsensusContract):
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def consensus(self, services: Any) -> Iterator[LightweightConsensus]:
         keyspace = f"contract_{uuid4().hex[:8]}"
         create_schema(services.session, {"class": "SimpleStrategy", "replication_factor": "1"}, keyspace)

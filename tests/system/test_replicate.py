@@ -1,15 +1,18 @@
-"""`<pipeline>.replicate` through Airflow, on real Kafka, Spark and Cassandra."""
+"""`<pipeline>.replicate` through Airflow, on real Kafka (SASL over TLS), Spark and Cassandra."""
 
 import json
+import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
-from tests.system.conftest import wait_until
+from tests.system.conftest import MARKER, wait_until
 
 from tidemark.connections import Connections
 from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.delivery.replicate import open_control
+from tidemark.delivery.replicate import look_at_control
 from tidemark.delivery.status import PipelineStatus, read_status
 from tidemark.embedded.sample_orders import sample_actions
 from tidemark.journal.action import Action, Append, Delete, Purge
@@ -21,7 +24,7 @@ NOW = 1_794_000_000_000
 
 def status_of(services: Any, pipeline: str) -> PipelineStatus:
     connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
-    return read_status(find_pipeline(pipeline), open_control(connections))
+    return read_status(find_pipeline(pipeline), look_at_control(connections))
 
 
 def readable_events(actions: list[Action]) -> dict[str, set[int]]:
@@ -46,30 +49,88 @@ def events_in_cassandra(services: Any, keyspace: str) -> dict[str, set[int]]:
     return entities
 
 
-def archived_messages(folder: Path) -> list[dict[str, Any]]:
-    lines = (line for path in sorted(folder.glob("*.jsonl")) for line in path.read_text().splitlines())
-    return [json.loads(line) for line in lines]
+def files_with(marker: str, folder: Path) -> set[str]:
+    wanted = marker.encode()
+    return {path.name for path in folder.rglob("*") if path.is_file() and wanted in path.read_bytes()}
 
 
-def test_two_runs_bring_everything_to_cassandra_and_to_files(services: Any) -> None:
+class CommandLines(threading.Thread):
+    """Looks at every process of the machine until it is stopped."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.stopped = threading.Event()
+        self.seen: set[str] = set()
+
+    def run(self) -> None:
+        while not self.stopped.wait(0.1):
+            for process in psutil.process_iter(["cmdline"]):
+                self.seen.add(" ".join(process.info["cmdline"] or []))
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """Two runs of one pipeline whose connections carry the marked password."""
+
+    actions: list[Action]
+    run_id: str
+    command_lines: set[str]
+
+
+@pytest.fixture(scope="module")
+def replicated(services: Any) -> Replicated:
     first, second = list(sample_actions(600, 1, NOW)), list(sample_actions(300, 2, NOW + 1000))
     services.create_topic("skeleton", partitions=3)
-
     services.send("skeleton", first)
     services.replicate("skeleton")
     services.send("skeleton", second)
+    watch = CommandLines()
+    watch.start()
     run_id = services.replicate("skeleton")
+    watch.stopped.set()
+    watch.join()
+    return Replicated(first + second, run_id, watch.seen)
 
+
+def test_every_writer_is_at_the_end_of_the_log(services: Any, replicated: Replicated) -> None:
     status = status_of(services, "skeleton")
-    assert status.log.end == len(first) + len(second) - 1
+    assert status.log.end == 899
     assert {writer.name: writer.position for writer in status.writers} == {"cassandra": 899, "archive": 899}
-    assert events_in_cassandra(services, "skeleton") == readable_events(first + second)
-    archived = archived_messages(services.settings.home / "archive" / "skeleton")
-    assert [message["id"] for message in archived] == list(range(900))
+
+
+def test_cassandra_holds_what_a_reader_must_see(services: Any, replicated: Replicated) -> None:
+    assert events_in_cassandra(services, "skeleton") == readable_events(replicated.actions)
+
+
+def test_the_pointers_cover_every_record(services: Any, replicated: Replicated) -> None:
     pointers = services.session.execute("SELECT offset FROM skeleton.pointer2")
     assert sum(pointer.offset + 1 for pointer in pointers) == 900
-    published = services.airflow.returned("skeleton.replicate", run_id, "publish")
+
+
+def test_the_files_hold_every_message_once_in_order(services: Any, replicated: Replicated) -> None:
+    files = sorted((services.settings.home / "archive" / "skeleton").glob("*.jsonl"))
+    assert len(files) == 2
+    lines = [json.loads(line) for path in files for line in path.read_text().splitlines()]
+    assert [line["id"] for line in lines] == list(range(900))
+
+
+def test_publish_says_what_it_published(services: Any, replicated: Replicated) -> None:
+    published = services.airflow.returned("skeleton.replicate", replicated.run_id, "publish")
     assert (published["ids"], published["records"]) == ([600, 899], 300)
+
+
+def test_a_password_is_in_no_command_line(replicated: Replicated) -> None:
+    assert [line for line in replicated.command_lines if "spark_apps/capture.py" in line], (
+        "nobody looked in time"
+    )
+    assert not [line for line in replicated.command_lines if MARKER in line]
+
+
+def test_a_password_is_in_no_log_xcom_or_template(services: Any, replicated: Replicated) -> None:
+    """The home holds Airflow's logs, its database (XComs, rendered templates) and what Spark left."""
+    brokers_own = {"further.properties", "server.properties"}
+    assert files_with(MARKER, services.settings.home) == brokers_own
+    assert list(Path("/tmp").glob("tidemark-*/connections.json")) == []
 
 
 def test_a_run_with_nothing_new_starts_no_jvm_and_ends_within_5_s(services: Any) -> None:
@@ -96,11 +157,11 @@ def test_a_missing_topic_fails_the_run_with_what_to_do(services: Any) -> None:
     airflow.unpause("unreachable.replicate")
     run_id = airflow.trigger("unreachable.replicate")
 
-    def first_failure() -> bool:
+    def failed_once() -> bool:
         tasks = {task.task_id: task.state for task in airflow.tasks("unreachable.replicate", run_id)}
         return tasks["bind"] in ("up_for_retry", "failed")
 
-    wait_until(first_failure, 60, "the first failure of bind")
+    wait_until(failed_once, 60, "the first failure of bind")
     log = services.task_logs("unreachable.replicate", run_id)
     assert "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it" in log
     assert status_of(services, "unreachable").upper == 0

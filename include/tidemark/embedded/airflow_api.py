@@ -6,7 +6,7 @@ Speaks only to the embedded Airflow of one home, as its admin.
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import httpx
 
@@ -44,6 +44,16 @@ class AirflowApi:
         _checked(answer, "log in")
         headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
         self._client = httpx.Client(base_url=f"{base}/api/v2", headers=headers, timeout=30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
 
     def request(self, method: str, path: str, what: str, **arguments: Any) -> Any:
         """Any call: the answer's JSON."""

@@ -1,7 +1,6 @@
-"""One DagBag for all house rules, in an Airflow home of its own."""
+"""One DagBag for all house rules, read in an Airflow home of its own."""
 
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from tidemark.settings import ROOT
 
 
 @pytest.fixture(scope="session")
-def dag_bag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def dag_bag(tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = tmp_path_factory.mktemp("airflow")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AIRFLOW_HOME", str(home))
@@ -22,4 +21,4 @@ def dag_bag(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         assert "airflow" not in os.sys.modules, "Airflow was imported before its home was set"
         from airflow.dag_processing.dagbag import DagBag
 
-        yield DagBag(str(ROOT / "dags"))
+        return DagBag(str(ROOT / "dags"))

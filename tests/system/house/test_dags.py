@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidemark.delivery.pipeline_file import load_pipelines
-from tidemark.settings import ROOT
+from tidemark.settings import ROOT, Settings
 
 pytestmark = pytest.mark.system
 
@@ -28,7 +28,7 @@ def test_no_file_has_an_import_error(dag_bag: Any) -> None:
 
 
 def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: Any) -> None:
-    names = [pipeline.name for pipeline in load_pipelines().pipelines]
+    names = [pipeline.name for pipeline in load_pipelines(Settings.read({})).pipelines]
     assert set(dag_bag.dags) == {f"{name}.{kind}" for name in names for kind in KINDS}
 
 
