@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from tidemark.cli.connections import look_up
-from tidemark.cli.demo import DAG_ID, create_topics, wait_for_dag, wait_for_quiet
+from tidemark.cli.demo import DAG_ID, create_topics, let_dag_run
 from tidemark.delivery.addresses import collect_connections
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.embedded.airflow_api import AirflowApi
@@ -68,9 +68,7 @@ def main() -> None:
     pipeline = find_pipeline("orders")
     create_topics(pipeline, collect_connections(pipeline, look_up))
     with AirflowApi(settings) as api:
-        wait_for_dag(api)
-        api.unpause(DAG_ID)
-        wait_for_quiet(api)
+        let_dag_run(api)
         time_empty_run(api)
         runs = [time_empty_run(api) for _ in range(ROUNDS)]
     print("\n| `orders.replicate` with nothing new | s |\n|---|---|")

@@ -5,7 +5,7 @@ Calling it again starts nothing twice: it sends another, smaller batch of orders
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
@@ -28,6 +28,7 @@ from tidemark.delivery.status import read_status
 from tidemark.embedded.airflow import passwords_file
 from tidemark.embedded.airflow_api import AirflowApi, TaskState
 from tidemark.embedded.class_archive import ensure_class_archive
+from tidemark.embedded.errors import ArchiveFailed
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.sample_orders import sample_actions
 from tidemark.errors import TidemarkError
@@ -57,13 +58,12 @@ def main() -> int:
             # Spark starts in half the time with it, and making it hides behind the downloads.
             archive = beside.submit(ensure_class_archive, settings)
             services.up(only="", spark=None)
-            archive.result()
+            if isinstance(failure := archive.exception(), ArchiveFailed):
+                print(failure, file=sys.stderr)
         connections = collect_connections(pipeline, look_up)
         create_topics(pipeline, connections)
         with AirflowApi(settings) as api:
-            wait_for_dag(api)
-            api.unpause(DAG_ID)
-            wait_for_quiet(api)
+            let_dag_run(api)
             sent = send_orders(pipeline, connections)
             follow(api, api.trigger(DAG_ID))
         show_summary(settings, pipeline, connections, sent)
@@ -111,24 +111,16 @@ def send_orders(pipeline: Pipeline, connections: Connections) -> int:
     return count
 
 
-def wait_for_dag(api: AirflowApi, seconds: float = 120) -> None:
-    """Until Airflow has read the DAG's file for the first time."""
-    deadline = time.monotonic() + seconds
-    while not api.has_dag(DAG_ID):
-        if time.monotonic() > deadline:
-            raise DemoFailed(f"Airflow does not know {DAG_ID} after {seconds:.0f} s. See: make status")
-        time.sleep(0.5)
+def let_dag_run(api: AirflowApi) -> None:
+    """Unpause the DAG and wait until no run is active, so that the demo's own run finds the work.
 
-
-def wait_for_quiet(api: AirflowApi, seconds: float = 300) -> None:
-    """Until no run is active: unpausing starts one, and the demo's own is to find the work."""
-    deadline = time.monotonic() + seconds
-    while api.active_runs(DAG_ID):
-        if time.monotonic() > deadline:
-            raise DemoFailed(
-                f"Earlier runs of {DAG_ID} have not ended after {seconds:.0f} s. See: make status"
-            )
-        time.sleep(0.5)
+    Unpausing for the first time starts the run of the newest interval, a moment later.
+    """
+    _wait(lambda: api.has_dag(DAG_ID), 120, f"Airflow does not know {DAG_ID}")
+    if api.is_paused(DAG_ID):
+        api.unpause(DAG_ID)
+        _wait(lambda: api.has_runs(DAG_ID), 60, f"{DAG_ID} has not been scheduled")
+    _wait(lambda: not api.active_runs(DAG_ID), 300, f"{DAG_ID} is busy with earlier runs")
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
@@ -186,6 +178,14 @@ Stop with: make down   (data stays)   Remove with: make clean""",
         highlight=False,
         soft_wrap=True,
     )
+
+
+def _wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise DemoFailed(f"{otherwise} after {seconds:.0f} s. See: make status")
+        time.sleep(0.5)
 
 
 def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:

@@ -63,6 +63,17 @@ class AirflowApi:
         """Whether Airflow has read the DAG's file yet."""
         return self._client.get(f"/dags/{dag_id}").status_code == httpx.codes.OK
 
+    def is_paused(self, dag_id: str) -> bool:
+        """Whether the DAG waits for somebody to let it run."""
+        return bool(self.request("GET", f"/dags/{dag_id}", f"show {dag_id}")["is_paused"])
+
+    def has_runs(self, dag_id: str) -> bool:
+        """Whether the DAG has ever run or is about to."""
+        found = self.request(
+            "GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}", params={"limit": 1}
+        )
+        return bool(found["total_entries"])
+
     def unpause(self, dag_id: str) -> None:
         """Let the DAG run."""
         self.request("PATCH", f"/dags/{dag_id}", f"unpause {dag_id}", json={"is_paused": False})
