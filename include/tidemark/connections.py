@@ -246,6 +246,17 @@ def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[s
     )
 
 
+def connection_fields(connection: Any) -> dict[str, Any]:
+    """What is read from one of Airflow's own connection objects."""
+    return {
+        "host": connection.host,
+        "port": connection.port,
+        "login": connection.login,
+        "password": connection.password,
+        "extra": connection.extra_dejson,
+    }
+
+
 def _extra_of(name: str, connection: Mapping[str, Any]) -> dict[str, Any]:
     extra = connection.get("extra") or {}
     text = extra if isinstance(extra, str) else json.dumps(extra)

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseHook
 
+from tidemark.connections import connection_fields
+
 if TYPE_CHECKING:
     from tidemark.connections import Connections
     from tidemark.delivery.pipeline import Pipeline
@@ -11,14 +13,7 @@ if TYPE_CHECKING:
 
 def look_up(name: str) -> dict[str, Any]:
     """One connection in the form ``tidemark.connections`` reads."""
-    connection = BaseHook.get_connection(name)
-    return {
-        "host": connection.host,
-        "port": connection.port,
-        "login": connection.login,
-        "password": connection.password,
-        "extra": connection.extra_dejson,
-    }
+    return connection_fields(BaseHook.get_connection(name))
 
 
 def pipeline_connections(pipeline: "Pipeline") -> "Connections":

@@ -21,7 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from tidemark.cassandra.session import connect, disconnect_all
@@ -31,9 +31,9 @@ from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.home import make_home
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.embedded.send import send_actions
 from tidemark.embedded.state import State
 from tidemark.journal.action import Action
-from tidemark.journal.record import write_action
 from tidemark.settings import Settings
 
 MARKER = "hunter2-marker-7f3a"
@@ -91,17 +91,7 @@ class Services:
             admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
 
     def send(self, topic: str, actions: list[Action]) -> None:
-        with KafkaProducer(acks="all", **self.kafka.client_options()) as producer:
-            for action in actions:
-                record = write_action(action)
-                producer.send(
-                    topic,
-                    record.value,
-                    key=record.key,
-                    headers=list(record.headers),
-                    timestamp_ms=record.timestamp,
-                )
-            producer.flush()
+        send_actions(self.kafka, topic, actions)
 
     def replicate(self, pipeline: str, expected: str = "success", seconds: float = 240) -> str:
         """Trigger the pipeline's DAG, wait for its end; the run's id."""

@@ -5,7 +5,7 @@ database.
 import os
 from typing import Any
 
-from tidemark.connections import BadConnection, read_environment_connection
+from tidemark.connections import BadConnection, connection_fields, read_environment_connection
 from tidemark.embedded.airflow_environment import embedded_connections
 from tidemark.embedded.home import MARKER
 from tidemark.embedded.state import State
@@ -39,10 +39,4 @@ def _from_airflow(name: str) -> dict[str, Any]:
         connection = Connection.get(name)
     except AirflowNotFoundException:
         raise BadConnection(name, "is not known to Airflow. Add it there (Admin, Connections).") from None
-    return {
-        "host": connection.host,
-        "port": connection.port,
-        "login": connection.login,
-        "password": connection.password,
-        "extra": connection.extra_dejson,
-    }
+    return connection_fields(connection)

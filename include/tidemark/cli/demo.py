@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import NewTopic
 from kafka.errors import TopicAlreadyExistsError
 from rich.console import Console
@@ -31,8 +31,8 @@ from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.errors import ArchiveFailed
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.sample_orders import sample_actions
+from tidemark.embedded.send import send_actions
 from tidemark.errors import TidemarkError
-from tidemark.journal.record import write_action
 from tidemark.log.errors import LogError
 from tidemark.settings import Settings
 
@@ -94,19 +94,8 @@ def send_orders(pipeline: Pipeline, connections: Connections) -> int:
         ends = consumer.end_offsets(_partitions(consumer, topic))
     before = sum(ends.values())
     count = AGAIN if before else FIRST
-    with KafkaProducer(
-        acks="all", enable_idempotence=True, compression_type="lz4", linger_ms=5, **options
-    ) as producer:
-        for action in sample_actions(count, batch=before, now=time.time_ns() // 1_000_000):
-            record = write_action(action)
-            producer.send(
-                topic,
-                record.value,
-                key=record.key,
-                headers=list(record.headers),
-                timestamp_ms=record.timestamp,
-            )
-        producer.flush()
+    now = time.time_ns() // 1_000_000
+    send_actions(connections.kafka, topic, sample_actions(count, batch=before, now=now))
     console.print(f"Sent {count:,} actions to topic {topic} ({before:,} were there before).")
     return count
 
