@@ -12,10 +12,13 @@ from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 pytestmark = pytest.mark.system
 
 
+@pytest.fixture(scope="module")
+def consensus(services: Any) -> Iterator[LightweightConsensus]:
+    keyspace = f"contract_{uuid4().hex[:8]}"
+    create_schema(services.session, {"class": "SimpleStrategy", "replication_factor": "1"}, keyspace)
+    yield LightweightConsensus(services.session, keyspace)
+    services.session.execute(f"DROP KEYSPACE {keyspace}")
+
+
 class TestLightweightConsensus(ConsensusContract):
-    @pytest.fixture(scope="class")
-    def consensus(self, services: Any) -> Iterator[LightweightConsensus]:
-        keyspace = f"contract_{uuid4().hex[:8]}"
-        create_schema(services.session, {"class": "SimpleStrategy", "replication_factor": "1"}, keyspace)
-        yield LightweightConsensus(services.session, keyspace)
-        services.session.execute(f"DROP KEYSPACE {keyspace}")
+    """With this module's ``consensus``: one keyspace for all, every test has objects of its own."""
