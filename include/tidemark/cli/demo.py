@@ -131,6 +131,8 @@ def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
             time.sleep(0.5)
     if state == "failed":
         raise DemoFailed("\n".join(_failures(api, run_id)))
+    if tasks.get("capture") == "skipped":
+        console.print("A scheduled run was faster: it has taken the actions already.")
 
 
 def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
