@@ -25,6 +25,7 @@ from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.settings import Settings
 
+KEPT = 3
 QUICK = "-XX:TieredStopAtLevel=1"
 """A driver lives for seconds: the optimising compiler costs more than it gives."""
 
@@ -73,3 +74,12 @@ def _make(archive: Path, java: Java) -> None:
         if code != 0 or not draft.is_file():
             raise ArchiveFailed(log)
         draft.replace(archive)
+    _drop_old(archive.parent)
+
+
+def _drop_old(folder: Path) -> None:
+    """Keep the newest archives: every checkout has its own, and one takes 180 MB."""
+    archives = sorted(folder.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for archive in archives[KEPT:]:
+        archive.unlink(missing_ok=True)
+        archive.with_suffix(".log").unlink(missing_ok=True)

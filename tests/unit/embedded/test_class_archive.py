@@ -1,5 +1,7 @@
 """The archive of Spark's classes: used when it is there, made once, and never half."""
 
+import os
+
 import pytest
 
 from tidemark.embedded import class_archive
@@ -8,6 +10,8 @@ from tidemark.embedded.errors import ArchiveFailed
 from tidemark.embedded.java import Java
 
 pytestmark = pytest.mark.unit
+MAKES_IT = 'f=${4#*\\"}; printf archive > ${f%%\\"*}'
+"""What spark-submit is asked for: the file between quotes in its fourth argument."""
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def test_another_java_has_another_archive(settings, java):
 
 
 def test_it_is_made_once(settings, java, spark_submit, tmp_path):
-    spark_submit(f'echo made >> {tmp_path}/calls; f=${{4#*\\"}}; printf archive > ${{f%%\\"*}}')
+    spark_submit(f"echo made >> {tmp_path}/calls; {MAKES_IT}")
     assert ensure_class_archive(settings).read_text() == "archive"
     ensure_class_archive(settings)
     assert (tmp_path / "calls").read_text() == "made\n"
@@ -65,3 +69,15 @@ def test_when_it_cannot_be_made_nothing_is_left_and_the_log_is_named(settings, j
     assert failed.value.log.read_text() == "no such class\n"
     assert driver_java_options(settings) == QUICK
     assert list(archive_path(settings, java).parent.glob(".making-*")) == []
+
+
+def test_only_the_newest_archives_are_kept(settings, java, spark_submit):
+    folder = archive_path(settings, java).parent
+    folder.mkdir(parents=True)
+    for age in range(5):
+        old = folder / f"spark-{age}.jsa"
+        old.touch()
+        os.utime(old, (1000 - age, 1000 - age))
+    spark_submit(MAKES_IT)
+    made = ensure_class_archive(settings)
+    assert {path.name for path in folder.glob("*.jsa")} == {made.name, "spark-0.jsa", "spark-1.jsa"}
