@@ -1,40 +1,92 @@
-"""capture: one binding's records from Kafka into log files. Writes nothing that a reader can see."""
+"""capture: one binding's records from Kafka into log files, and their audit. Nothing a reader can see."""
 
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
+from tidemark.delivery.expectations import pipeline_suite
+from tidemark.delivery.replicate import refuse_losses_of, source_topics
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.audit import AuditRecord, audit_files, prepare_audit
+from tidemark.log.binding import Binding
+from tidemark.log.captured import Captured
 from tidemark.log.control import LogControl
-from tidemark.log.files import Captured, LogFolder
-from tidemark.spark.capture import read_bound, write_files
+from tidemark.log.files import LogFolder
+from tidemark.log.loss import readable_slices
+from tidemark.log.publish import read_log
+from tidemark.spark.capture import audit_messages, read_bound, write_files
 from tidemark.spark.job import Job, run_job, spark_session
+
+if TYPE_CHECKING:
+    from tidemark.log.manifest import LogFile
 
 
 def capture(job: Job) -> dict[str, Any]:
-    """Capture the binding, or verify what an earlier attempt captured."""
+    """Capture and audit the binding; of one that is published already, verify the files."""
     control = LogControl(LightweightConsensus(connect(job.connections.control)), job.pipeline.name)
     binding = control.binding(job.arguments.t)
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
-    captured = folder.read_captured(binding.t)
-    if captured is None:
-        kafka = job.pipeline.source.kafka
-        with spark_session(job) as spark:
-            records = read_bound(spark, binding, job.connections.kafka, kafka.isolation)
-            files = write_files(records, binding, job.pipeline.name, job.pipeline.log.path)
-        captured = Captured(binding.t, tuple(files))
-        folder.write_captured(captured)
-    else:
-        for file in captured.files:
+    if control.log_head().t >= binding.t:
+        files = read_log(control, folder).files_at(binding.t)
+        for file in files:
             folder.verify(file)
+        return _summary(binding, files)
+    captured, audit = _capture_and_audit(job, control, folder, binding)
+    failures, warnings = list(audit.failures), list(audit.warnings)
+    return {
+        **_summary(binding, captured.files),
+        "audit": {"passed": audit.passed, "failures": len(failures), "warnings": len(warnings)},
+    }
+
+
+def _capture_and_audit(
+    job: Job, control: LogControl, folder: LogFolder, binding: Binding
+) -> tuple[Captured, AuditRecord]:
+    name, suite = job.pipeline.name, pipeline_suite(job.pipeline)
+    captured = folder.read_captured(binding.t)
+    slices = readable_slices(binding, control.accepted_losses())
+    if captured is None:
+        refuse_losses_of(binding, slices, job.pipeline, job.connections, control)
+    with ExitStack() as stack:
+        # Great Expectations takes seconds to load, and Spark to start: both at once.
+        loading = stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
+        spark: Any = None
+        if (captured is None and slices) or suite.messages:
+            spark = stack.enter_context(spark_session(job))
+        if captured is None:
+            captured = Captured(binding.t, ())
+            if slices:
+                source = source_topics(job.pipeline)
+                records = read_bound(spark, slices, job.connections.kafka, source.isolation)
+                root = job.pipeline.log.path
+                captured = write_files(records, binding, slices, name, root, source.declares)
+            reach(FaultPoint.CAPTURE_FILES_WRITTEN)
+            folder.write_captured(captured)
+            reach(FaultPoint.CAPTURE_RECORDED)
+        else:
+            for file in captured.files:
+                folder.verify(file)
+        loading.result()
+        judgements = audit_files(name, list(captured.statistics), suite)
+        judgements += audit_messages(name, spark, [folder.at(file) for file in captured.files], suite)
+    audit = AuditRecord(binding.t, captured.digest, tuple(judgements))
+    folder.write_audit(audit)
+    reach(FaultPoint.AUDIT_RECORDED)
+    return captured, audit
+
+
+def _summary(binding: Binding, files: "Sequence[LogFile]") -> dict[str, Any]:
     return {
         "t": binding.t,
         "ids": [binding.base, binding.end],
-        "records": sum(file.count for file in captured.files),
-        "bytes": sum(file.bytes for file in captured.files),
-        "files": len(captured.files),
+        "records": sum(file.count for file in files),
+        "bytes": sum(file.bytes for file in files),
+        "files": len(files),
     }
 
 

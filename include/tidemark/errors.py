@@ -9,3 +9,6 @@ own, deriving from ``ValueError``.
 
 class TidemarkError(Exception):
     """Something a person can put right, said in the words they need for it."""
+
+    needs_person = False
+    """Whether trying again by itself cannot help: a person has to do something first."""

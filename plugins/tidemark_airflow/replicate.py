@@ -4,7 +4,10 @@ from typing import Any
 
 from airflow.sdk import Asset, task
 
+from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.connections import pipeline_connections
+
+BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
 
 
 def log_asset(pipeline: str) -> Asset:
@@ -21,7 +24,9 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     from tidemark.delivery.replicate import begin_run
 
     declared = find_pipeline(pipeline)
-    plan = begin_run(declared, pipeline_connections(declared), context["run_id"])
+    by_hand = context["dag_run"].run_type == "manual"
+    with asking_a_person():
+        plan = begin_run(declared, pipeline_connections(declared), context["run_id"], retry=by_hand)
     if plan.t is None:
         print(f"{pipeline}: nothing new in Kafka" + ("; a writer is behind" if plan.deliver else ""))
         return ["deliver"] if plan.deliver else []
@@ -41,7 +46,8 @@ def publish(pipeline: str) -> Any:
         from tidemark.delivery.replicate import publish_run
 
         declared = find_pipeline(pipeline)
-        head = publish_run(declared, pipeline_connections(declared), int(t))
+        with asking_a_person():
+            head = publish_run(declared, pipeline_connections(declared), int(t))
         captured = context["ti"].xcom_pull(task_ids="capture")
         result = {
             "t": int(t),
@@ -49,8 +55,9 @@ def publish(pipeline: str) -> Any:
             "ids": captured["ids"],
             "records": captured["records"],
             "bytes": captured["bytes"],
+            "seconds": captured["seconds"],
         }
         context["outlet_events"][log_asset(pipeline)].extra = result
         return result
 
-    return publish_binding("{{ ti.xcom_pull(task_ids='bind', key='t') }}")
+    return publish_binding(BOUND_T)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk.exceptions import AirflowException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidemark.settings import Settings
 from tidemark_airflow.connections import pipeline_connections
@@ -48,7 +48,9 @@ class SparkAppOperator(SparkSubmitOperator):
             try:
                 super().execute(context)
             except AirflowException as error:
-                raise ApplicationFailed(_application_error(summary) or str(error)) from None
+                said = json.loads(summary.read_text()) if summary.exists() else {}
+                failure = AirflowFailException if said.get("needs_person") else ApplicationFailed
+                raise failure(said.get("error") or str(error)) from None
             result: dict[str, Any] = json.loads(summary.read_text())
         self.log.info("%s", json.dumps(result, indent=1))
         return result
@@ -88,10 +90,3 @@ def _package_folder(name: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{name} is not installed in {sys.executable}; install requirements.txt")
     return Path(spec.origin).parent
-
-
-def _application_error(summary: Path) -> str | None:
-    if not summary.exists():
-        return None
-    error: str | None = json.loads(summary.read_text()).get("error")
-    return error

@@ -32,6 +32,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
     )
     if status.unpublished:
         head += "; a binding waits to be published"
+    if log.reason:
+        head += f"\n[red]the log's gate is closed:[/red] {escape(log.reason)}"
     table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)
     for writer in status.writers:
         gate = writer.gate if writer.registered else "not yet registered"

@@ -2,25 +2,45 @@
 
 Every transaction carries a fresh attempt id in the static column ``last_tx``. When the answer to one is
 lost, a SERIAL read settles what became of it: applied, not applied (then it is tried again) or overtaken.
-Reads are SERIAL, always.
+Reads are SERIAL, always. Nothing here guesses: what cannot be settled is ``Undecided``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from cassandra import ConsistencyLevel, OperationTimedOut, Timeout
+from cassandra import (
+    AuthenticationFailed,
+    ConsistencyLevel,
+    DriverException,
+    RequestValidationException,
+    UnsupportedOperation,
+)
 from cassandra.cluster import NoHostAvailable, Session
-from cassandra.protocol import ErrorMessage
+from cassandra.connection import ConnectionException
+from cassandra.protocol import BadCredentials, ErrorMessage, ProtocolException
+from cassandra.protocol import RequestValidationException as ValidationMessage
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot, Undecided
 
 KEYSPACE = "tidemark"
 ATTEMPTS = 5
-RESULT_UNKNOWN = 0x1700
-"""Cassandra's own "I do not know whether it was applied", for which the driver has no class."""
 AFTER_EVERY_NAME = "\U0010ffff"
+
+FAILURES = (DriverException, NoHostAvailable, ConnectionException, ErrorMessage)
+"""Whatever the driver raises instead of an answer. ``ErrorMessage`` is what it has no class for, such as
+Cassandra's own "I do not know whether it was applied" (0x1700)."""
+REFUSALS = (
+    RequestValidationException,
+    AuthenticationFailed,
+    UnsupportedOperation,
+    ValidationMessage,
+    ProtocolException,
+    BadCredentials,
+)
+"""The failures after which the transaction has certainly not begun. "Unavailable" and "overloaded" are not
+among them: they may be the answer to the second time that the driver sent it."""
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS {keyspace}.object (
@@ -62,43 +82,62 @@ class LightweightConsensus:
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""
-        upper = prefix + AFTER_EVERY_NAME if before is None else before
+        end = prefix + AFTER_EVERY_NAME
+        upper = end if before is None else min(before, end)
         snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""
-        for remaining in reversed(range(ATTEMPTS)):
+        # A transaction whose answer is lost may still be under way, and land at any time from now on. That
+        # does no harm: all attempts have the same condition and a version never comes back, so at most one
+        # of them is ever applied, and none once anybody's change is. What is left is to recognise the one
+        # that was, and any of the attempts may be it, not only the last.
+        attempts: set[UUID] = set()
+        lost: Exception | None = None
+        for _ in range(ATTEMPTS):
             attempt = uuid4()
+            attempts.add(attempt)
             try:
-                result = self._session.execute(self._batch(key, expected, change, attempt))
-                if result.was_applied:
+                if self._session.execute(self._batch(key, expected, change, attempt)).was_applied:
                     return expected + 1
-                # The driver may have sent it twice, and this be the answer to the second.
-                version, last = self._version(key)
-                if last == attempt:
-                    return expected + 1
-                raise Outpaced(key, expected, version)
-            except (Timeout, OperationTimedOut, NoHostAvailable, ErrorMessage) as error:
-                if isinstance(error, ErrorMessage) and error.code != RESULT_UNKNOWN:
+            except FAILURES as error:
+                # Refusing this attempt says nothing about an earlier one.
+                if lost is None and isinstance(error, REFUSALS):
                     raise
-                if self._settle(key, expected, change, attempt):
-                    return expected + 1
-                if not remaining:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                lost = error
+            if self._settle(key, expected, change, attempts, doubt=lost is not None):
+                return expected + 1
+        raise Undecided(key, expected, _reason(lost)) from lost
 
-    def _settle(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> bool:
-        """Whether a transaction whose answer was lost was applied; False means that it may be tried again."""
-        version, last = self._version(key)
-        if last == attempt:
-            return True
-        if version == expected:
-            return False
-        present = self.read(key, [*change.puts, *change.deletes]).rows
-        if change.puts and dict(present) == dict(change.puts):
-            return True
+    def _settle(
+        self, key: ObjectKey, expected: int, change: Change, attempts: Collection[UUID], *, doubt: bool
+    ) -> bool:
+        """Whether one of the attempts was applied; False means that it may be tried again.
+
+        ``doubt`` is whether any answer was lost. Without it only the newest transaction is asked: the driver
+        may have sent it twice, and "not applied" be the answer to the second.
+        """
+        try:
+            version, last = self._version(key)
+            if last in attempts:
+                return True
+            # None has landed yet. Should one do so after this read, the next attempt is not applied, and
+            # the read after that one finds it.
+            if doubt and version == expected:
+                return False
+            # One step on, the newest transaction is the one that took our place. Further on it is not known
+            # whose the first step was: it was ours if what we wrote is still there.
+            if doubt and version > expected + 1 and self._shows(key, change):
+                return True
+        except FAILURES as error:
+            raise Undecided(key, expected, _reason(error)) from error
         raise Outpaced(key, expected, version)
+
+    def _shows(self, key: ObjectKey, change: Change) -> bool:
+        """Whether the rows are as the change leaves them; removals alone prove nothing."""
+        present = self.read(key, [*change.puts, *change.deletes]).rows
+        return bool(change.puts) and dict(present) == dict(change.puts)
 
     def _batch(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> BatchStatement:
         batch = BatchStatement(
@@ -132,3 +171,7 @@ class LightweightConsensus:
         statement = self._session.prepare(query)
         statement.consistency_level = ConsistencyLevel.SERIAL
         return statement
+
+
+def _reason(error: Exception | None) -> str:
+    return f"{type(error).__name__}: {error}"

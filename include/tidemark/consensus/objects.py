@@ -58,7 +58,11 @@ class Change:
 
 
 class Outpaced(TidemarkError):
-    """Somebody else changed the object first; nothing of this change was applied."""
+    """Somebody else changed the object first; nothing of this change was applied.
+
+    One exception: where the answer was lost and others have committed since, it may have been applied and
+    written over. Reading again and deciding anew is right in both cases.
+    """
 
     def __init__(self, key: ObjectKey, expected: int, found: int) -> None:
         super().__init__(
@@ -68,9 +72,20 @@ class Outpaced(TidemarkError):
         self.key, self.expected, self.found = key, expected, found
 
 
+class Undecided(TidemarkError):
+    """The answer to a commit is missing, and what became of it could not be found out."""
+
+    def __init__(self, key: ObjectKey, expected: int, reason: str) -> None:
+        super().__init__(
+            f"{key}: whether the change of version {expected} was applied is not known ({reason}); nothing "
+            "else was done. Run the same step again: it first looks at what is there."
+        )
+        self.key, self.expected, self.reason = key, expected, reason
+
+
 class Consensus(Protocol):
     """Reads are linearizable; a commit applies whole, at exactly the expected version, or raises
-    ``Outpaced``.
+    ``Outpaced``. Only after ``Undecided`` does nobody know which of the two it was.
     """
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
@@ -80,4 +95,9 @@ class Consensus(Protocol):
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
-        """Apply the change if the object is still at ``expected``; the new version."""
+        """Apply the change if the object is still at ``expected``; the new version.
+
+        Raises ``Outpaced`` when somebody else was faster, and ``Undecided`` when the answer is missing: then
+        the change was applied, or was not, or still will be if nobody else is faster; whole and at most once
+        in any case. Any other error is a refusal, and nothing was applied.
+        """

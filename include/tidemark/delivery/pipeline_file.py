@@ -50,6 +50,8 @@ class LoadedPipelines:
 
     pipelines: tuple[Pipeline, ...]
     refused: tuple[PipelineRefused, ...]
+    files: tuple[Path, ...] = ()
+    """The file of each pipeline."""
 
 
 def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
@@ -57,14 +59,14 @@ def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
     settings = settings or Settings.read()
     accepted: list[tuple[Path, Pipeline]] = []
     refused: list[PipelineRefused] = []
-    files: set[Path] = set()
+    found_files: set[Path] = set()
     folders = {folder.resolve(): folder.absolute() for folder in settings.pipeline_folders}
     for folder in folders.values():
         try:
-            files.update(_files_in(folder, settings))
+            found_files.update(_files_in(folder, settings))
         except PipelineRefused as refusal:
             refused.append(refusal)
-    for file in sorted(files):
+    for file in sorted(found_files):
         try:
             pipeline, document = _read(file, settings)
             if found := list(conflicts(pipeline, accepted)):
@@ -72,7 +74,8 @@ def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
             accepted.append((file, pipeline))
         except PipelineRefused as refusal:
             refused.append(refusal)
-    return LoadedPipelines(tuple(pipeline for _, pipeline in accepted), tuple(refused))
+    files, pipelines = [file for file, _ in accepted], [pipeline for _, pipeline in accepted]
+    return LoadedPipelines(tuple(pipelines), tuple(refused), tuple(files))
 
 
 def load_pipeline(path: Path | str, settings: Settings | None = None) -> Pipeline:
@@ -91,6 +94,11 @@ def find_pipeline(name: str, settings: Settings | None = None) -> Pipeline:
             raise refusal
     known = sorted(pipeline.name for pipeline in loaded.pipelines)
     raise UnknownPipeline(name, known, [refusal.file for refusal in loaded.refused])
+
+
+def expectations_folder(file: Path) -> Path:
+    """Where the suites lie that a pipeline file may name: beside the folder of the pipelines."""
+    return file.absolute().parent.parent / "expectations"
 
 
 def _files_in(folder: Path, settings: Settings) -> list[Path]:
@@ -151,7 +159,7 @@ def _unreachable_suite(declared: Any, file: Path) -> Iterator[Finding]:
         name = checks.name(declared)
     except (TypeError, ValueError):
         return  # not declared, or refused as a name
-    folder = file.absolute().parent.parent / "expectations"
+    folder = expectations_folder(file)
     try:
         suites = {suite.stem for suite in folder.iterdir() if suite.suffix in SUITE_SUFFIXES}
     except OSError:

@@ -1,10 +1,11 @@
 """What the small steps of ``<pipeline>.replicate`` do: they decide, and start no JVM.
 
-``begin_run`` binds what is new and says which of the heavy steps are needed; ``publish_run`` makes a
-capture part of the log.
+``begin_run`` binds what is new and says which of the heavy steps are needed; ``audit_run`` shows what the
+audit of a capture found and stops at a bad one; ``publish_run`` makes a capture part of the log.
 """
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from cassandra.cluster import Session
@@ -16,12 +17,16 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.log.bind import bind, find_unfinished, refuse_clock
-from tidemark.log.binding import NOTHING_YET
+from tidemark.log.accept import close_for_losses
+from tidemark.log.audit import AuditRecord
+from tidemark.log.bind import OffsetsLost, bind, find_unfinished, refuse_clock
+from tidemark.log.binding import NOTHING_YET, Binding, Slice
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
-from tidemark.log.publish import publish
-from tidemark.log.source import SourceTopics, read_offsets
+from tidemark.log.gate import Cause, LogStopped
+from tidemark.log.loss import find_losses_of
+from tidemark.log.publish import publish, require_audit
+from tidemark.log.source import SourceTopics, read_available, read_still_available
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +56,27 @@ def look_at_control(connections: Connections) -> Consensus:
     return LightweightConsensus(session)
 
 
-def begin_run(pipeline: Pipeline, connections: Connections, run_id: str) -> RunPlan:
-    """Bind what is new, unless something older has to be finished first."""
+def source_topics(pipeline: Pipeline) -> SourceTopics:
+    """What the pipeline reads."""
+    kafka = pipeline.source.kafka
+    return SourceTopics(pipeline.name, kafka.topics, kafka.topic_prefixes, kafka.isolation)
+
+
+def begin_run(pipeline: Pipeline, connections: Connections, run_id: str, *, retry: bool) -> RunPlan:
+    """Bind what is new, unless something older has to be finished first.
+
+    A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
+    person has started.
+    """
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)
     binding = find_unfinished(control, run_id)
     if binding is None:
-        now = time.time_ns() // 1000
-        refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
-        kafka = pipeline.source.kafka
-        source = SourceTopics(pipeline.name, kafka.topics, kafka.topic_prefixes, kafka.isolation)
-        available = read_offsets(source, connections.kafka)
-        binding = bind(control, available, pipeline.limits.max_records_per_run, now, run_id)
+        binding = _bind_new(pipeline, connections, control, run_id)
+    else:
+        gate = control.log_gate()
+        if gate is not None and not retry and binding.run_id != run_id:
+            raise LogStopped(pipeline.name, gate)
     if binding is not None:
         return RunPlan(t=binding.t, records=binding.width, deliver=True)
     end = control.log_head().end
@@ -72,8 +86,57 @@ def begin_run(pipeline: Pipeline, connections: Connections, run_id: str) -> RunP
     return RunPlan(t=None, records=0, deliver=behind)
 
 
+def _bind_new(
+    pipeline: Pipeline, connections: Connections, control: LogControl, run_id: str
+) -> Binding | None:
+    now = _now()
+    refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
+    available = read_available(source_topics(pipeline), connections.kafka)
+    try:
+        binding = bind(control, available, pipeline.limits.max_records_per_run, now, run_id)
+    except OffsetsLost as lost:
+        close_for_losses(control, lost, now)
+        raise
+    gate = control.log_gate()
+    if gate is not None and gate.cause is Cause.LOST and gate.t is None:
+        control.open_gate(gate)  # nothing is lost any more: Kafka has been restored
+    return binding
+
+
+def refuse_losses_of(
+    binding: Binding,
+    slices: Sequence[Slice],
+    pipeline: Pipeline,
+    connections: Connections,
+    control: LogControl,
+) -> None:
+    """Refuse to capture what Kafka no longer has whole: that closes the log's gate."""
+    topics = {s.topic for s in slices}
+    available = read_still_available(source_topics(pipeline), connections.kafka, topics)
+    if losses := list(find_losses_of(slices, binding.topic_ids, available)):
+        lost = OffsetsLost(pipeline.name, losses, binding.t)
+        close_for_losses(control, lost, _now())
+        raise lost
+
+
+def audit_run(
+    pipeline: Pipeline, connections: Connections, t: int, show: Callable[[str], object]
+) -> AuditRecord:
+    """Show what the audit of a capture found; a bad finding closes the log's gate and stops here."""
+    control = LogControl(open_control(connections), pipeline.name)
+    folder = LogFolder(pipeline.name, pipeline.log.path)
+    if found := folder.read_audit(t):
+        for line in found.to_lines():
+            show(line)
+    return require_audit(control, folder, control.binding(t), _now())
+
+
 def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:
     """Make the captured binding part of the log."""
     control = LogControl(open_control(connections), pipeline.name)
     folder = LogFolder(pipeline.name, pipeline.log.path)
-    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes)
+    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, _now())
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

@@ -20,6 +20,8 @@ class LogStatus:
     bytes: int
     messages: int
     gate: str
+    reason: str | None = None
+    """Why its gate is closed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +62,18 @@ class PipelineStatus:
 def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
     control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
-    bindings, log = control.bindings_head(), control.log_head()
+    bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     return PipelineStatus(
         pipeline=pipeline.name,
-        log=LogStatus(log.end, log.compacted_below, log.segments, log.bytes, log.count, Gate.OPEN.value),
+        log=LogStatus(
+            log.end,
+            log.compacted_below,
+            log.segments,
+            log.bytes,
+            log.count,
+            Gate.STOPPED.value if gate else Gate.OPEN.value,
+            gate.reason if gate else None,
+        ),
         upper=bindings.upper,
         unpublished=bindings.newest is not None and bindings.newest > log.t,
         writers=tuple(

@@ -4,13 +4,14 @@ After this step no code reads a clock or asks Kafka what is newest. Two binders 
 go on with the winner's row.
 """
 
-from collections.abc import Mapping
-from enum import StrEnum
+from collections.abc import Sequence
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import NOTHING_YET, Binding, Offsets, TopicPartition, cut_slices, next_time
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
 from tidemark.log.control import LogControl
+from tidemark.log.loss import Loss, find_losses, said
 
 MAX_CLOCK_DIFFERENCE = 10_000_000
 """µs. Write timestamps come from ``t``: a clock far ahead would hide other writers' newer data."""
@@ -27,43 +28,18 @@ class ClockOff(TidemarkError):
         self.pipeline, self.difference = pipeline, difference
 
 
-class Loss(StrEnum):
-    """How offsets that belong to the log can be gone."""
-
-    RETENTION = "retention"
-    TRUNCATED = "truncated"
-
-
 class OffsetsLost(TidemarkError):
     """Kafka no longer has what the log still needs from it."""
 
-    def __init__(
-        self, pipeline: str, place: TopicPartition, loss: Loss, bound: int, offsets: Offsets
-    ) -> None:
-        topic, partition = place
-        what = {
-            Loss.RETENTION: f"offsets {bound} to {offsets.earliest - 1} were removed before their capture",
-            Loss.TRUNCATED: f"it ends at {offsets.latest}, but offsets below {bound} are bound already",
-        }[loss]
+    needs_person = True
+
+    def __init__(self, pipeline: str, losses: Sequence[Loss], t: int | None = None) -> None:
         super().__init__(
-            f"{pipeline}: {topic}/{partition} has lost records: {what}. Nothing was bound. "
-            "Restore the topic, or find out why it was changed before going on."
+            f"{pipeline}: records are lost: {said(losses)}. Nothing was bound or published. Restore the "
+            "topic and clear the failed task, or accept the loss: "
+            f'tidemark log accept {pipeline} --reason "…"'
         )
-        self.pipeline, self.topic, self.partition, self.loss = pipeline, topic, partition, loss
-
-
-def refuse_loss(
-    pipeline: str, reached: Mapping[TopicPartition, int], available: Mapping[TopicPartition, Offsets]
-) -> None:
-    """Refuse to bind over a hole that nobody has seen yet."""
-    for place, offsets in available.items():
-        bound = reached.get(place)
-        if bound is None:
-            continue
-        if offsets.earliest > bound:
-            raise OffsetsLost(pipeline, place, Loss.RETENTION, bound, offsets)
-        if offsets.latest < bound:
-            raise OffsetsLost(pipeline, place, Loss.TRUNCATED, bound, offsets)
+        self.pipeline, self.losses, self.t = pipeline, tuple(losses), t
 
 
 def refuse_clock(pipeline: str, ours: int, servers: int) -> None:
@@ -82,25 +58,28 @@ def find_unfinished(control: LogControl, run_id: str) -> Binding | None:
     return control.bindings_after(log.end)[0]
 
 
-def bind(
-    control: LogControl, available: Mapping[TopicPartition, Offsets], limit: int, now: int, run_id: str
-) -> Binding | None:
+def bind(control: LogControl, available: Available, limit: int, now: int, run_id: str) -> Binding | None:
     """The binding this run shall work on; None when there is nothing new."""
     # Read before looking around: whatever is bound from here on makes the compare-and-set below fail.
     head = control.bindings_head()
     if unfinished := find_unfinished(control, run_id):
         return unfinished
-    refuse_loss(control.pipeline, head.reached, available)
+    if losses := list(find_losses(head.reached, head.topic_ids, available)):
+        raise OffsetsLost(control.pipeline, losses)
     previous = control.binding(head.newest) if head.newest is not None else None
     t = next_time(now, head.upper, previous)
-    slices = cut_slices(head.reached, available, limit)
+    slices = cut_slices(head.reached, available.offsets, limit)
     try:
         if not slices:
             control.advance_upper(head, t)
             return None
         base = (previous.end if previous else NOTHING_YET) + 1
-        binding = Binding(t, base, slices, run_id)
+        bound = {s.topic for s in slices}
+        topics = tuple(sorted((name, id_) for name, id_ in available.topic_ids.items() if name in bound))
+        binding = Binding(t, base, slices, run_id, topics)
+        reach(FaultPoint.BIND_DECIDED)
         control.add_binding(head, binding)
+        reach(FaultPoint.BIND_COMMITTED)
         return binding
     except Outpaced:
         return find_unfinished(control, run_id)

@@ -46,6 +46,8 @@ class Binding:
     base: int
     slices: tuple[Slice, ...]
     run_id: str
+    topics: tuple[tuple[str, str], ...] = ()
+    """The id each topic had: a topic that was deleted and made again has the name, but not the id."""
 
     def __post_init__(self) -> None:
         places = [(s.topic, s.partition) for s in self.slices]
@@ -73,6 +75,11 @@ class Binding:
             first += s.width
         return shifts
 
+    @property
+    def topic_ids(self) -> Mapping[str, str]:
+        """The topics' ids by name."""
+        return dict(self.topics)
+
     def id_of(self, topic: str, partition: int, offset: int) -> int:
         """The id of one record."""
         return offset + self.shifts[topic, partition]
@@ -84,13 +91,16 @@ class Binding:
     def to_json(self) -> str:
         """The row as the control plane keeps it."""
         slices = [[s.topic, s.partition, s.lower, s.upper] for s in self.slices]
-        return json.dumps({"t": self.t, "base": self.base, "slices": slices, "run_id": self.run_id})
+        row = {"t": self.t, "base": self.base, "slices": slices, "run_id": self.run_id}
+        return json.dumps({**row, "topics": self.topic_ids})
 
     @classmethod
     def from_json(cls, text: str) -> "Binding":
         """The binding a row holds."""
         row = json.loads(text)
-        return cls(row["t"], row["base"], tuple(Slice(*s) for s in row["slices"]), row["run_id"])
+        slices = tuple(Slice(*s) for s in row["slices"])
+        topics = tuple(sorted(row.get("topics", {}).items()))
+        return cls(row["t"], row["base"], slices, row["run_id"], topics)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +109,14 @@ class Offsets:
 
     earliest: int
     latest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Available:
+    """What the source holds right now."""
+
+    offsets: Mapping[TopicPartition, Offsets]
+    topic_ids: Mapping[str, str]
 
 
 def next_time(now: int, upper: int, previous: Binding | None) -> int:

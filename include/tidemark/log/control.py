@@ -1,18 +1,22 @@
-"""The log's state in the control plane: its bindings, and which manifest is the log.
+"""The log's state in the control plane: its bindings, which manifest is the log, and its gate.
 
 Two objects per pipeline. ``bindings`` has the row ``head`` (how far the source is bound), one row per
-binding and one per run that made one; ``log`` has the row ``head``. What is decided with them is in
-``bind.py`` and ``publish.py``.
+binding, one per run that made one and one per loss that was accepted; ``log`` has the row ``head``, the row
+``gate`` while it is closed, one row per capture that was accepted in spite of its audit, and one per decision
+a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``.
 """
 
 import json
 from dataclasses import asdict, dataclass, field, replace
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey
+from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.errors import BadBinding
+from tidemark.log.gate import LogGate
+from tidemark.log.loss import AcceptedLoss, reached_after
 
 HEAD = "head"
+GATE = "gate"
 PAGE = 200
 
 
@@ -27,6 +31,14 @@ class BindingsHead:
     """The ``t`` of the newest binding."""
     reached: dict[TopicPartition, int] = field(default_factory=dict)
     """The next offset of every partition ever bound."""
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    """The id of every topic ever bound, as it was when it was bound last."""
+
+    def to_json(self) -> str:
+        """The row as the control plane keeps it."""
+        places = [[topic, partition, offset] for (topic, partition), offset in sorted(self.reached.items())]
+        row = {"upper": self.upper, "newest": self.newest, "reached": places, "topics": self.topic_ids}
+        return json.dumps(row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +54,19 @@ class LogHead:
     segments: int = 0
     bytes: int = 0
     count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a person did about a closed gate, and why."""
+
+    what: str
+    who: str
+    reason: str
+    at: int
+    """µs."""
+    gate: str
+    """Why the gate was closed."""
 
 
 class LogControl:
@@ -60,7 +85,7 @@ class LogControl:
             return BindingsHead(version=snapshot.version)
         body = json.loads(snapshot.rows[HEAD])
         reached = {(topic, partition): offset for topic, partition, offset in body["reached"]}
-        return BindingsHead(snapshot.version, body["upper"], body["newest"], reached)
+        return BindingsHead(snapshot.version, body["upper"], body["newest"], reached, body.get("topics", {}))
 
     def binding(self, t: int) -> Binding:
         """The binding at ``t``."""
@@ -90,9 +115,15 @@ class LogControl:
 
     def add_binding(self, head: BindingsHead, binding: Binding) -> None:
         """Make a binding durable, if nobody was faster."""
-        reached = reached_offsets(head.reached, binding.slices)
+        after = replace(
+            head,
+            upper=binding.t + 1,
+            newest=binding.t,
+            reached=reached_offsets(head.reached, binding.slices),
+            topic_ids={**head.topic_ids, **binding.topic_ids},
+        )
         puts = {
-            HEAD: _head_row(binding.t + 1, binding.t, reached),
+            HEAD: after.to_json(),
             _row(binding.t): binding.to_json(),
             f"run/{binding.run_id}": str(binding.t),
         }
@@ -100,28 +131,90 @@ class LogControl:
 
     def advance_upper(self, head: BindingsHead, upper: int) -> None:
         """Record that up to ``upper`` there was nothing new to bind."""
-        puts = {HEAD: _head_row(max(upper, head.upper), head.newest, head.reached)}
+        puts = {HEAD: replace(head, upper=max(upper, head.upper)).to_json()}
+        self._consensus.commit(self._bindings, head.version, Change(puts))
+
+    def accepted_losses(self) -> list[AcceptedLoss]:
+        """Every loss that a person has accepted, in the order of the ids they stand before."""
+        rows = self._consensus.scan(self._bindings, "lost/", limit=100_000).rows
+        return sorted((AcceptedLoss.from_json(body) for body in rows.values()), key=lambda one: one.after)
+
+    def record_losses(self, head: BindingsHead, losses: list[AcceptedLoss]) -> None:
+        """Put losses on record, and let the source go on behind them, if nobody was faster."""
+        reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
+        puts = {one.row: one.to_json() for one in losses}
+        puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def log_head(self) -> LogHead:
         """Which manifest is the log now."""
-        snapshot = self._consensus.read(self._log, [HEAD])
-        if HEAD not in snapshot.rows:
-            return LogHead(version=snapshot.version)
-        return LogHead(version=snapshot.version, **json.loads(snapshot.rows[HEAD]))
+        return self._log_rows([])[0]
+
+    def log_gate(self) -> LogGate | None:
+        """Why the log's gate is closed; None when it is open."""
+        return self._log_rows([GATE])[1]
+
+    def is_accepted(self, t: int, captured: str) -> bool:
+        """Whether a person has accepted this very capture in spite of its audit."""
+        rows = self._consensus.read(self._log, [_accepted(t)]).rows
+        return bool(rows) and json.loads(rows[_accepted(t)])["captured"] == captured
 
     def replace_log(self, expected: int, head: LogHead) -> LogHead:
-        """Make another manifest the log, if nobody was faster; the head as it is then."""
+        """Make another manifest the log, if nobody was faster; the head as it is then.
+
+        Whatever closed the gate for a binding that becomes part of the log is over.
+        """
         body = asdict(head)
         del body["version"]
-        version = self._consensus.commit(self._log, expected, Change({HEAD: json.dumps(body)}))
-        return replace(head, version=version)
+        _, gate = self._log_rows([GATE])
+        deletes = [GATE] if gate and gate.t is not None and gate.t <= head.t else []
+        change = Change({HEAD: json.dumps(body)}, deletes)
+        return replace(head, version=self._consensus.commit(self._log, expected, change))
+
+    def close_gate(self, gate: LogGate) -> LogGate:
+        """Close the gate; one that is closed for the same reason already stays as it is."""
+        while True:
+            head, found = self._log_rows([GATE])
+            if found and found.is_about(gate):
+                return found
+            try:
+                self._consensus.commit(self._log, head.version, Change({GATE: gate.to_json()}))
+                return gate
+            except Outpaced:
+                continue
+
+    def open_gate(self, gate: LogGate, decision: Decision | None = None) -> None:
+        """Open the gate if it is still closed for this reason, and keep what a person decided."""
+        while True:
+            head, found = self._log_rows([GATE])
+            if found is None or not found.is_about(gate):
+                return
+            puts = {}
+            if decision:
+                puts[f"decision/{decision.at:020d}"] = json.dumps(asdict(decision))
+                if gate.t is not None and gate.captured:
+                    puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
+            try:
+                self._consensus.commit(self._log, head.version, Change(puts, [GATE]))
+                return
+            except Outpaced:
+                continue
+
+    def decisions(self) -> list[Decision]:
+        """What people decided about this log, oldest first."""
+        rows = self._consensus.scan(self._log, "decision/", limit=100_000).rows
+        return [Decision(**json.loads(body)) for body in rows.values()]
+
+    def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:
+        snapshot = self._consensus.read(self._log, [HEAD, *further])
+        body = json.loads(snapshot.rows[HEAD]) if HEAD in snapshot.rows else {}
+        gate = LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
+        return LogHead(version=snapshot.version, **body), gate
 
 
 def _row(t: int) -> str:
     return f"t/{t:020d}"
 
 
-def _head_row(upper: int, newest: int | None, reached: dict[TopicPartition, int]) -> str:
-    places = [[topic, partition, offset] for (topic, partition), offset in sorted(reached.items())]
-    return json.dumps({"upper": upper, "newest": newest, "reached": places})
+def _accepted(t: int) -> str:
+    return f"accepted/{t:020d}"

@@ -52,3 +52,25 @@ class RecordsMissing(LogError):
         )
         self.pipeline, self.topic, self.partition = pipeline, topic, partition
         self.lower, self.upper = lower, upper
+
+
+class FolderUnusable(LogError):
+    """A folder cannot be written."""
+
+    def __init__(self, pipeline: str, path: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}: nothing can be written into {path} ({reason}). Nothing was published or delivered. "
+            "Make the folder writable for this user, or correct the path in the pipeline's file."
+        )
+        self.pipeline, self.path, self.reason = pipeline, path, reason
+
+
+class CompactedAway(LogError):
+    """Messages are asked for that compaction has taken out of the log."""
+
+    def __init__(self, pipeline: str, first_id: int, compacted_below: int) -> None:
+        super().__init__(
+            f"{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on "
+            f"are not complete. Begin at {compacted_below}, or say that what is left will do."
+        )
+        self.pipeline, self.first_id, self.compacted_below = pipeline, first_id, compacted_below

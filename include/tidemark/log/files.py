@@ -4,17 +4,19 @@ A file's bytes depend on nothing but its messages, so whoever captures the same 
 digest.
 """
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.audit import AuditRecord
 from tidemark.log.binding import Binding, Slice
+from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import ManifestDamaged, RecordsMissing
 from tidemark.log.folder import Folder
 from tidemark.log.manifest import LogFile, Manifest, digest_of
+from tidemark.log.tally import Tally
 
 ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
@@ -37,64 +39,45 @@ LOG_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Captured:
-    """What the capture of one binding produced: recorded before anything of it is visible."""
-
-    t: int
-    files: tuple[LogFile, ...]
-
-    def to_bytes(self) -> bytes:
-        """The record's content; the same capture gives the same bytes."""
-        body = {"t": self.t, "files": [asdict(file) for file in self.files]}
-        return (json.dumps(body, sort_keys=True) + "\n").encode()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Captured":
-        """The record a file holds."""
-        body = json.loads(data)
-        return cls(body["t"], tuple(LogFile(**file) for file in body["files"]))
-
-
 class LogFolder:
-    """The folder of one pipeline's log: ``files/``, ``captured/`` and ``manifests/``."""
+    """The folder of one pipeline's log: ``files/``, ``captured/``, ``audits/`` and ``manifests/``."""
 
     def __init__(self, pipeline: str, root: str) -> None:
         self._folder = Folder(pipeline, root)
 
     def write_file(
-        self, binding: Binding, slice_: Slice, batches: Iterable[pa.RecordBatch]
-    ) -> LogFile | None:
-        """Write one slice's messages, given in id order; None when the slice holds no message at all."""
-        path = f"files/{binding.id_of(slice_.topic, slice_.partition, slice_.lower):020d}.parquet"
-        with self._folder.stage() as staged:
-            first, last, count = write_parquet(staged.sink, batches)
-            if count == 0:
+        self,
+        binding: Binding,
+        slice_: Slice,
+        batches: Iterable[pa.RecordBatch],
+        is_declared: Callable[[str], bool] = lambda namespace: True,
+    ) -> CapturedFile | None:
+        """Write the messages of one slice, or of what is left of it, given in id order; None without any."""
+        path = file_path(binding, slice_)
+        tally = Tally(binding, slice_, is_declared)
+        with self._folder.stage(_moment(binding.t)) as staged:
+            write_parquet(staged.sink, map(tally.count, batches))
+            if tally.rows_read == 0:
                 return None
-            self._refuse_strangers(binding, slice_, first, last, count)
+            self._refuse_strangers(binding, slice_, tally)
+            reach(FaultPoint.CAPTURE_FILE_STAGED)
             staged.settle(path)
-        return LogFile(
-            path=path,
-            t=binding.t,
-            topic=slice_.topic,
-            partition=slice_.partition,
-            first_id=first,
-            last_id=last,
-            count=count,
-            bytes=staged.sink.size,
-            digest=staged.sink.digest,
-        )
+        reach(FaultPoint.CAPTURE_FILE_NAMED)
+        with self._folder.open(path) as source:
+            rows_written = pq.read_metadata(source).num_rows
+        return tally.conclude(path, rows_written, staged.sink.size, staged.sink.digest)
 
-    def _refuse_strangers(self, binding: Binding, s: Slice, first: int, last: int, count: int) -> None:
+    def _refuse_strangers(self, binding: Binding, s: Slice, tally: Tally) -> None:
         """Refuse messages that the slice does not own, before the file has its final name."""
         lowest = binding.id_of(s.topic, s.partition, s.lower)
+        first, last, count = tally.first_id, tally.last_id, tally.rows_read
         if not lowest <= first <= last < lowest + s.width or count > s.width:
             found = f"capture found ids {first} to {last} ({count} records) instead of {lowest} and the next"
             raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
 
     def write_captured(self, captured: Captured) -> None:
         """Record what a capture produced."""
-        self._folder.write_once(_captured_path(captured.t), captured.to_bytes())
+        self._folder.write_once(_captured_path(captured.t), captured.to_bytes(), _moment(captured.t))
 
     def read_captured(self, t: int) -> Captured | None:
         """What the capture of ``t`` produced; None when it has not come that far."""
@@ -102,12 +85,22 @@ class LogFolder:
             return None
         return Captured.from_bytes(self._folder.read(_captured_path(t)))
 
+    def write_audit(self, record: AuditRecord) -> None:
+        """Record what an audit found; a later audit of the same binding takes its place."""
+        self._folder.replace(_audit_path(record.t), record.to_bytes(), _moment(record.t))
+
+    def read_audit(self, t: int) -> AuditRecord | None:
+        """What the newest audit of ``t`` found; None when there was none."""
+        if not self._folder.exists(_audit_path(t)):
+            return None
+        return AuditRecord.from_bytes(self._folder.read(_audit_path(t)))
+
     def write_manifest(self, manifest: Manifest) -> tuple[str, str]:
         """Write a manifest nobody names yet; its path and digest."""
         data = manifest.to_bytes()
         digest = digest_of(data)
-        path = f"manifests/{manifest.t:020d}-{digest[:12]}.json"
-        self._folder.write_once(path, data)
+        path = f"manifests/{_moment(manifest.t)}-{digest[:12]}.json"
+        self._folder.write_once(path, data, _moment(manifest.t))
         return path, digest
 
     def read_manifest(self, path: str, digest: str) -> Manifest:
@@ -117,9 +110,17 @@ class LogFolder:
             raise ManifestDamaged(self._folder.owner, self._folder.at(path), digest, digest_of(data))
         return Manifest.from_bytes(data)
 
+    def sweep(self, t: int) -> None:
+        """Remove what killed attempts at ``t`` and before have left: those bindings are published."""
+        self._folder.sweep(lambda area: area.isdecimal() and int(area) <= t)
+
     def verify(self, file: LogFile) -> None:
         """Refuse a file whose bytes are not the recorded ones."""
         self._folder.verify(file.path, file.digest)
+
+    def at(self, file: LogFile) -> str:
+        """Where a file lies, for whoever reads it with other means."""
+        return self._folder.at(file.path)
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages of one file in id order, a bounded number in memory. A damaged file is refused."""
@@ -128,17 +129,14 @@ class LogFolder:
             yield from parquet.iter_batches(batch_size=8192, columns=columns)
 
 
-def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> tuple[int, int, int]:
-    """Write messages in id order; first id, last id and number of messages."""
-    first = last = -1
+def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write messages in id order; how many."""
     count = 0
     with pq.ParquetWriter(sink, LOG_SCHEMA, compression="zstd", write_statistics=["id", "offset"]) as writer:
         for group in _regrouped(batches):
-            first = first if count else group["id"][0].as_py()
-            last = group["id"][-1].as_py()
             count += group.num_rows
             writer.write_table(group, row_group_size=ROWS_PER_GROUP)
-    return first, last, count
+    return count
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -157,5 +155,19 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting, LOG_SCHEMA).combine_chunks()
 
 
+def file_path(binding: Binding, slice_: Slice) -> str:
+    """Named after the ids it may hold, so that what is left of a slice never takes the whole one's name."""
+    first = binding.id_of(slice_.topic, slice_.partition, slice_.lower)
+    return f"files/{first:020d}-{first + slice_.width - 1:020d}.parquet"
+
+
+def _moment(t: int) -> str:
+    return f"{t:020d}"
+
+
 def _captured_path(t: int) -> str:
-    return f"captured/{t:020d}.json"
+    return f"captured/{_moment(t)}.json"
+
+
+def _audit_path(t: int) -> str:
+    return f"audits/{_moment(t)}.json"

@@ -6,9 +6,10 @@ system pyarrow can reach.
 """
 
 import io
+import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -16,7 +17,9 @@ from uuid import uuid4
 
 from pyarrow import fs
 
-from tidemark.log.errors import FileDamaged, FileMissing
+from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable
+
+STAGING = "staging"
 
 
 class Digesting(io.RawIOBase):
@@ -65,26 +68,64 @@ class Folder:
         self._fs, self._root = fs.FileSystem.from_uri(root) if is_uri else (fs.LocalFileSystem(), root)
 
     @contextmanager
-    def stage(self) -> Iterator[Staged]:
+    def stage(self, area: str = "", *, replacing: bool = False) -> Iterator[Staged]:
         """A new file under a name that nobody else uses; two attempts never write to the same one."""
-        path = self.at(f"staging/{uuid4().hex}")
-        self._fs.create_dir(posixpath.dirname(path), recursive=True)
+        path = self.at(posixpath.join(STAGING, area, uuid4().hex))
+        with self._blamed():
+            self._fs.create_dir(posixpath.dirname(path), recursive=True)
+            raw = self._fs.open_output_stream(path)
         try:
-            with self._fs.open_output_stream(path) as raw:
+            with raw:
                 staged = Staged(Digesting(raw))
                 yield staged
-            if staged.final and self.exists(staged.final):
+            if not staged.final:
+                return
+            self._persist(path)
+            if self.exists(staged.final) and not replacing:
                 self.verify(staged.final, staged.sink.digest)
-            elif staged.final:
+                return
+            with self._blamed():
                 self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
                 self._fs.move(path, self.at(staged.final))
+            self._persist(posixpath.dirname(self.at(staged.final)))
         finally:
             if self._fs.get_file_info(path).type == fs.FileType.File:
                 self._fs.delete_file(path)
 
-    def write_once(self, path: str, data: bytes) -> None:
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Say which folder cannot be written, and why."""
+        try:
+            yield
+        except OSError as error:
+            raise FolderUnusable(self.owner, self._root, error.strerror or str(error)) from None
+
+    def _persist(self, path: str) -> None:
+        """What is called durable must survive a power cut: a local disk is told so, a store knows."""
+        if not isinstance(self._fs, fs.LocalFileSystem):
+            return
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """Remove what attempts that were killed have left in the areas that nobody writes to any more."""
+        areas = self._fs.get_file_info(fs.FileSelector(self.at(STAGING), allow_not_found=True))
+        for area in areas:
+            if area.type == fs.FileType.Directory and is_over(area.base_name):
+                self._fs.delete_dir(area.path)
+
+    def write_once(self, path: str, data: bytes, area: str = "") -> None:
         """Write a small file whole, unless it is there already with the same content."""
-        with self.stage() as staged:
+        with self.stage(area) as staged:
+            staged.sink.write(data)
+            staged.settle(path)
+
+    def replace(self, path: str, data: bytes, area: str = "") -> None:
+        """Write a small file whole, in the place of what was there."""
+        with self.stage(area, replacing=True) as staged:
             staged.sink.write(data)
             staged.settle(path)
 

@@ -1,14 +1,19 @@
-"""publish: make a captured binding part of the log.
+"""publish: make a captured and audited binding part of the log.
 
 A new manifest file, then one compare-and-set of the log object. Whoever published first wins; publishing
-the same binding again changes nothing.
+the same binding again changes nothing. What was not audited, or failed its audit and was accepted by nobody,
+is not published.
 """
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.audit import AuditRecord
 from tidemark.log.binding import Binding
+from tidemark.log.captured import Captured
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
+from tidemark.log.gate import Cause, LogGate, LogStopped
 from tidemark.log.manifest import Manifest
 
 
@@ -18,6 +23,17 @@ class NotCaptured(TidemarkError):
     def __init__(self, pipeline: str, t: int) -> None:
         super().__init__(
             f"{pipeline}: the binding at {t} has no finished capture. Nothing was published. "
+            "Clear the capture task of this run to do it again."
+        )
+        self.pipeline, self.t = pipeline, t
+
+
+class NotAudited(TidemarkError):
+    """A capture cannot be published before its audit."""
+
+    def __init__(self, pipeline: str, t: int) -> None:
+        super().__init__(
+            f"{pipeline}: the capture of the binding at {t} was not audited. Nothing was published. "
             "Clear the capture task of this run to do it again."
         )
         self.pipeline, self.t = pipeline, t
@@ -42,18 +58,35 @@ def read_log(control: LogControl, folder: LogFolder) -> Manifest:
     return folder.read_manifest(head.manifest, head.digest)
 
 
-def publish(control: LogControl, folder: LogFolder, binding: Binding, segment_bytes: int) -> LogHead:
+def require_audit(control: LogControl, folder: LogFolder, binding: Binding, now: int) -> AuditRecord:
+    """The audit that lets the binding be published; one that does not closes the log's gate."""
+    captured = _captured(control, folder, binding)
+    audit = folder.read_audit(binding.t)
+    if audit is None or audit.captured != captured.digest:
+        raise NotAudited(control.pipeline, binding.t)
+    if not audit.passed and not control.is_accepted(binding.t, captured.digest):
+        gate = control.close_gate(_failed(binding, audit, now))
+        reach(FaultPoint.GATE_CLOSED)
+        raise LogStopped(control.pipeline, gate)
+    return audit
+
+
+def publish(
+    control: LogControl, folder: LogFolder, binding: Binding, segment_bytes: int, now: int
+) -> LogHead:
     """Put the binding's files into the log; the log's head afterwards."""
     before = control.log_head()
     if before.t >= binding.t:
         return before
     if binding.base != before.end + 1:
         raise OutOfTurn(control.pipeline, binding.t, binding.base, before.end)
-    captured = folder.read_captured(binding.t)
-    if captured is None:
-        raise NotCaptured(control.pipeline, binding.t)
+    captured = _captured(control, folder, binding)
+    require_audit(control, folder, binding, now)
+    for file in captured.files:
+        folder.verify(file)
     manifest = read_log(control, folder).with_binding(binding.t, binding.end, captured.files, segment_bytes)
     path, digest = folder.write_manifest(manifest)
+    reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
     after = LogHead(
         manifest=path,
         digest=digest,
@@ -65,9 +98,33 @@ def publish(control: LogControl, folder: LogFolder, binding: Binding, segment_by
         count=manifest.count,
     )
     try:
-        return control.replace_log(before.version, after)
+        published = control.replace_log(before.version, after)
     except Outpaced:
-        found = control.log_head()
-        if found.t < binding.t:
+        published = control.log_head()
+        if published.t < binding.t:
             raise
-        return found
+    reach(FaultPoint.PUBLISH_COMMITTED)
+    folder.sweep(published.t)
+    return published
+
+
+def _captured(control: LogControl, folder: LogFolder, binding: Binding) -> Captured:
+    captured = folder.read_captured(binding.t)
+    if captured is None:
+        raise NotCaptured(control.pipeline, binding.t)
+    return captured
+
+
+def _failed(binding: Binding, audit: AuditRecord, now: int) -> LogGate:
+    failures = list(audit.failures)
+    ids = [j.ids for j in failures if j.ids] or [(binding.base, binding.end)]
+    said = "; ".join(f"{j.title}: {j.detail}" for j in failures)
+    return LogGate(
+        cause=Cause.AUDIT,
+        reason=f"the capture of the binding at {binding.t} failed its audit ({said})",
+        t=binding.t,
+        ids=(min(first for first, _ in ids), max(last for _, last in ids)),
+        losses=(),
+        captured=audit.captured,
+        at=now,
+    )

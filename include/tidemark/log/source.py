@@ -4,7 +4,7 @@ Reads metadata only, never a record: records are read by the ``capture`` applica
 were bound.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Offsets, TopicPartition
+from tidemark.log.binding import Available, Offsets
 
 
 class KafkaUnreachable(TidemarkError):
@@ -43,6 +43,8 @@ class NoSuchTopic(TidemarkError):
 class CompactedTopic(TidemarkError):
     """A topic whose records vanish one by one: a second read of the same offsets would differ."""
 
+    needs_person = True
+
     def __init__(self, pipeline: str, topic: str) -> None:
         super().__init__(
             f"{pipeline}: topic {topic} has cleanup.policy=compact, so its records vanish one by one. "
@@ -60,19 +62,40 @@ class SourceTopics:
     prefixes: Sequence[str]
     isolation: str
 
+    def declares(self, topic: str) -> bool:
+        """Whether the pipeline asks for this topic."""
+        return topic in self.topics or topic.startswith(tuple(self.prefixes))
 
-def read_offsets(source: SourceTopics, connection: KafkaConnection) -> Mapping[TopicPartition, Offsets]:
-    """The offsets of every partition the pipeline reads; prefixes are listed anew at each call."""
+
+def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
+    """What every topic that the pipeline reads holds; prefixes are listed anew at each call."""
     with _clients(source, connection) as (consumer, admin):
         topics = _chosen_topics(source, consumer.topics())
         _refuse_compacted(source, admin, topics)
-        places = [
-            KafkaPartition(topic, partition)
-            for topic in topics
-            for partition in consumer.partitions_for_topic(topic) or ()
-        ]
-        earliest, latest = consumer.beginning_offsets(places), consumer.end_offsets(places)
-    return {(p.topic, p.partition): Offsets(earliest[p], latest[p]) for p in places}
+        return _look_at(consumer, admin, topics)
+
+
+def read_still_available(
+    source: SourceTopics, connection: KafkaConnection, topics: Iterable[str]
+) -> Available:
+    """What these topics still hold; one that is gone is simply not there."""
+    with _clients(source, connection) as (consumer, admin):
+        return _look_at(consumer, admin, sorted({*topics} & consumer.topics()))
+
+
+def _look_at(consumer: KafkaConsumer, admin: KafkaAdminClient, topics: Sequence[str]) -> Available:
+    # Ids first: of a topic that is made again in between, old ids with new offsets are noticed next time,
+    # new ids with old offsets never would be.
+    described = admin.describe_topics(list(topics)) if topics else []
+    ids = {topic["name"]: str(topic["topic_id"]) for topic in described if not topic["error_code"]}
+    places = [
+        KafkaPartition(topic, partition)
+        for topic in topics
+        for partition in sorted(consumer.partitions_for_topic(topic) or ())
+    ]
+    earliest, latest = consumer.beginning_offsets(places), consumer.end_offsets(places)
+    offsets = {(p.topic, p.partition): Offsets(earliest[p], latest[p]) for p in places}
+    return Available(offsets, ids)
 
 
 @contextmanager
@@ -96,12 +119,7 @@ def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
     for topic in source.topics:
         if topic not in existing:
             raise NoSuchTopic(source.pipeline, topic)
-    matching = (
-        {topic for topic in existing if topic.startswith(tuple(source.prefixes))}
-        if source.prefixes
-        else set()
-    )
-    return sorted({*source.topics, *matching})
+    return sorted(topic for topic in existing if source.declares(topic))
 
 
 def _refuse_compacted(source: SourceTopics, admin: KafkaAdminClient, topics: Sequence[str]) -> None:

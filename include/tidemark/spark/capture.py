@@ -5,49 +5,38 @@ file. Nothing is shuffled, nothing is counted, nothing is visible to a reader.
 """
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.connections import KafkaConnection
+from tidemark.log.audit import Judgement, judge, spark_batch
 from tidemark.log.binding import Binding, Slice
+from tidemark.log.captured import Captured
 from tidemark.log.errors import RecordsMissing
 from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.manifest import LogFile
+from tidemark.log.suite import Suite
+from tidemark.spark.log import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FILE_SCHEMA = pa.schema(
-    [
-        ("path", pa.string()),
-        ("t", pa.int64()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("first_id", pa.int64()),
-        ("last_id", pa.int64()),
-        ("count", pa.int64()),
-        ("bytes", pa.int64()),
-        ("digest", pa.string()),
-    ]
-)
-"""What a task answers with: the fields of ``LogFile``."""
-
 
 def read_bound(
-    spark: "SparkSession", binding: Binding, kafka: KafkaConnection, isolation: str
+    spark: "SparkSession", slices: Sequence[Slice], kafka: KafkaConnection, isolation: str
 ) -> "DataFrame":
-    """The records of a binding, no more and no less."""
-    lowers = _per_topic(binding, lambda s: s.lower)
+    """The records of these slices, no more and no less."""
+    lowers = _per_topic(slices, lambda s: s.lower)
     options = {
         **kafka.spark_options(),
         "kafka.isolation.level": isolation,
         "assign": json.dumps({topic: [int(p) for p in ends] for topic, ends in lowers.items()}),
         "startingOffsets": json.dumps(lowers),
-        "endingOffsets": json.dumps(_per_topic(binding, lambda s: s.upper)),
+        "endingOffsets": json.dumps(_per_topic(slices, lambda s: s.upper)),
         "includeHeaders": "true",
         "failOnDataLoss": "true",
     }
@@ -80,57 +69,60 @@ def add_ids(batch: pa.RecordBatch, binding: Binding) -> pa.RecordBatch:
     )
 
 
-def write_files(records: "DataFrame", binding: Binding, pipeline: str, root: str) -> list[LogFile]:
+def write_files(
+    records: "DataFrame",
+    binding: Binding,
+    slices: Sequence[Slice],
+    pipeline: str,
+    root: str,
+    is_declared: Callable[[str], bool] = lambda namespace: True,
+) -> Captured:
     """Write one file per Kafka partition; what was written, in id order."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+    by_place = {(s.topic, s.partition): s for s in slices}
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        folder = LogFolder(pipeline, root)
-        slices = {(s.topic, s.partition): s for s in binding.slices}
         pending = (batch for batch in batches if batch.num_rows)
         first = next(pending, None)
         if first is None:
             return
-        slice_ = slices[first.column("topic")[0].as_py(), first.column("partition")[0].as_py()]
-
-        def rows() -> Iterator[pa.RecordBatch]:
-            yield add_ids(first, binding)
-            for batch in pending:
-                yield add_ids(batch, binding)
-
-        file = folder.write_file(binding, slice_, rows())
+        place = first.column("topic")[0].as_py(), first.column("partition")[0].as_py()
+        rows = (add_ids(batch, binding) for batch in chain([first], pending))
+        file = LogFolder(pipeline, root).write_file(binding, by_place[place], rows, is_declared)
         if file is not None:
-            yield pa.RecordBatch.from_pylist([asdict(file)], FILE_SCHEMA)
+            answer = Captured(binding.t, (file,)).to_bytes().decode()
+            yield pa.RecordBatch.from_pydict({"captured": [answer]})
 
-    rows = records.mapInArrow(write, from_arrow_schema(FILE_SCHEMA)).collect()
-    found = [LogFile(**row.asDict()) for row in rows]
-    check_ranges(found, binding, pipeline)
-    return sorted(found, key=lambda file: file.first_id)
-
-
-def check_ranges(files: list[LogFile], binding: Binding, pipeline: str) -> None:
-    """Refuse a capture that holds a message the binding does not own, or splits a slice over two files."""
-    by_place = {(file.topic, file.partition): file for file in files}
-    for s in binding.slices:
-        file = by_place.pop((s.topic, s.partition), None)
-        if file is None:
-            continue
-        first, last = (
-            binding.id_of(s.topic, s.partition, s.lower),
-            binding.id_of(s.topic, s.partition, s.upper - 1),
-        )
-        if not first <= file.first_id <= file.last_id <= last or file.count > s.width:
-            found = f"capture found ids {file.first_id} to {file.last_id} ({file.count} records)"
-            raise RecordsMissing(pipeline, s.topic, s.partition, s.lower, s.upper, found)
-    if by_place or len(files) != len({file.path for file in files}):
-        raise RecordsMissing(
-            pipeline, "?", -1, 0, 0, f"capture gave files of other partitions: {sorted(by_place)}"
-        )
+    answers = records.mapInArrow(write, "captured string").collect()
+    found = [file for row in answers for file in Captured.from_bytes(row.captured).captured_files]
+    captured = Captured(binding.t, tuple(sorted(found, key=lambda one: one.file.first_id)))
+    check_files(captured.files, slices, pipeline)
+    return captured
 
 
-def _per_topic(binding: Binding, end: Callable[[Slice], int]) -> dict[str, dict[str, int]]:
+def check_files(files: Sequence[LogFile], slices: Sequence[Slice], pipeline: str) -> None:
+    """Refuse a capture that splits a slice over two files: Spark then read other partitions than bound."""
+    places = [(file.topic, file.partition) for file in files]
+    asked = {(s.topic, s.partition) for s in slices}
+    for topic, partition in places:
+        if (topic, partition) not in asked or places.count((topic, partition)) > 1:
+            raise RecordsMissing(
+                pipeline, topic, partition, 0, 0, f"capture gave {places.count((topic, partition))} files"
+            )
+
+
+def audit_messages(
+    pipeline: str, spark: "SparkSession", paths: Sequence[str], suite: Suite
+) -> list[Judgement]:
+    """Judge every message by the pipeline's own suite: a second pass, so only where asked for."""
+    if not suite.messages or not paths:
+        return []
+    batch = spark_batch(read_parquet(spark, paths), "messages")
+    return judge(pipeline, batch, [(one.notes or one.type, one) for one in suite.messages], ("id",))
+
+
+def _per_topic(slices: Sequence[Slice], end: Callable[[Slice], int]) -> dict[str, dict[str, int]]:
     """One end of every slice, in the form of Spark's offset options."""
     grouped: dict[str, dict[str, int]] = {}
-    for s in binding.slices:
+    for s in slices:
         grouped.setdefault(s.topic, {})[str(s.partition)] = end(s)
     return grouped

@@ -68,6 +68,7 @@ def run_job(
         code, outcome = 0, {"ok": True, **result}
     except (TidemarkError, LogError) as error:
         code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
+        outcome["needs_person"] = isinstance(error, TidemarkError) and error.needs_person
         log.error(str(error))
     except SystemExit as leaving:  # argparse has said why on stderr
         if not leaving.code:

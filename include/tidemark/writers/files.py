@@ -69,7 +69,7 @@ class FilesWriter:
 
 def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterator[pa.RecordBatch]) -> int:
     if format_ is declaration.FileFormat.PARQUET:
-        return write_parquet(sink, batches)[2]
+        return write_parquet(sink, batches)
     count = 0
     for batch in batches:
         for message in batch.to_pylist():

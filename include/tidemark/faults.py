@@ -1,0 +1,39 @@
+"""Places where a process can be made to die: between any two durable writes there is one.
+
+Off unless ``TIDEMARK_FAULT`` names a place; then the process that reaches it is killed as by ``kill -9``, so
+no ``finally`` runs and nothing is flushed. Only tests set it.
+"""
+
+import os
+import signal
+from enum import StrEnum
+
+VARIABLE = "TIDEMARK_FAULT"
+
+
+class FaultPoint(StrEnum):
+    """Named after what has just become durable, or is about to."""
+
+    BIND_DECIDED = "bind.decided"
+    BIND_COMMITTED = "bind.committed"
+    CAPTURE_FILE_STAGED = "capture.file_staged"
+    CAPTURE_FILE_NAMED = "capture.file_named"
+    CAPTURE_FILES_WRITTEN = "capture.files_written"
+    CAPTURE_RECORDED = "capture.recorded"
+    AUDIT_RECORDED = "audit.recorded"
+    GATE_CLOSED = "gate.closed"
+    ACCEPT_RECORDED = "accept.recorded"
+    ACCEPT_OPENED = "accept.opened"
+    PUBLISH_MANIFEST_WRITTEN = "publish.manifest_written"
+    PUBLISH_COMMITTED = "publish.committed"
+
+
+def reach(point: FaultPoint) -> None:
+    """Die here, if this place was switched on."""
+    if os.environ.get(VARIABLE) == point:
+        die(point)
+
+
+def die(point: FaultPoint) -> None:
+    """End this process at once, without a trace of its own making."""
+    os.kill(os.getpid(), signal.SIGKILL)

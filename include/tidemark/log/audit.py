@@ -1,0 +1,244 @@
+"""audit: Great Expectations on a capture, before anything of it is visible.
+
+Judges the statistics that the capture counted on its way, so it needs no pass over the data, unless the
+pipeline's own suite asks for one. It changes nothing and publishes nothing: its record says what was
+found, and ``publish`` believes nothing else.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from tidemark.errors import TidemarkError
+from tidemark.log.statistics import FileStatistics
+from tidemark.log.suite import ExpectationDeclaration, Suite
+
+if TYPE_CHECKING:
+    from great_expectations.datasource.fluent.interfaces import Batch
+
+CRITICAL = "critical"
+SHOWN = 5
+"""How many offending files or values a finding names."""
+
+
+class BadExpectation(TidemarkError):
+    """An expectation of the pipeline's suite that Great Expectations does not take."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, expectation: str, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was "
+            "published; correct the suite in include/expectations and clear the capture task."
+        )
+        self.pipeline, self.expectation, self.problem = pipeline, expectation, problem
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """One expectation and what came of it."""
+
+    title: str
+    expectation: str
+    severity: str
+    success: bool
+    detail: str
+    """What was found instead; empty where nothing was."""
+    ids: tuple[int, int] | None = None
+    """The first and last id of the files that offend."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """What the audit of one capture found."""
+
+    t: int
+    captured: str
+    """The digest of the capture's record: an audit speaks of exactly one capture."""
+    judgements: tuple[Judgement, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing critical was found."""
+        return not any(True for _ in self.failures)
+
+    @property
+    def failures(self) -> Iterator[Judgement]:
+        """What forbids publishing."""
+        return (j for j in self.judgements if not j.success and j.severity == CRITICAL)
+
+    @property
+    def warnings(self) -> Iterator[Judgement]:
+        """What a person should know and nothing stops for."""
+        return (j for j in self.judgements if not j.success and j.severity != CRITICAL)
+
+    def to_lines(self) -> Iterator[str]:
+        """What was found, for people to read in a log."""
+        for j in self.judgements:
+            ids = f" (ids {j.ids[0]} to {j.ids[1]})" if j.ids else ""
+            detail = f": {j.detail}" if j.detail else ""
+            yield f"{'met' if j.success else j.severity:8} {j.title}{detail}{ids}"
+
+    def to_bytes(self) -> bytes:
+        """The record's content; the same findings give the same bytes."""
+        body = {**asdict(self), "passed": self.passed}
+        return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "AuditRecord":
+        """The record a file holds."""
+        body = json.loads(data)
+        judgements = (
+            Judgement(**{**row, "ids": tuple(row["ids"]) if row["ids"] else None})
+            for row in body["judgements"]
+        )
+        return cls(body["t"], body["captured"], tuple(judgements))
+
+
+def prepare_audit() -> None:
+    """Load Great Expectations: it takes seconds, which a caller can spend while Spark starts."""
+    os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
+    import great_expectations  # noqa: F401  # the import is the point
+
+
+def audit_files(pipeline: str, statistics: Sequence[FileStatistics], suite: Suite) -> list[Judgement]:
+    """Judge a capture by what it counted: the rules that always hold, then the pipeline's own."""
+    import pandas as pd
+
+    rows = [{**asdict(s), "width": s.width} for s in sorted(statistics, key=lambda s: s.first_id)]
+    frame = pd.DataFrame(rows, columns=[*FileStatistics.__dataclass_fields__, "width"])
+    frame["gap_before"] = frame["first_id"] - frame["last_id"].shift(fill_value=-1)
+    source = _context().data_sources.add_pandas("capture")
+    asset = source.add_dataframe_asset("captured_files").add_batch_definition_whole_dataframe("all")
+    batch = asset.get_batch(batch_parameters={"dataframe": frame})
+    declared = [*_always(), *((d.notes or d.type, d) for d in suite.captured_files)]
+    return judge(pipeline, batch, declared, identified_by=("path", "first_id", "last_id"))
+
+
+def judge(
+    pipeline: str,
+    batch: "Batch",
+    declared: Sequence[tuple[str, ExpectationDeclaration]],
+    identified_by: Sequence[str] = (),
+) -> list[Judgement]:
+    """Let Great Expectations judge a batch of rows; offending rows are named by these columns."""
+    import great_expectations as gx
+
+    # Results come in an order of their own: each carries its place.
+    expectations = [_build(pipeline, one, {"place": place}) for place, (_, one) in enumerate(declared)]
+    found = batch.validate(
+        gx.ExpectationSuite("audit", expectations=expectations),
+        result_format={"result_format": "COMPLETE", "unexpected_index_column_names": [*identified_by]},
+    )
+    results: list[Any] = [result.to_json_dict() for result in found.results]
+    by_place = {result["expectation_config"]["meta"]["place"]: result for result in results}
+    return [_judgement(pipeline, title, one, by_place[place]) for place, (title, one) in enumerate(declared)]
+
+
+def _always() -> Iterator[tuple[str, ExpectationDeclaration]]:
+    """The rules that every capture must keep."""
+    greater, equal = (
+        "expect_column_pair_values_a_to_be_greater_than_b",
+        "expect_column_pair_values_to_be_equal",
+    )
+    between = "expect_column_values_to_be_between"
+
+    def rule(type_: str, severity: Any = CRITICAL, **kwargs: Any) -> ExpectationDeclaration:
+        return ExpectationDeclaration(type=type_, kwargs=kwargs, severity=severity)
+
+    yield (
+        "offsets begin in the bound range",
+        rule(greater, column_A="first_offset", column_B="lower", or_equal=True),
+    )
+    yield "offsets end in the bound range", rule(greater, column_A="upper", column_B="last_offset")
+    yield "offsets grow", rule(between, column="disorder", max_value=0)
+    yield "ids are those of the binding", rule(between, column="misnumbered", max_value=0)
+    yield "ids are unique", rule(between, column="gap_before", min_value=1)
+    yield "rows written = rows read", rule(equal, column_A="rows_written", column_B="rows_read")
+    yield "no namespace outside the declaration", rule(between, column="strangers", max_value=0)
+    # Transaction markers and aborted records leave holes: a person may want to know, nothing stops.
+    yield "every offset has a record", rule(equal, "warning", column_A="width", column_B="rows_written")
+
+
+def _context() -> Any:
+    prepare_audit()
+    import great_expectations as gx
+
+    context: Any = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    return context
+
+
+def spark_batch(frame: Any, name: str) -> "Batch":
+    """A Spark DataFrame as something to judge."""
+    asset = _context().data_sources.add_spark(name).add_dataframe_asset(name)
+    batch: Batch = asset.add_batch_definition_whole_dataframe("all").get_batch(
+        batch_parameters={"dataframe": frame}
+    )
+    return batch
+
+
+def _build(pipeline: str, declared: ExpectationDeclaration, meta: dict[str, int]) -> Any:
+    from great_expectations.exceptions.exceptions import ExpectationNotFoundError
+    from great_expectations.expectations.metadata_types import FailureSeverity
+    from great_expectations.expectations.registry import (
+        get_expectation_impl,
+        list_registered_expectation_implementations,
+    )
+    from pydantic.v1 import ValidationError
+
+    severity = FailureSeverity(declared.severity)
+    try:
+        return get_expectation_impl(declared.type)(**declared.kwargs, severity=severity, meta=meta)
+    except ExpectationNotFoundError:
+        alike = get_close_matches(declared.type, list_registered_expectation_implementations(), 1)
+        hint = f" (did you mean {alike[0]}?)" if alike else ""
+        raise BadExpectation(pipeline, declared.type, f"there is no such expectation{hint}") from None
+    except ValidationError as error:
+        problems = "; ".join(f"{e['loc'][-1]}: {e['msg']}" for e in error.errors())
+        raise BadExpectation(pipeline, declared.type, problems) from None
+
+
+def _judgement(
+    pipeline: str, title: str, declared: ExpectationDeclaration, found: Mapping[str, Any]
+) -> Judgement:
+    problem = _exception(found["exception_info"])
+    if problem:
+        raise BadExpectation(pipeline, declared.type, problem)
+    result = found["result"]
+    offending = result.get("unexpected_index_list") or []
+    ids = None
+    if offending and all("first_id" in row for row in offending):
+        ids = (min(row["first_id"] for row in offending), max(row["last_id"] for row in offending))
+    return Judgement(
+        title=title,
+        expectation=declared.type,
+        severity=declared.severity,
+        success=bool(found["success"]),
+        detail="" if found["success"] else _detail(result),
+        ids=None if found["success"] else ids,
+    )
+
+
+def _detail(result: Mapping[str, Any]) -> str:
+    offending = result.get("unexpected_index_list") or result.get("partial_unexpected_list")
+    if offending:
+        shown = "; ".join(_row(row) for row in offending[:SHOWN])
+        return shown + (f"; and {len(offending) - SHOWN} more" if len(offending) > SHOWN else "")
+    return f"found {result['observed_value']}" if "observed_value" in result else "not as expected"
+
+
+def _row(row: Any) -> str:
+    if not isinstance(row, Mapping):
+        return str(row)
+    return ", ".join(f"{name} {value}" for name, value in row.items() if name not in ("first_id", "last_id"))
+
+
+def _exception(info: Mapping[str, Any]) -> str | None:
+    """What kept an expectation from being judged; the form differs with where it happened."""
+    infos = [info] if "raised_exception" in info else list(info.values())
+    messages = [i["exception_message"] for i in infos if i.get("raised_exception")]
+    return messages[0] if messages else None

@@ -1,0 +1,99 @@
+"""Reading the log: messages by id, by binding or by namespace, in id order, a bounded number in memory.
+
+A reader resolves the manifest once and reads immutable files, so nothing that is published or compacted
+meanwhile disturbs it. A file that is missing or damaged is refused by name, before a message of it is given.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.log.errors import CompactedAway, LogError
+from tidemark.log.files import LogFolder
+from tidemark.log.manifest import LogFile, Manifest
+
+
+class BeyondTheEnd(LogError):
+    """Messages are asked for that the log does not have yet."""
+
+    def __init__(self, pipeline: str, first_id: int, end: int) -> None:
+        super().__init__(f"{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on.")
+        self.pipeline, self.first_id, self.end = pipeline, first_id, end
+
+
+class NotPublished(LogError):
+    """A binding is asked for that is not part of the log."""
+
+    def __init__(self, pipeline: str, t: int, newest: int) -> None:
+        super().__init__(
+            f"{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."
+        )
+        self.pipeline, self.t, self.newest = pipeline, t, newest
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which messages of a log, and the files they are in."""
+
+    pipeline: str
+    root: str
+    files: tuple[LogFile, ...]
+    first_id: int
+    last_id: int
+    t: int | None = None
+    namespaces: tuple[str, ...] = ()
+    partly_compacted: bool = False
+    """Whether some of the messages may have been compacted away."""
+
+    def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The messages in id order; every file is verified before its first message is given."""
+        wanted = None if columns is None else sorted({*columns, "id", "t", "namespace"})
+        folder = LogFolder(self.pipeline, self.root)
+        for file in self.files:
+            for batch in folder.read_file(file, wanted):
+                chosen = self._choose(batch)
+                if chosen.num_rows:
+                    yield chosen if columns is None else chosen.select(list(columns))
+
+    def _choose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        ids = batch.column("id")
+        keep = pc.and_(pc.greater_equal(ids, self.first_id), pc.less_equal(ids, self.last_id))
+        if self.t is not None:
+            keep = pc.and_(keep, pc.equal(batch.column("t"), self.t))
+        if self.namespaces:
+            names = pa.array(self.namespaces, pa.string())
+            keep = pc.and_(keep, pc.is_in(batch.column("namespace"), value_set=names))
+        return batch.filter(keep)
+
+
+def select(
+    manifest: Manifest,
+    root: str,
+    *,
+    first_id: int = 0,
+    last_id: int | None = None,
+    t: int | None = None,
+    namespaces: Sequence[str] = (),
+    allow_compacted: bool = False,
+) -> Selection:
+    """Choose messages of a log.
+
+    Any id up to the end is a valid place to begin, whether a message has it or not. Beginning below
+    ``compacted_below`` is refused, unless the caller says that what is left will do.
+    """
+    last = manifest.end if last_id is None else min(last_id, manifest.end)
+    if t is not None and t > manifest.t:
+        raise NotPublished(manifest.pipeline, t, manifest.t)
+    if first_id > manifest.end + 1:
+        raise BeyondTheEnd(manifest.pipeline, first_id, manifest.end)
+    partly = t is None and max(first_id, 0) < manifest.compacted_below
+    if partly and not allow_compacted:
+        raise CompactedAway(manifest.pipeline, first_id, manifest.compacted_below)
+    files = tuple(
+        file
+        for file in manifest.files
+        if file.last_id >= first_id and file.first_id <= last and t in (None, file.t)
+    )
+    return Selection(manifest.pipeline, root, files, first_id, last, t, tuple(namespaces), partly)

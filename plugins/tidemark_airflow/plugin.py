@@ -1,0 +1,42 @@
+"""What Airflow's web server gets from Tidemark: pages that only people who may see plugins can open."""
+
+from pathlib import Path
+from typing import Any
+
+from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
+from airflow.api_fastapi.core_api.security import requires_access_view
+from airflow.plugins_manager import AirflowPlugin
+from fastapi import Depends, FastAPI, HTTPException
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader
+
+from tidemark.delivery.pipeline_file import find_pipeline
+from tidemark.errors import TidemarkError
+from tidemark_airflow.audit import PAGES
+
+_templates = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
+pages = FastAPI(title="Tidemark")
+# A mounted application has no authentication of its own: every route asks for it.
+_may_look = Depends(requires_access_view(AccessView.PLUGINS))
+
+
+@pages.get("/audits/{pipeline}/{t}", response_class=HTMLResponse, dependencies=[_may_look])
+def show_audit(pipeline: str, t: int) -> str:
+    """What the audit of one capture found."""
+    from tidemark.log.files import LogFolder
+
+    try:
+        declared = find_pipeline(pipeline)
+    except TidemarkError as error:
+        raise HTTPException(404, str(error)) from None
+    record = LogFolder(pipeline, declared.log.path).read_audit(t)
+    if record is None:
+        raise HTTPException(404, f"{pipeline}: the binding at {t} has no audit yet.")
+    return _templates.get_template("audit.html").render(pipeline=pipeline, record=record)
+
+
+class TidemarkPlugin(AirflowPlugin):
+    """Registers the pages."""
+
+    name = "tidemark"
+    fastapi_apps: list[Any] = [{"app": pages, "url_prefix": PAGES, "name": "Tidemark"}]  # noqa: RUF012
