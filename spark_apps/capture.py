@@ -5,82 +5,78 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.expectations import pipeline_suite
 from tidemark.delivery.replicate import refuse_losses_of, source_topics
-from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit import AuditRecord, audit_files, prepare_audit
+from tidemark.log.audit import Judgement, audit_files, prepare_audit
 from tidemark.log.binding import Binding
+from tidemark.log.capture import capture
 from tidemark.log.captured import Captured
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.loss import readable_slices
+from tidemark.log.manifest import LogFile
 from tidemark.log.publish import read_log
 from tidemark.spark.capture import audit_messages, read_bound, write_files
 from tidemark.spark.job import Job, run_job, spark_session
 
 if TYPE_CHECKING:
-    from tidemark.log.manifest import LogFile
+    from pyspark.sql import SparkSession
 
 
-def capture(job: Job) -> dict[str, Any]:
+def capture_binding(job: Job) -> dict[str, Any]:
     """Capture and audit the binding; of one that is published already, verify the files."""
     control = LogControl(LightweightConsensus(connect(job.connections.control)), job.pipeline.name)
     binding = control.binding(job.arguments.t)
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
-    if control.log_head().t >= binding.t:
-        files = read_log(control, folder).files_at(binding.t)
-        for file in files:
-            folder.verify(file)
-        return _summary(binding, files)
-    captured, audit = _capture_and_audit(job, control, folder, binding)
-    failures, warnings = list(audit.failures), list(audit.warnings)
-    return {
-        **_summary(binding, captured.files),
-        "audit": {"passed": audit.passed, "failures": len(failures), "warnings": len(warnings)},
-    }
+    if control.log_head().t < binding.t:
+        return _capture_and_audit(job, control, folder, binding)
+    files = read_log(control, folder).files_at(binding.t)
+    for file in files:
+        folder.verify(file)
+    return _summary(binding, files)
 
 
-def _capture_and_audit(
-    job: Job, control: LogControl, folder: LogFolder, binding: Binding
-) -> tuple[Captured, AuditRecord]:
+def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding: Binding) -> dict[str, Any]:
     name, suite = job.pipeline.name, pipeline_suite(job.pipeline)
-    captured = folder.read_captured(binding.t)
-    slices = readable_slices(binding, control.accepted_losses())
-    if captured is None:
-        refuse_losses_of(binding, slices, job.pipeline, job.connections, control)
     with ExitStack() as stack:
         # Great Expectations takes seconds to load, and Spark to start: both at once.
         loading = stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
-        spark: Any = None
-        if (captured is None and slices) or suite.messages:
-            spark = stack.enter_context(spark_session(job))
-        if captured is None:
-            captured = Captured(binding.t, ())
-            if slices:
-                source = source_topics(job.pipeline)
-                records = read_bound(spark, slices, job.connections.kafka, source.isolation)
-                root = job.pipeline.log.path
-                captured = write_files(records, binding, slices, name, root, source.declares)
-            reach(FaultPoint.CAPTURE_FILES_WRITTEN)
-            folder.write_captured(captured)
-            reach(FaultPoint.CAPTURE_RECORDED)
-        else:
-            for file in captured.files:
-                folder.verify(file)
-        loading.result()
-        judgements = audit_files(name, list(captured.statistics), suite)
-        judgements += audit_messages(name, spark, [folder.at(file) for file in captured.files], suite)
-    audit = AuditRecord(binding.t, captured.digest, tuple(judgements))
-    folder.write_audit(audit)
-    reach(FaultPoint.AUDIT_RECORDED)
-    return captured, audit
+
+        @cache
+        def spark() -> "SparkSession":
+            return stack.enter_context(spark_session(job))
+
+        def read() -> Captured:
+            slices = readable_slices(binding, control.accepted_losses())
+            refuse_losses_of(binding, slices, job.pipeline, job.connections, control)
+            if not slices:
+                return Captured(binding.t, ())
+            source = source_topics(job.pipeline)
+            records = read_bound(spark(), slices, job.connections.kafka, source.isolation)
+            return write_files(records, binding, slices, name, job.pipeline.log.path, source.declares)
+
+        def audit(captured: Captured) -> list[Judgement]:
+            loading.result()
+            judgements = audit_files(name, list(captured.statistics), suite)
+            if suite.messages:
+                paths = [folder.at(file) for file in captured.files]
+                judgements += audit_messages(name, spark(), paths, suite)
+            return judgements
+
+        captured, record = capture(folder, binding.t, read, audit)
+    failures, warnings = list(record.failures), list(record.warnings)
+    return {
+        **_summary(binding, captured.files),
+        "audit": {"passed": record.passed, "failures": len(failures), "warnings": len(warnings)},
+    }
 
 
-def _summary(binding: Binding, files: "Sequence[LogFile]") -> dict[str, Any]:
+def _summary(binding: Binding, files: Sequence[LogFile]) -> dict[str, Any]:
     return {
         "t": binding.t,
         "ids": [binding.base, binding.end],
@@ -94,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="capture", description=__doc__)
     parser.add_argument("--t", required=True, type=int, help="the binding to capture, in µs")
-    return run_job(parser, argv, capture)
+    return run_job(parser, argv, capture_binding)
 
 
 if __name__ == "__main__":

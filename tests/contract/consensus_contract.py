@@ -157,6 +157,12 @@ class ConsensusContract:
         snapshot = consensus.scan(key, "t/", before="t/1")
         assert (snapshot.version, dict(snapshot.rows)) == (1, {})
 
+    def test_a_scan_before_a_row_of_another_prefix_stays_in_its_own(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        consensus.commit(key, ABSENT, Change({"run/1": "a", "t/1": "b", "u": "c"}))
+        assert dict(consensus.scan(key, "run/", before="u").rows) == {"run/1": "a"}
+
     def test_a_scan_that_matches_no_row_gives_the_version(self, consensus: Consensus, key: ObjectKey):
         consensus.commit(key, ABSENT, Change({"head": "a"}))
         snapshot = consensus.scan(key, "t/")

@@ -1,4 +1,4 @@
-"""Consensus keeps its contract on real Cassandra."""
+"""Consensus keeps its contract on real Cassandra, and agrees with the model when answers get lost."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import pytest
 from tests.contract.consensus_contract import ConsensusContract
+from tests.contract.consensus_machine import check_against_model
+from tests.contract.flaky_session import FlakyLightweight
 
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 
@@ -13,12 +15,22 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture(scope="module")
-def consensus(services: Any) -> Iterator[LightweightConsensus]:
-    keyspace = f"contract_{uuid4().hex[:8]}"
-    create_schema(services.session, {"class": "SimpleStrategy", "replication_factor": "1"}, keyspace)
-    yield LightweightConsensus(services.session, keyspace)
-    services.session.execute(f"DROP KEYSPACE {keyspace}")
+def keyspace(services: Any) -> Iterator[str]:
+    name = f"contract_{uuid4().hex[:8]}"
+    create_schema(services.session, {"class": "SimpleStrategy", "replication_factor": "1"}, name)
+    yield name
+    services.session.execute(f"DROP KEYSPACE {name}")
+
+
+@pytest.fixture(scope="module")
+def consensus(services: Any, keyspace: str) -> LightweightConsensus:
+    return LightweightConsensus(services.session, keyspace)
 
 
 class TestLightweightConsensus(ConsensusContract):
     """With this module's ``consensus``: one keyspace for all, every test has objects of its own."""
+
+
+def test_the_model_agrees_whatever_gets_lost(services: Any, keyspace: str):
+    flaky = FlakyLightweight(services.session, keyspace)
+    check_against_model(lambda: flaky, examples=12, steps=12)

@@ -41,7 +41,7 @@ DAG_ID = f"{PIPELINE}.replicate"
 FIRST, AGAIN = 4000, 400
 PARTITIONS = 3
 FINISHED = ("success", "failed")
-STEPS = ("bind", "capture", "publish", "deliver")
+STEPS = ("bind", "capture", "audit", "publish", "deliver")
 console = Console()
 
 

@@ -4,14 +4,14 @@ An error that a person can put right is one sentence on stderr and exit code 1. 
 command that was misspelled, and nothing is destroyed without ``--execute``.
 """
 
-import json
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from tidemark.cli.options import Json, print_json
 from tidemark.errors import TidemarkError
 
 app = typer.Typer(
@@ -21,8 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 
 
 @app.command()
@@ -69,17 +67,14 @@ def status(
             Console().print(status_table(each))
 
 
-def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
-    print(json.dumps(value, indent=2))
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; errors for people become one sentence and exit code 1."""
     from tidemark.cassandra.session import disconnect_all
+    from tidemark.cli.log import app as log
     from tidemark.cli.services import app as services
     from tidemark.log.errors import LogError
 
+    app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
     app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
     try:
         app(args=None if argv is None else list(argv))

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tidemark.cli.options import Json, print_json
 from tidemark.embedded import cassandra
 from tidemark.embedded.airflow import passwords_file
 from tidemark.embedded.class_archive import ensure_class_archive
@@ -23,7 +24,6 @@ from tidemark.settings import Settings
 
 app = typer.Typer(help="Kafka, Cassandra, Airflow and Spark on this machine.", no_args_is_help=True)
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of text for people.")]
 Only = Annotated[str, typer.Option(help="Only these, separated by commas, e.g. kafka,cassandra.")]
 COLOURS = {"running": "green", "stopped": "dim", "died": "red", "silent": "yellow"}
 
@@ -53,7 +53,9 @@ def up(
         )
     passwords = passwords_file(settings) if "airflow" in running.addresses else None
     if as_json:
-        _print_json(home=str(settings.home), addresses=running.addresses, passwords=str(passwords or ""))
+        print_json(
+            {"home": str(settings.home), "addresses": running.addresses, "passwords": str(passwords or "")}
+        )
         return
     for name, address in running.addresses.items():
         print(f"{name:<10} {address}")
@@ -67,7 +69,7 @@ def down(only: Only = "", as_json: Json = False) -> None:
     with display(Console(stderr=True)) as show:
         ended = stop_services(Settings.read(), checked_services(only), show.service)
     if as_json:
-        _print_json(processes_stopped=ended)
+        print_json({"processes_stopped": ended})
     else:
         print(
             "Nothing was running." if not ended else f"Stopped {ended} process{'' if ended == 1 else 'es'}."
@@ -80,7 +82,7 @@ def status(as_json: Json = False) -> None:
     settings = Settings.read()
     lines = service_status(settings)
     if as_json:
-        _print_json(home=str(settings.home), services=[line.as_dict() for line in lines])
+        print_json({"home": str(settings.home), "services": [line.as_dict() for line in lines]})
     else:
         Console().print(_table(lines))
     raise typer.Exit(0 if is_healthy(lines) else 1)
@@ -111,7 +113,7 @@ def fetch(
     with display(Console(stderr=True)) as show:
         jars = ensure_jars(Settings.read(), only, show.fetching, verify=verify)
     if as_json:
-        _print_json(folder=str(jars.folder))
+        print_json({"folder": str(jars.folder)})
     else:
         print(jars.folder)
 
@@ -122,7 +124,7 @@ def warm(as_json: Json = False) -> None:
     with Console(stderr=True).status("archiving Spark's classes"):
         archive = ensure_class_archive(Settings.read())
     if as_json:
-        _print_json(archive=str(archive))
+        print_json({"archive": str(archive)})
     else:
         print(archive)
 
@@ -136,7 +138,7 @@ def clean(
     settings = Settings.read()
     if not settings.home.exists():
         if as_json:
-            _print_json(stop=[], remove=None, bytes=0, executed=False)
+            print_json({"stop": [], "remove": None, "bytes": 0, "executed": False})
         else:
             print(f"{settings.home} does not exist: nothing to remove.")
         return
@@ -144,7 +146,7 @@ def clean(
     running = [line.program for line in service_status(settings) if line.status in ("running", "silent")]
     size = sum(path.lstat().st_size for path in settings.home.rglob("*") if not path.is_dir())
     if as_json:
-        _print_json(stop=running, remove=str(settings.home), bytes=size, executed=execute)
+        print_json({"stop": running, "remove": str(settings.home), "bytes": size, "executed": execute})
     else:
         print(f"Stop: {', '.join(running) or 'nothing runs'}\nRemove: {settings.home} ({size / 1e6:,.0f} MB)")
     if execute:
@@ -163,7 +165,3 @@ def _table(lines: list[ProgramStatus]) -> Table:
         )
         table.add_row(line.program, shown, str(line.pid or ""), str(line.port or ""), uptime(line), memory)
     return table
-
-
-def _print_json(**values: object) -> None:
-    print(json.dumps(values, indent=2))

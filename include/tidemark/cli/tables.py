@@ -1,7 +1,8 @@
 """Tables for people: what the commands print when nobody asked for JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.markup import escape
@@ -9,6 +10,11 @@ from rich.table import Table
 
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.status import PipelineStatus
+from tidemark.log.readable import text_of
+from tidemark.log.verify import Verification
+
+CUT = 60
+"""Characters of a key or a payload that a table shows."""
 
 
 def pipelines_table(pipelines: Sequence[Pipeline]) -> Table:
@@ -46,6 +52,47 @@ def status_table(status: PipelineStatus) -> RenderableType:
             escape(writer.reason or ""),
         )
     return Group(head, table, "")
+
+
+def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
+    """One line per message, payloads cut."""
+    table = Table("id", "sent", "from", "key", "value", "headers", box=None, pad_edge=False)
+    for message in messages:
+        headers = ", ".join(header["name"] for header in message["headers"] or ())
+        table.add_row(
+            str(message["id"]),
+            _moment(message["timestamp"] * 1000),
+            escape(f"{message['topic']}/{message['partition']}@{message['offset']}"),
+            escape(_cut(message["key"])),
+            escape(_cut(message["value"])),
+            escape(headers),
+        )
+    return table
+
+
+def verification_lines(found: Verification) -> Iterator[str]:
+    """What was verified, what explains the gaps, and what is wrong."""
+    yield (
+        f"{found.pipeline}: {found.files:,} files, {found.messages:,} messages, {_size(found.bytes)}; "
+        f"ids 0 to {found.end:,} in {found.bindings:,} bindings"
+    )
+    if found.compacted_below:
+        yield f"  compacted below id {found.compacted_below:,}"
+    if found.holes:
+        yield f"  {found.holes:,} ids have no message: markers of transactions, aborted records, losses"
+    for one in found.losses:
+        yield f"  accepted by {one.who}: {one.loss} ({one.reason})"
+    for problem in found.problems:
+        yield f"  [red]wrong:[/red] {escape(problem)}"
+    yield "Everything is as it was written." if found.is_right else f"{len(found.problems)} problems."
+
+
+def _cut(data: bytes | None) -> str:
+    text = text_of(data)
+    if text is None:
+        return "–"
+    shown = text if isinstance(text, str) else f"{len(data or b'')} bytes: {text['base64']}"
+    return shown if len(shown) <= CUT else f"{shown[:CUT]}…"
 
 
 def _moment(microseconds: int) -> str:

@@ -18,6 +18,7 @@ from cassandra import (
 )
 from cassandra.cluster import NoHostAvailable, Session
 from cassandra.connection import ConnectionException
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.protocol import BadCredentials, ErrorMessage, ProtocolException
 from cassandra.protocol import RequestValidationException as ValidationMessage
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
@@ -144,6 +145,8 @@ class LightweightConsensus:
             BatchType.LOGGED,
             consistency_level=ConsistencyLevel.QUORUM,
             serial_consistency_level=ConsistencyLevel.SERIAL,
+            # A second sending by the driver itself would hide what became of the first.
+            retry_policy=FallthroughRetryPolicy(),
         )
         known = None if expected == ABSENT else expected
         batch.add(self._advance, (expected + 1, attempt, key.kind, key.name, known))

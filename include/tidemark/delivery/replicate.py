@@ -17,13 +17,13 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.log.accept import close_for_losses
 from tidemark.log.audit import AuditRecord
-from tidemark.log.bind import OffsetsLost, bind, find_unfinished, refuse_clock
+from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
 from tidemark.log.binding import NOTHING_YET, Binding, Slice
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
-from tidemark.log.gate import Cause, LogStopped
+from tidemark.log.gate import LogStopped
+from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.loss import find_losses_of
 from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import SourceTopics, read_available, read_still_available
@@ -92,15 +92,7 @@ def _bind_new(
     now = _now()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     available = read_available(source_topics(pipeline), connections.kafka)
-    try:
-        binding = bind(control, available, pipeline.limits.max_records_per_run, now, run_id)
-    except OffsetsLost as lost:
-        close_for_losses(control, lost, now)
-        raise
-    gate = control.log_gate()
-    if gate is not None and gate.cause is Cause.LOST and gate.t is None:
-        control.open_gate(gate)  # nothing is lost any more: Kafka has been restored
-    return binding
+    return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id)
 
 
 def refuse_losses_of(

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import Decision, LogControl
-from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import AcceptedLoss, Loss, said
+from tidemark.log.control import BindingsHead, Decision, LogControl
+from tidemark.log.gate import LogGate
+from tidemark.log.loss import AcceptedLoss, Loss, ids_of
 
 
 class NothingToAccept(TidemarkError):
@@ -37,22 +36,6 @@ class Acceptance:
     """µs."""
 
 
-def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGate:
-    """Close the log's gate over offsets that Kafka no longer has."""
-    ids = None
-    if lost.t is not None:
-        binding = control.binding(lost.t)
-        owned = [
-            (binding.id_of(*loss.place, loss.lower), binding.id_of(*loss.place, loss.upper - 1))
-            for loss in lost.losses
-        ]
-        ids = (min(first for first, _ in owned), max(last for _, last in owned))
-    reason = f"records are lost: {said(lost.losses)}"
-    gate = control.close_gate(LogGate(Cause.LOST, reason, lost.t, ids, lost.losses, None, now))
-    reach(FaultPoint.GATE_CLOSED)
-    return gate
-
-
 def require_closed_gate(control: LogControl) -> LogGate:
     """What there is to accept; refuses an open gate."""
     gate = control.log_gate()
@@ -73,20 +56,13 @@ def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
 
 def _record(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
     while True:
+        # Read before the gate: whatever is bound from here on makes the compare-and-set below fail.
         head = control.bindings_head()
-        newest = control.binding(head.newest).end if head.newest is not None else NOTHING_YET
+        closed = control.log_gate()
+        if closed is None or not closed.is_about(gate):
+            return
+        losses = [_accepted(control, head, closed, loss, acceptance) for loss in closed.losses]
         known = {one.row for one in control.accepted_losses()}
-        losses = [
-            AcceptedLoss(
-                loss=loss,
-                t=gate.t,
-                after=_id_before(control, gate.t, loss, newest),
-                who=acceptance.who,
-                reason=acceptance.reason,
-                at=acceptance.at,
-            )
-            for loss in gate.losses
-        ]
         if all(one.row in known for one in losses):
             return
         try:
@@ -95,6 +71,19 @@ def _record(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
             continue
 
 
-def _id_before(control: LogControl, t: int | None, loss: Loss, newest: int) -> int:
-    """The last id before the place where the lost messages would have been."""
-    return newest if t is None else control.binding(t).id_of(*loss.place, loss.lower) - 1
+def _accepted(
+    control: LogControl, head: BindingsHead, gate: LogGate, loss: Loss, acceptance: Acceptance
+) -> AcceptedLoss:
+    if gate.t is not None:
+        after = ids_of(control.binding(gate.t), loss)[0] - 1
+    else:
+        after = control.binding(head.newest).end if head.newest is not None else NOTHING_YET
+    return AcceptedLoss(
+        loss=loss,
+        t=gate.t,
+        after=after,
+        who=acceptance.who,
+        reason=acceptance.reason,
+        at=acceptance.at,
+        found=gate.at,
+    )

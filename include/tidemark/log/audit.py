@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 
 CRITICAL = "critical"
 SHOWN = 5
-"""How many offending files or values a finding names."""
+"""How many offending files or messages a finding names."""
+MOST = 100
+"""How many offending messages are fetched: a rule that none of a million keeps must not fill the memory."""
+LONGEST_VALUE, LONGEST_TEXT = 40, 400
+"""How many characters of a message's content, and of anything else, are repeated."""
 
 
 class BadExpectation(TidemarkError):
@@ -30,6 +34,7 @@ class BadExpectation(TidemarkError):
     needs_person = True
 
     def __init__(self, pipeline: str, expectation: str, problem: str) -> None:
+        problem = _short(problem.strip().rstrip("."), LONGEST_TEXT)
         super().__init__(
             f"{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was "
             "published; correct the suite in include/expectations and clear the capture task."
@@ -48,7 +53,7 @@ class Judgement:
     detail: str
     """What was found instead; empty where nothing was."""
     ids: tuple[int, int] | None = None
-    """The first and last id of the files that offend."""
+    """The first and last id of the files or messages that offend, where all of them are known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,23 +120,30 @@ def audit_files(pipeline: str, statistics: Sequence[FileStatistics], suite: Suit
     asset = source.add_dataframe_asset("captured_files").add_batch_definition_whole_dataframe("all")
     batch = asset.get_batch(batch_parameters={"dataframe": frame})
     declared = [*_always(), *((d.notes or d.type, d) for d in suite.captured_files)]
-    return judge(pipeline, batch, declared, identified_by=("path", "first_id", "last_id"))
+    return judge(pipeline, batch, declared, ("path", "first_id", "last_id"), most=max(len(rows), MOST))
 
 
 def judge(
     pipeline: str,
     batch: "Batch",
     declared: Sequence[tuple[str, ExpectationDeclaration]],
-    identified_by: Sequence[str] = (),
+    identified_by: Sequence[str],
+    most: int = MOST,
 ) -> list[Judgement]:
-    """Let Great Expectations judge a batch of rows; offending rows are named by these columns."""
+    """Let Great Expectations judge a batch of rows; offending rows, at most so many, are named by these
+    columns.
+    """
     import great_expectations as gx
 
     # Results come in an order of their own: each carries its place.
     expectations = [_build(pipeline, one, {"place": place}) for place, (_, one) in enumerate(declared)]
     found = batch.validate(
         gx.ExpectationSuite("audit", expectations=expectations),
-        result_format={"result_format": "COMPLETE", "unexpected_index_column_names": [*identified_by]},
+        result_format={
+            "result_format": "SUMMARY",  # the complete one fetches every row that offends
+            "partial_unexpected_count": most,
+            "unexpected_index_column_names": [*identified_by],
+        },
     )
     results: list[Any] = [result.to_json_dict() for result in found.results]
     by_place = {result["expectation_config"]["meta"]["place"]: result for result in results}
@@ -208,37 +220,55 @@ def _judgement(
     problem = _exception(found["exception_info"])
     if problem:
         raise BadExpectation(pipeline, declared.type, problem)
-    result = found["result"]
-    offending = result.get("unexpected_index_list") or []
-    ids = None
-    if offending and all("first_id" in row for row in offending):
-        ids = (min(row["first_id"] for row in offending), max(row["last_id"] for row in offending))
+    success, result = bool(found["success"]), found["result"]
     return Judgement(
         title=title,
         expectation=declared.type,
         severity=declared.severity,
-        success=bool(found["success"]),
-        detail="" if found["success"] else _detail(result),
-        ids=None if found["success"] else ids,
+        success=success,
+        detail="" if success else _detail(result),
+        ids=None if success else _ids(result),
     )
 
 
+def _ids(result: Mapping[str, Any]) -> tuple[int, int] | None:
+    rows = result.get("partial_unexpected_index_list") or []
+    if not rows or len(rows) < result["unexpected_count"]:
+        return None
+    first = min(row.get("first_id", row.get("id")) for row in rows)
+    return first, max(row.get("last_id", row.get("id")) for row in rows)
+
+
 def _detail(result: Mapping[str, Any]) -> str:
-    offending = result.get("unexpected_index_list") or result.get("partial_unexpected_list")
-    if offending:
-        shown = "; ".join(_row(row) for row in offending[:SHOWN])
-        return shown + (f"; and {len(offending) - SHOWN} more" if len(offending) > SHOWN else "")
-    return f"found {result['observed_value']}" if "observed_value" in result else "not as expected"
+    rows = result.get("partial_unexpected_index_list") or []
+    if not rows:
+        words = {
+            "observed_value": "found",
+            "partial_unexpected_list": "found",
+            "partial_missing_list": "misses",
+        }
+        said = [f"{word} {result[key]}" for key, word in words.items() if result.get(key) not in (None, [])]
+        return _short("; ".join(said), LONGEST_TEXT) or "not as expected"
+    more = result["unexpected_count"] - SHOWN
+    return "; ".join(_row(row) for row in rows[:SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
-def _row(row: Any) -> str:
-    if not isinstance(row, Mapping):
-        return str(row)
-    return ", ".join(f"{name} {value}" for name, value in row.items() if name not in ("first_id", "last_id"))
+def _row(row: Mapping[str, Any]) -> str:
+    shown = {name: value for name, value in row.items() if name not in ("first_id", "last_id")}
+    return ", ".join(f"{name} {_short(str(value), LONGEST_VALUE)}" for name, value in shown.items())
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def _exception(info: Mapping[str, Any]) -> str | None:
     """What kept an expectation from being judged; the form differs with where it happened."""
     infos = [info] if "raised_exception" in info else list(info.values())
     messages = [i["exception_message"] for i in infos if i.get("raised_exception")]
-    return messages[0] if messages else None
+    if not messages:
+        return None
+    lines = [line.strip(" :") for line in str(messages[0]).splitlines()]
+    # What Spark says first is only where it noticed.
+    said = [line for line in lines if line and not line.startswith("An error occurred while calling")]
+    return said[0] if said else "Great Expectations does not say why"

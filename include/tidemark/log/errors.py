@@ -54,6 +54,19 @@ class RecordsMissing(LogError):
         self.lower, self.upper = lower, upper
 
 
+class RangeWrong(LogError):
+    """A log file does not hold the ids that its manifest says."""
+
+    def __init__(
+        self, pipeline: str, path: str, expected: tuple[int, int, int], found: tuple[int, int, int]
+    ) -> None:
+        super().__init__(
+            f"{pipeline}: {path} holds ids {found[0]} to {found[1]} in {found[2]} messages, but the manifest "
+            f"says {expected[0]} to {expected[1]} in {expected[2]}."
+        )
+        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
+
+
 class FolderUnusable(LogError):
     """A folder cannot be written."""
 

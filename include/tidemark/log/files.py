@@ -13,7 +13,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.audit import AuditRecord
 from tidemark.log.binding import Binding, Slice
 from tidemark.log.captured import Captured, CapturedFile
-from tidemark.log.errors import ManifestDamaged, RecordsMissing
+from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.folder import Folder
 from tidemark.log.manifest import LogFile, Manifest, digest_of
 from tidemark.log.tally import Tally
@@ -117,6 +117,17 @@ class LogFolder:
     def verify(self, file: LogFile) -> None:
         """Refuse a file whose bytes are not the recorded ones."""
         self._folder.verify(file.path, file.digest)
+
+    def verify_range(self, file: LogFile) -> None:
+        """Refuse a file that does not hold the ids its manifest says, by its own footer."""
+        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            groups = [
+                parquet.metadata.row_group(i).column(0).statistics for i in range(parquet.num_row_groups)
+            ]
+            found = (min(g.min for g in groups), max(g.max for g in groups), parquet.metadata.num_rows)
+        expected = (file.first_id, file.last_id, file.count)
+        if found != expected:
+            raise RangeWrong(self._folder.owner, self._folder.at(file.path), expected, found)
 
     def at(self, file: LogFile) -> str:
         """Where a file lies, for whoever reads it with other means."""

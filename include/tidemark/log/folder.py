@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
@@ -80,10 +80,10 @@ class Folder:
                 yield staged
             if not staged.final:
                 return
-            self._persist(path)
             if self.exists(staged.final) and not replacing:
                 self.verify(staged.final, staged.sink.digest)
                 return
+            self._persist(path)
             with self._blamed():
                 self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
                 self._fs.move(path, self.at(staged.final))
@@ -115,7 +115,8 @@ class Folder:
         areas = self._fs.get_file_info(fs.FileSelector(self.at(STAGING), allow_not_found=True))
         for area in areas:
             if area.type == fs.FileType.Directory and is_over(area.base_name):
-                self._fs.delete_dir(area.path)
+                with suppress(FileNotFoundError):  # somebody else has swept it
+                    self._fs.delete_dir(area.path)
 
     def write_once(self, path: str, data: bytes, area: str = "") -> None:
         """Write a small file whole, unless it is there already with the same content."""

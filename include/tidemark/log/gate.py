@@ -5,7 +5,7 @@ keeps writers from nothing that is published already.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from tidemark.errors import TidemarkError
@@ -50,12 +50,7 @@ class LogGate:
 
     def is_about(self, other: "LogGate") -> bool:
         """Whether both say the same, whenever they were closed."""
-        return (self.cause, self.t, self.losses, self.reason) == (
-            other.cause,
-            other.t,
-            other.losses,
-            other.reason,
-        )
+        return replace(self, at=other.at) == other
 
 
 class LogStopped(TidemarkError):

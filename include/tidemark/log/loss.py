@@ -66,13 +66,15 @@ class AcceptedLoss:
     reason: str
     at: int
     """When it was accepted, in µs."""
+    found: int = 0
+    """When the gate closed over it, in µs: the same offsets can be lost more than once."""
 
     @property
     def row(self) -> str:
         """The name of its row: accepting the same loss again writes the same one."""
         loss = self.loss
         return (
-            f"lost/{self.t or 0:020d}/{self.after:020d}/{loss.topic}/{loss.partition:010d}/{loss.lower:020d}"
+            f"lost/{self.t or 0:020d}/{self.found:020d}/{loss.topic}/{loss.partition:010d}/{loss.lower:020d}"
         )
 
     def to_json(self) -> str:
@@ -127,13 +129,22 @@ def find_losses_of(
                 gone = min(offsets.earliest, s.upper)
                 yield Loss(LossKind.RETENTION, s.topic, s.partition, s.lower, gone)
             if offsets.latest < s.upper and offsets.earliest < s.upper:
-                left = max(offsets.latest, s.lower)
-                yield Loss(LossKind.TRUNCATED, s.topic, s.partition, left, s.upper)
+                # Its end may be below the slice: that is where the source has to go on.
+                yield Loss(LossKind.TRUNCATED, s.topic, s.partition, offsets.latest, s.upper)
+
+
+def ids_of(binding: Binding, loss: Loss) -> tuple[int, int]:
+    """The first and last id the binding owns of what is lost; a truncated partition may end below its slice."""
+    lower = next(s.lower for s in binding.slices if (s.topic, s.partition) == loss.place)
+    return (
+        binding.id_of(*loss.place, max(loss.lower, lower)),
+        binding.id_of(*loss.place, loss.upper - 1),
+    )
 
 
 def readable_slices(binding: Binding, accepted: Sequence[AcceptedLoss]) -> tuple[Slice, ...]:
     """The offsets of a binding that can still be read; what a person accepted as lost is left out."""
-    lost = [one.loss for one in accepted if one.t == binding.t]
+    lost = sorted((one.loss for one in accepted if one.t == binding.t), key=lambda loss: loss.lower)
     return tuple(left for s in binding.slices for left in _without(s, lost))
 
 

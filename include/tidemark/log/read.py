@@ -81,14 +81,17 @@ def select(
     """Choose messages of a log.
 
     Any id up to the end is a valid place to begin, whether a message has it or not. Beginning below
-    ``compacted_below`` is refused, unless the caller says that what is left will do.
+    ``compacted_below`` is refused, unless the caller says that what is left will do. So is a binding that
+    may have begun there: who knows its first id says it with ``first_id``.
     """
     last = manifest.end if last_id is None else min(last_id, manifest.end)
     if t is not None and t > manifest.t:
         raise NotPublished(manifest.pipeline, t, manifest.t)
     if first_id > manifest.end + 1:
         raise BeyondTheEnd(manifest.pipeline, first_id, manifest.end)
-    partly = t is None and max(first_id, 0) < manifest.compacted_below
+    earlier = [file.last_id for file in manifest.files if t is not None and file.t < t]
+    lowest = max([first_id, 0, *(last_id + 1 for last_id in earlier)])
+    partly = lowest < manifest.compacted_below
     if partly and not allow_compacted:
         raise CompactedAway(manifest.pipeline, first_id, manifest.compacted_below)
     files = tuple(

@@ -5,13 +5,14 @@ Two lists: ``captured_files`` is judged on what the capture counted on its way a
 one of the rules that every capture must keep (``audit.py``).
 """
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
 from tidemark.errors import TidemarkError
 
@@ -33,20 +34,35 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+def _own_only(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is not about the expectation itself has a place of its own, or is not for a suite to decide."""
+    others = {"catch_exceptions", "id", "meta", "notes", "result_format", "severity"} & kwargs.keys()
+    if others:
+        raise ValueError(f"{', '.join(sorted(others))} cannot be part of kwargs")
+    return kwargs
+
+
 class ExpectationDeclaration(_Part):
     """One expectation, as Great Expectations writes it down."""
 
     type: str
-    kwargs: Mapping[str, Any] = {}
+    kwargs: Annotated[Mapping[str, Any], AfterValidator(_own_only)] = {}
     severity: Literal["critical", "warning", "info"] = "critical"
     notes: str | None = None
+
+
+Expectations = Annotated[
+    tuple[ExpectationDeclaration, ...],
+    # A list whose only item is commented out reads as null.
+    BeforeValidator(lambda declared: () if declared is None else declared),
+]
 
 
 class Suite(_Part):
     """What a pipeline expects of its captures beyond what always holds."""
 
-    captured_files: tuple[ExpectationDeclaration, ...] = ()
-    messages: tuple[ExpectationDeclaration, ...] = ()
+    captured_files: Expectations = ()
+    messages: Expectations = ()
 
 
 def load_suite(folder: Path, name: str) -> Suite:
@@ -61,12 +77,17 @@ def load_suite(folder: Path, name: str) -> Suite:
 
 def _read(file: Path) -> Suite:
     try:
-        # JSON is YAML: one reader for both.
-        declared = YAML(typ="safe").load(file.read_text())
-    except YAMLError as error:
-        raise BadSuite(file, f"this is not YAML ({str(error).splitlines()[0]}).") from None
+        text = file.read_text(encoding="utf-8")
+        declared = json.loads(text) if file.suffix == ".json" else YAML(typ="safe").load(text)
+    except MarkedYAMLError as error:
+        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
+        raise BadSuite(file, f"this is not YAML ({line}{error.problem}).") from None
+    except (YAMLError, ValueError) as error:
+        raise BadSuite(file, f"this is not {file.suffix[1:].upper()} ({error}).") from None
+    except OSError as error:
+        raise BadSuite(file, f"this cannot be read ({error.strerror}).") from None
     try:
-        return Suite.model_validate(declared or {})
+        return Suite.model_validate({} if declared is None else declared)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"

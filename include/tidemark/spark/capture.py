@@ -5,6 +5,7 @@ file. Nothing is shuffled, nothing is counted, nothing is visible to a reader.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -101,13 +102,11 @@ def write_files(
 
 def check_files(files: Sequence[LogFile], slices: Sequence[Slice], pipeline: str) -> None:
     """Refuse a capture that splits a slice over two files: Spark then read other partitions than bound."""
-    places = [(file.topic, file.partition) for file in files]
-    asked = {(s.topic, s.partition) for s in slices}
-    for topic, partition in places:
-        if (topic, partition) not in asked or places.count((topic, partition)) > 1:
-            raise RecordsMissing(
-                pipeline, topic, partition, 0, 0, f"capture gave {places.count((topic, partition))} files"
-            )
+    asked = {(s.topic, s.partition): (s.lower, s.upper) for s in slices}
+    for place, count in Counter((file.topic, file.partition) for file in files).items():
+        if place not in asked or count > 1:
+            found = f"capture gave {count} file{'s' if count > 1 else ''} of it"
+            raise RecordsMissing(pipeline, *place, *asked.get(place, (0, 0)), found)
 
 
 def audit_messages(

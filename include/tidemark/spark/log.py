@@ -1,5 +1,6 @@
 """The commit log as a DataFrame: exactly the chosen messages, every file verified before it is read."""
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,8 @@ def read_parquet(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
     """Log files as they are; no file gives no message."""
     if not paths:
         return spark.createDataFrame([], MESSAGE_SCHEMA)
-    return spark.read.schema(MESSAGE_SCHEMA).parquet(*paths)
+    # Spark takes a path for a pattern, which could match files of somebody else.
+    return spark.read.schema(MESSAGE_SCHEMA).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", p) for p in paths))
 
 
 def verify_files(spark: "SparkSession", pipeline: str, root: str, files: Sequence[LogFile]) -> None:

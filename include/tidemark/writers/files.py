@@ -5,7 +5,6 @@ bytes, so the file is verified and kept; a file with other bytes under that name
 overwritten.
 """
 
-import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from tidemark.log.binding import Binding
 from tidemark.log.files import LogFolder, write_parquet
 from tidemark.log.folder import Digesting, Folder
 from tidemark.log.manifest import LogFile
+from tidemark.log.readable import readable
 from tidemark.writers.writer import Part, Written, admit
 
 
@@ -73,21 +73,6 @@ def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterator[p
     count = 0
     for batch in batches:
         for message in batch.to_pylist():
-            sink.write((json.dumps(_readable(message), ensure_ascii=False) + "\n").encode())
+            sink.write((json.dumps(readable(message), ensure_ascii=False) + "\n").encode())
             count += 1
     return count
-
-
-def _readable(message: dict[str, Any]) -> dict[str, Any]:
-    """A message as JSON: bytes as text where they are text, else marked as base64."""
-    headers = [[header["name"], _text(header["value"])] for header in message["headers"] or ()]
-    return message | {"key": _text(message["key"]), "value": _text(message["value"]), "headers": headers}
-
-
-def _text(data: bytes | None) -> Any:
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}

@@ -9,13 +9,24 @@ from types import SimpleNamespace
 from uuid import UUID, uuid4
 
 import pytest
-from cassandra import ConsistencyLevel, OperationTimedOut, WriteTimeout, WriteType
+from cassandra import (
+    ConsistencyLevel,
+    InvalidRequest,
+    OperationTimedOut,
+    ReadTimeout,
+    Unauthorized,
+    Unavailable,
+    WriteFailure,
+    WriteTimeout,
+    WriteType,
+)
 from cassandra.cluster import NoHostAvailable
-from cassandra.protocol import ErrorMessage
+from cassandra.connection import ConnectionShutdown
+from cassandra.protocol import ErrorMessage, ServerError, SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from tidemark.consensus.lightweight import ATTEMPTS, LightweightConsensus, create_schema
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced, Undecided
 
 pytestmark = pytest.mark.unit
 
@@ -28,6 +39,7 @@ CLIENT_TIMEOUT = OperationTimedOut({"127.0.0.1": "no answer"}, "127.0.0.1")
 NO_HOST = NoHostAvailable("all hosts failed", {"127.0.0.1": "connection lost"})
 CAS_WRITE_UNKNOWN = ErrorMessage(0x1700, "CAS operation result is unknown", None)
 """Protocol 5's answer to a transaction that may have been applied; the driver has no class for it."""
+READ_TIMEOUT = ReadTimeout("no answer", consistency=ConsistencyLevel.SERIAL)
 
 LOST_ANSWERS = pytest.mark.parametrize(
     "error",
@@ -36,6 +48,18 @@ LOST_ANSWERS = pytest.mark.parametrize(
         pytest.param(CLIENT_TIMEOUT, id="client timeout"),
         pytest.param(NO_HOST, id="connection lost"),
         pytest.param(CAS_WRITE_UNKNOWN, id="result unknown"),
+        pytest.param(WriteFailure("a replica failed", write_type=WriteType.CAS), id="write failure"),
+        pytest.param(Unavailable("too few replicas"), id="unavailable"),
+        pytest.param(ServerError(0x0000, "a defect of Cassandra", None), id="server error"),
+        pytest.param(ConnectionShutdown("connection closed"), id="connection closed"),
+    ],
+)
+REFUSALS = pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Unauthorized("no MODIFY permission"), id="unauthorized"),
+        pytest.param(InvalidRequest("unconfigured table"), id="invalid request"),
+        pytest.param(SyntaxException(0x2000, "no viable alternative", None), id="syntax error"),
     ],
 )
 
@@ -55,6 +79,7 @@ class Partition:
     def __init__(self, *fates):
         self.version, self.last_tx, self.rows = 3, SOMEBODY, {"head": "old"}
         self.fates = deque(fates)
+        self.read_errors: deque[Exception | None] = deque()
         self.attempts: list[UUID] = []
         self.batches: list[BatchStatement] = []
         self.reads: list[SimpleStatement] = []
@@ -72,6 +97,8 @@ class Partition:
             self.attempts.append(UUID(re.search(r"last_tx = ([0-9a-f-]{36})", str(texts(statement)))[1]))
             return self.fates.popleft()(self)
         self.reads.append(statement)
+        if self.read_errors and (error := self.read_errors.popleft()):
+            raise error.with_traceback(None)
         if "DISTINCT" in statement.query_string:
             return Rows([SimpleNamespace(version=self.version, last_tx=self.last_tx)])
         asked = values[2]
@@ -121,6 +148,22 @@ def overtaken_and_lost(error: Exception, rows: dict[str, str]):
     def fate(partition: Partition):
         partition.version, partition.last_tx, partition.rows = 5, uuid4(), rows
         raise error.with_traceback(None)
+
+    return fate
+
+
+def first_attempt_landed(partition: Partition) -> Rows:
+    """The first attempt was under way all the time, and came just before this one."""
+    partition.version, partition.last_tx, partition.rows = 4, partition.attempts[0], {"head": "mine"}
+    return not_applied(partition)
+
+
+def overtaken(version: int, rows: dict[str, str]):
+    """Others have committed, and this one is too late."""
+
+    def fate(partition: Partition) -> Rows:
+        partition.version, partition.last_tx, partition.rows = version, uuid4(), rows
+        return not_applied(partition)
 
     return fate
 
@@ -203,16 +246,142 @@ def test_a_transaction_that_the_driver_sent_twice_is_a_success():
     assert LightweightConsensus(Partition(sent_twice)).commit(KEY, 3, MINE) == 4
 
 
-def test_after_the_last_attempt_the_error_of_the_driver_comes_through():
+def test_the_last_attempt_is_looked_after_too():
+    partition = Partition(*[lost(WRITE_TIMEOUT)] * (ATTEMPTS - 1), applied_but_lost(WRITE_TIMEOUT))
+    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+
+
+# Late landing: a transaction that nobody answered is applied when it has been given up already
+
+
+def test_an_attempt_that_lands_before_the_next_is_a_success():
+    partition = Partition(lost(CLIENT_TIMEOUT), first_attempt_landed)
+    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+
+
+def test_an_attempt_that_lands_before_the_next_is_not_tried_a_third_time():
+    partition = Partition(lost(CLIENT_TIMEOUT), first_attempt_landed)
+    LightweightConsensus(partition).commit(KEY, 3, MINE)
+    assert len(partition.attempts) == 2
+
+
+def test_an_attempt_that_lands_before_the_next_is_a_success_even_if_that_one_s_answer_is_lost():
+    def first_attempt_landed_and_lost(partition: Partition):
+        first_attempt_landed(partition)
+        raise CLIENT_TIMEOUT.with_traceback(None)
+
+    partition = Partition(lost(CLIENT_TIMEOUT), first_attempt_landed_and_lost)
+    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+
+
+def test_an_attempt_that_lands_before_the_last_one_is_a_success():
+    partition = Partition(*[lost(CLIENT_TIMEOUT)] * (ATTEMPTS - 1), first_attempt_landed)
+    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+
+
+def test_a_late_attempt_on_which_somebody_else_has_built_is_a_success():
+    partition = Partition(lost(CLIENT_TIMEOUT), overtaken(5, {"head": "mine", "later": "theirs"}))
+    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+
+
+def test_a_late_attempt_that_finds_somebody_else_s_change_is_outpaced():
+    partition = Partition(lost(CLIENT_TIMEOUT), overtaken(4, {"head": "theirs"}))
+    with pytest.raises(Outpaced) as refusal:
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+    assert (refusal.value.expected, refusal.value.found) == (3, 4)
+
+
+def test_somebody_else_s_equal_rows_are_not_mine_when_they_are_the_next_version():
+    """Two that write the same cannot both have made version 4."""
+    partition = Partition(lost(CLIENT_TIMEOUT), overtaken(4, {"head": "mine"}))
+    with pytest.raises(Outpaced):
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+
+
+def test_somebody_else_s_equal_rows_are_not_mine_when_no_answer_was_lost():
+    with pytest.raises(Outpaced):
+        LightweightConsensus(Partition(overtaken(5, {"head": "mine"}))).commit(KEY, 3, MINE)
+
+
+# Undecided: the answer is missing, and what became of the transaction cannot be found out
+
+
+@LOST_ANSWERS
+def test_without_any_answer_it_is_undecided(error):
+    with pytest.raises(Undecided) as doubt:
+        LightweightConsensus(Partition(*[lost(error)] * ATTEMPTS)).commit(KEY, 3, MINE)
+    assert (doubt.value.key, doubt.value.expected) == (KEY, 3)
+    assert doubt.value.reason.startswith(type(error).__name__)
+
+
+def test_it_is_undecided_only_after_the_last_attempt():
     partition = Partition(*[lost(WRITE_TIMEOUT)] * ATTEMPTS)
-    with pytest.raises(WriteTimeout):
+    with pytest.raises(Undecided):
         LightweightConsensus(partition).commit(KEY, 3, MINE)
     assert len(partition.attempts) == ATTEMPTS
 
 
-def test_the_last_attempt_is_looked_after_too():
-    partition = Partition(*[lost(WRITE_TIMEOUT)] * (ATTEMPTS - 1), applied_but_lost(WRITE_TIMEOUT))
-    assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
+def test_undecided_keeps_the_driver_s_error():
+    with pytest.raises(Undecided) as doubt:
+        LightweightConsensus(Partition(*[lost(CLIENT_TIMEOUT)] * ATTEMPTS)).commit(KEY, 3, MINE)
+    assert doubt.value.__cause__ is CLIENT_TIMEOUT
+
+
+def test_undecided_says_what_to_do():
+    assert str(Undecided(KEY, 3, "no answer")) == (
+        "log orders: whether the change of version 3 was applied is not known (no answer); nothing else was "
+        "done. Run the same step again: it first looks at what is there."
+    )
+
+
+def test_when_the_question_after_a_lost_answer_is_not_answered_either_it_is_undecided():
+    partition = Partition(applied_but_lost(CLIENT_TIMEOUT))
+    partition.read_errors.append(READ_TIMEOUT)
+    with pytest.raises(Undecided, match="ReadTimeout"):
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+
+
+def test_when_the_rows_after_a_lost_answer_cannot_be_read_it_is_undecided():
+    partition = Partition(overtaken_and_lost(CLIENT_TIMEOUT, {"head": "mine"}))
+    partition.read_errors.extend([None, READ_TIMEOUT])
+    with pytest.raises(Undecided, match="ReadTimeout"):
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+
+
+def test_when_nobody_says_why_it_was_not_applied_it_is_undecided():
+    partition = Partition(not_applied)
+    partition.read_errors.append(NO_HOST)
+    with pytest.raises(Undecided, match="NoHostAvailable"):
+        LightweightConsensus(partition).commit(KEY, 2, MINE)
+
+
+def test_a_refusal_after_a_lost_answer_decides_nothing():
+    """The attempt before it may still land."""
+    unauthorized = lost(Unauthorized("permission withdrawn"))
+    partition = Partition(lost(CLIENT_TIMEOUT), *[unauthorized] * (ATTEMPTS - 1))
+    with pytest.raises(Undecided, match="permission withdrawn"):
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+
+
+@REFUSALS
+def test_a_refusal_comes_through_as_it_is(error):
+    with pytest.raises(type(error)):
+        LightweightConsensus(Partition(lost(error))).commit(KEY, 3, MINE)
+
+
+@REFUSALS
+def test_a_refusal_is_not_tried_again(error):
+    partition = Partition(lost(error))
+    with pytest.raises(type(error)):
+        LightweightConsensus(partition).commit(KEY, 3, MINE)
+    assert len(partition.attempts) == 1
+
+
+def test_a_read_without_an_answer_comes_through_as_it_is():
+    partition = Partition()
+    partition.read_errors.append(READ_TIMEOUT)
+    with pytest.raises(ReadTimeout):
+        LightweightConsensus(partition).read(KEY, ["head"])
 
 
 def test_an_error_of_another_kind_comes_through_at_once():

@@ -1,7 +1,9 @@
-"""Consensus in memory keeps the contract."""
+"""Consensus in memory keeps the contract, and agrees with the model when answers get lost."""
 
 import pytest
 from tests.contract.consensus_contract import ConsensusContract
+from tests.contract.consensus_machine import check_against_model
+from tests.contract.flaky_consensus import FlakyConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
 
@@ -12,3 +14,7 @@ class TestMemoryConsensus(ConsensusContract):
     @pytest.fixture
     def consensus(self) -> MemoryConsensus:
         return MemoryConsensus()
+
+
+def test_the_model_agrees_whatever_gets_lost():
+    check_against_model(lambda: FlakyConsensus(MemoryConsensus()), examples=50, steps=25)

@@ -1,0 +1,60 @@
+"""One way to bring a range of Kafka records into Parquet files; submitted by ``bench/capture.py``.
+
+bare: Spark's own reader and writer, zstd. captured: as ``spark_apps/capture.py`` does it, without the audit.
+audited: the same with its audit. Each answers with the seconds of the work itself and its peak memory.
+"""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tidemark.connections import KafkaConnection
+from tidemark.log.audit import audit_files, prepare_audit
+from tidemark.log.binding import Binding, Slice
+from tidemark.log.suite import Suite
+from tidemark.spark.capture import read_bound, write_files
+
+
+def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder: str, answer: str) -> None:
+    loading = threading.Thread(target=prepare_audit)
+    if way == "audited":
+        loading.start()
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.config("spark.ui.enabled", "false")
+        .config("spark.sql.parquet.compression.codec", "zstd")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
+        .getOrCreate()
+    )
+    slices = tuple(Slice(topic, partition, 0, int(upper)) for partition in range(int(partitions)))
+    binding = Binding(1, 0, slices, "bench")
+    began = time.monotonic()
+    records = read_bound(spark, slices, KafkaConnection(servers=servers), "read_committed")
+    if way == "bare":
+        records.write.parquet(folder)
+    else:
+        captured = write_files(records, binding, slices, "bench", folder)
+        if way == "audited":
+            loading.join()
+            judgements = audit_files("bench", list(captured.statistics), Suite())
+            assert all(judgement.success for judgement in judgements), judgements
+    seconds = time.monotonic() - began
+    jvm = spark.sparkContext._gateway.proc.pid if spark.sparkContext._gateway.proc else 0
+    Path(answer).write_text(json.dumps({"seconds": seconds, "python": peak("self"), "jvm": peak(jvm)}))
+    spark.stop()
+
+
+def peak(process: object) -> int:
+    """The most memory a process ever had, in MB; 0 for one that cannot be seen."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

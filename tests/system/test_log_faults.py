@@ -1,0 +1,81 @@
+"""Every fault point once, on real Kafka, Spark and Cassandra: one binding whose processes die again and again."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaProducer
+from tests.system.log_runs import LogRuns, declare_log, expected_digests
+
+from tidemark.connections import Connections
+from tidemark.faults import FaultPoint
+from tidemark.log.publish import read_log
+
+pytestmark = pytest.mark.system
+
+
+@pytest.fixture
+def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
+    services.create_topic("faults", partitions=2)
+    with KafkaProducer(**services.kafka.client_options()) as producer:
+        for number in range(200):
+            producer.send("faults", key=b"k%d" % (number % 7), value=b"v%d" % number, partition=number % 2)
+    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    return declare_log(tmp_path, "faults", connections, monkeypatch)
+
+
+def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, tmp_path: Path) -> None:
+    # Given: bind is killed before and after its decision is durable; the second time there is one to find.
+    assert runs.bind("run-1", FaultPoint.BIND_DECIDED).code == -9
+    assert runs.control.bindings_head().newest is None
+    assert runs.bind("run-1", FaultPoint.BIND_COMMITTED).code == -9
+    t = runs.control.bindings_head().newest
+    assert t is not None
+    assert runs.bind("run-2").out.strip() == str(t)
+
+    # When: capture, audit and publish die at every point they have, and each next one goes on.
+    for point in (
+        FaultPoint.CAPTURE_FILE_STAGED,
+        FaultPoint.CAPTURE_FILE_NAMED,
+        FaultPoint.CAPTURE_FILES_WRITTEN,
+        FaultPoint.CAPTURE_RECORDED,
+        FaultPoint.AUDIT_RECORDED,
+    ):
+        assert runs.capture(t, point).code != 0, point
+    assert runs.control.log_head().end == -1
+    assert runs.step("publish", str(t), FaultPoint.PUBLISH_MANIFEST_WRITTEN).code == -9
+    assert runs.control.log_head().end == -1
+    assert runs.step("publish", str(t), FaultPoint.PUBLISH_COMMITTED).code == -9
+
+    # Then: one binding, and exactly the files that a run nobody disturbed would have written.
+    assert runs.replicate("run-3") is None
+    binding = runs.control.binding(t)
+    assert runs.control.bindings_after(-1) == [binding]
+    assert [(s.partition, s.lower, s.upper) for s in binding.slices] == [(0, 0, 100), (1, 0, 100)]
+    log = read_log(runs.control, runs.folder)
+    assert (log.end, log.count, len(log.segments)) == (199, 200, 1)
+    assert {file.path: file.digest for file in log.files} == expected_digests(
+        runs, binding, tmp_path / "other"
+    )
+    assert not list(Path(runs.pipeline.log.path, "staging").rglob("*.parquet"))
+
+
+def test_the_gate_survives_a_death_on_the_way_in_and_out(runs: LogRuns, services: Any) -> None:
+    from kafka import KafkaAdminClient
+    from kafka.structs import TopicPartition
+
+    with KafkaAdminClient(**services.kafka.client_options()) as admin:
+        assert runs.bind("run-1").code == 0
+        admin.delete_records({TopicPartition("faults", 0): 40})
+    t = runs.control.bindings_head().newest
+    assert t is not None
+
+    assert runs.capture(t, FaultPoint.GATE_CLOSED).code != 0
+    assert runs.control.log_gate() is not None
+    assert runs.accept("operator error", FaultPoint.ACCEPT_RECORDED).code == -9
+    assert runs.control.log_gate() is not None
+    assert runs.accept("operator error", FaultPoint.ACCEPT_OPENED).code == -9
+
+    assert runs.control.log_gate() is None
+    assert [(one.loss.lower, one.loss.upper) for one in runs.control.accepted_losses()] == [(0, 40)]
+    assert [decision.reason for decision in runs.control.decisions()] == ["operator error"]

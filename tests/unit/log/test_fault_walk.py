@@ -1,0 +1,248 @@
+"""The commit log dies between any two durable writes, and the next run makes it what it would have been.
+
+Here with consensus in memory and files on disk; ``tests/system/test_log_faults.py`` kills real processes.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.unit.log.samples import SEGMENT_BYTES, given_messages
+
+from tidemark import faults
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
+from tidemark.log.audit import Judgement
+from tidemark.log.bind import OffsetsLost
+from tidemark.log.binding import Available, Binding, Offsets
+from tidemark.log.capture import capture
+from tidemark.log.captured import Captured
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.log.gate import LogStopped
+from tidemark.log.guard import bind_guarded
+from tidemark.log.loss import readable_slices
+from tidemark.log.publish import publish, read_log
+
+pytestmark = pytest.mark.unit
+
+NOW, LIMIT = 1_000_000, 100
+MET = Judgement("keys", "expect_keys", "critical", True, "")
+NOT_MET = replace(MET, success=False, detail="a key is missing", ids=(1, 2))
+REPLICATE = [
+    FaultPoint.BIND_DECIDED,
+    FaultPoint.BIND_COMMITTED,
+    FaultPoint.CAPTURE_FILE_STAGED,
+    FaultPoint.CAPTURE_FILE_NAMED,
+    FaultPoint.CAPTURE_FILES_WRITTEN,
+    FaultPoint.CAPTURE_RECORDED,
+    FaultPoint.AUDIT_RECORDED,
+    FaultPoint.PUBLISH_MANIFEST_WRITTEN,
+    FaultPoint.PUBLISH_COMMITTED,
+]
+ACCEPT = [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED]
+
+
+class Killed(BaseException):
+    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
+@dataclass
+class World:
+    """Kafka, a control plane and a folder."""
+
+    root: Path
+    consensus: MemoryConsensus = field(default_factory=MemoryConsensus)
+    records: dict[int, dict[int, bytes]] = field(
+        default_factory=lambda: {0: {0: b"a", 1: b"b", 2: b"c"}, 1: {0: b"x", 1: b"y"}}
+    )
+    judgement: Judgement = MET
+
+    @property
+    def control(self) -> LogControl:
+        return LogControl(self.consensus, "orders")
+
+    @property
+    def folder(self) -> LogFolder:
+        return LogFolder("orders", str(self.root))
+
+    @property
+    def available(self) -> Available:
+        offsets = {
+            ("orders", number): Offsets(min(held), max(held) + 1) for number, held in self.records.items()
+        }
+        return Available(offsets, {"orders": "id-1"})
+
+    def replicate(self, run_id: str) -> None:
+        """One run, from bind to publish."""
+        binding = bind_guarded(self.control, self.available, LIMIT, NOW, run_id)
+        if binding is not None:
+            capture(self.folder, binding.t, lambda: self._read(binding), lambda _: [self.judgement])
+            publish(self.control, self.folder, binding, SEGMENT_BYTES, NOW)
+
+    def accept(self, _: str) -> None:
+        """What a person does about a closed gate."""
+        acceptance = Acceptance("ann", "known", NOW)
+        accept(self.control, require_closed_gate(self.control), acceptance)
+
+    def state(self) -> dict[str, Any]:
+        """Everything durable that a later reader can tell.
+
+        Left out: the names of the runs, and up to when there was nothing new.
+        """
+        bindings = self.consensus.scan(ObjectKey(Kind.BINDINGS, "orders"), "").rows
+        rows: dict[str, Any] = {name: body for name, body in bindings.items() if name.startswith("lost/")}
+        rows |= {
+            name: replace(Binding.from_json(body), run_id="")
+            for name, body in bindings.items()
+            if name.startswith("t/")
+        }
+        rows["head"] = replace(self.control.bindings_head(), upper=0, version=0)
+        files = {
+            str(path.relative_to(self.root)): sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file()
+        }
+        log = read_log(self.control, self.folder)
+        return {"bindings": rows, "files": files, "log": log, "gate": self.control.log_gate()}
+
+    def _read(self, binding: Binding) -> Captured:
+        files = []
+        for s in readable_slices(binding, self.control.accepted_losses()):
+            values = {offset: self.records[s.partition][offset] for offset in range(s.lower, s.upper)}
+            messages = given_messages(binding, s.topic, s.partition, values)
+            files.append(self.folder.write_file(binding, s, [messages]))
+        return Captured(binding.t, tuple(file for file in files if file))
+
+
+@pytest.fixture
+def at_point(monkeypatch) -> Callable[[FaultPoint, Callable[[], None]], None]:
+    """Let something happen when a point is reached for the first time."""
+
+    def arm(point: FaultPoint, happen: Callable[[], None]) -> None:
+        def die(_: FaultPoint) -> None:
+            monkeypatch.delenv(VARIABLE)
+            happen()
+
+        monkeypatch.setenv(VARIABLE, point)
+        monkeypatch.setattr(faults, "die", die)
+
+    return arm
+
+
+def kill() -> None:
+    raise Killed
+
+
+def given_lost_offsets(world: World) -> None:
+    """Published once; then Kafka has dropped offsets 3 and 4 of partition 0 before they were read."""
+    world.replicate("first")
+    world.records[0] = {5: b"f", 6: b"g"}
+
+
+def expected_after(root: Path, *steps: Callable[[World], None]) -> dict[str, Any]:
+    world = World(root)
+    for step in steps:
+        step(world)
+    return world.state()
+
+
+# Replicate
+
+
+@pytest.mark.parametrize("again", ["killed", "other"], ids=["the same run again", "another run"])
+@pytest.mark.parametrize("point", REPLICATE)
+def test_a_run_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point, again):
+    world = World(tmp_path / "killed")
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        world.replicate("killed")
+
+    world.replicate(again)
+
+    assert world.state() == expected_after(tmp_path / "whole", lambda w: w.replicate("whole"))
+
+
+@pytest.mark.parametrize("point", REPLICATE)
+def test_two_runs_at_once_end_like_one(tmp_path, at_point, point):
+    world = World(tmp_path / "two")
+    at_point(point, lambda: world.replicate("overtaking"))
+
+    world.replicate("slow")
+
+    assert world.state() == expected_after(tmp_path / "one", lambda w: w.replicate("one"))
+
+
+@pytest.mark.parametrize("point", REPLICATE)
+def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, at_point, point):
+    world = World(tmp_path / "killed")
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        world.replicate("killed")
+    world.replicate("next")
+    world.records[1][2] = b"z"
+
+    world.replicate("later")
+
+    def more(whole: World) -> None:
+        whole.records[1][2] = b"z"
+
+    whole = expected_after(
+        tmp_path / "whole", lambda w: w.replicate("one"), more, lambda w: w.replicate("two")
+    )
+    assert world.state() == whole
+
+
+# A closed gate
+
+
+@pytest.mark.parametrize("point", ACCEPT)
+def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, at_point, point):
+    world = World(tmp_path / "killed")
+    given_lost_offsets(world)
+    at_point(point, kill)
+    for _ in range(2):
+        with suppress(OffsetsLost, Killed):
+            world.replicate("lost")
+        with suppress(NothingToAccept, Killed):
+            world.accept("ann")
+
+    world.replicate("after")
+
+    def lose(whole: World) -> None:
+        given_lost_offsets(whole)
+        with pytest.raises(OffsetsLost):
+            whole.replicate("lost")
+
+    whole = expected_after(
+        tmp_path / "whole", lose, lambda w: w.accept("ann"), lambda w: w.replicate("after")
+    )
+    assert world.state() == whole
+
+
+@pytest.mark.parametrize("point", [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_OPENED])
+def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path, at_point, point):
+    world = World(tmp_path, judgement=NOT_MET)
+    at_point(point, kill)
+    with pytest.raises((LogStopped, Killed)):
+        world.replicate("bad")
+    assert world.control.log_gate().ids == (1, 2)
+    try:
+        world.accept("ann")
+    except Killed:
+        with pytest.raises(NothingToAccept):
+            world.accept("ann")
+
+    world.replicate("after")
+
+    assert (world.control.log_head().end, world.control.log_gate()) == (4, None)
+
+
+def test_every_point_is_walked():
+    assert {*REPLICATE, *ACCEPT} == set(FaultPoint)
