@@ -35,6 +35,7 @@ status: $(INSTALLED) ## Show services and pipelines
 
 bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/start.py
+	@$(BIN)/python bench/capture.py
 
 soak: $(INSTALLED) ## Long campaigns: none yet
 	@echo "There is no soak campaign yet."

@@ -15,7 +15,7 @@ def main(servers: str, topic: str, per_partition: str, partitions: str, answer: 
     rows = spark.range(total).selectExpr(
         f"concat('order-', cast(id % {KEYS} AS string)) AS key",
         # Text that compresses about as well as JSON does, not at all like one letter repeated.
-        f"rpad(concat(sha2(cast(id AS string), 512), sha2(cast(id % 97 AS string), 512)), {VALUE}, '.') AS value",
+        f"rpad(concat(sha2(string(id), 512), sha2(string(id % 97), 512)), {VALUE}, '.') AS value",
         f"cast(id % {partitions} AS int) AS partition",
     )
     options = {"kafka.bootstrap.servers": servers, "topic": topic, "kafka.acks": "all"}

@@ -3,21 +3,18 @@
 Run by ``make bench`` with the services up (``make up``); prints a table for bench/README.md.
 """
 
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from submit import submit  # isort: skip
 from tidemark.cli.connections import look_up
 from tidemark.cli.demo import DAG_ID, create_topics, let_dag_run
 from tidemark.delivery.addresses import collect_connections
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.embedded.airflow_api import AirflowApi
 from tidemark.embedded.class_archive import QUICK, driver_java_options, ensure_class_archive
-from tidemark.embedded.ivy import pyspark_folder
 from tidemark.settings import Settings
 
 ROUNDS = 5
@@ -27,17 +24,6 @@ spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
 assert spark.range(1000).selectExpr("sum(id)").collect()[0][0] == 499500
 spark.stop()
 """
-
-
-def time_spark(application: Path, options: str) -> float:
-    """Seconds for a Spark application that does next to nothing."""
-    command = [str(pyspark_folder() / "bin" / "spark-submit"), "--master", "local[2]"]
-    command += ["--driver-java-options", options, str(application)]
-    environ = {**os.environ, "SPARK_HOME": str(pyspark_folder()), "PYSPARK_PYTHON": sys.executable}
-    environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    began = time.monotonic()
-    subprocess.run(command, env=environ, check=True, capture_output=True)
-    return time.monotonic() - began
 
 
 def time_empty_run(api: AirflowApi) -> float:
@@ -59,7 +45,7 @@ def main() -> None:
         times: dict[str, list[float]] = {way: [] for way in ways}
         for _ in range(ROUNDS):
             for way, options in ways.items():
-                times[way].append(time_spark(application, options))
+                times[way].append(submit(application, java_options=options).seconds)
     base = statistics.median(times["as it comes"])
     print("| Spark application that does next to nothing | median s | ratio |\n|---|---|---|")
     for way, values in times.items():

@@ -1,5 +1,6 @@
 """capture: Kafka's records become the log's messages, with ids that every run computes alike."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,13 @@ import pytest
 from pyspark.errors import PythonException
 from tests.unit.log.samples import given_binding
 
-from tidemark.log.binding import Binding
+from tidemark.log.binding import Slice
+from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import RecordsMissing
 from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.manifest import LogFile
-from tidemark.spark.capture import add_ids, check_ranges, write_files
+from tidemark.log.topics import SourceTopics
+from tidemark.spark.capture import add_ids, check_files, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,19 +81,37 @@ def given_records(
     return spark.createDataFrame(rows, SPARK_SCHEMA)
 
 
+def write(
+    spark: "SparkSession",
+    folder: Path,
+    records: dict[tuple[str, int], list[tuple[int, bytes | None]]] = RECORDS,
+    slices: Sequence[Slice] = BINDING.slices,
+) -> Captured:
+    """Capture these records."""
+    return write_files(given_records(spark, records), BINDING, slices, "orders", str(folder))
+
+
+def files_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
 @dataclass(frozen=True)
 class Capture:
     """A folder, and what a capture into it has answered."""
 
     folder: Path
-    files: list[LogFile]
+    answer: Captured
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        return self.answer.files
 
 
 @pytest.fixture(scope="module")
 def captured(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Capture:
     """All records, captured once."""
     folder = tmp_path_factory.mktemp("log")
-    return Capture(folder, write_files(given_records(spark, RECORDS), BINDING, "orders", str(folder)))
+    return Capture(folder, write(spark, folder))
 
 
 # Ids
@@ -132,9 +153,9 @@ def test_records_of_a_partition_that_is_not_bound_have_no_ids():
 
 def test_every_kafka_partition_is_a_file_in_id_order(captured):
     assert [(f.path, f.topic, f.partition, f.first_id, f.last_id, f.count) for f in captured.files] == [
-        ("files/00000000000000000100.parquet", "invoices", 0, 100, 102, 2),
-        ("files/00000000000000000103.parquet", "orders", 0, 103, 104, 2),
-        ("files/00000000000000000105.parquet", "orders", 1, 105, 105, 1),
+        ("files/00000000000000000100-00000000000000000102.parquet", "invoices", 0, 100, 102, 2),
+        ("files/00000000000000000103-00000000000000000104.parquet", "orders", 0, 103, 104, 2),
+        ("files/00000000000000000105-00000000000000000106.parquet", "orders", 1, 105, 105, 1),
     ]
 
 
@@ -157,23 +178,21 @@ def test_what_is_answered_is_what_is_on_disk(captured):
 
 def test_capturing_again_keeps_the_files(spark, captured):
     inodes = [(captured.folder / file.path).stat().st_ino for file in captured.files]
-    again = write_files(given_records(spark, RECORDS), BINDING, "orders", str(captured.folder))
-    assert again == captured.files
-    assert [(captured.folder / file.path).stat().st_ino for file in again] == inodes
+    assert write(spark, captured.folder) == captured.answer
+    assert [(captured.folder / file.path).stat().st_ino for file in captured.files] == inodes
 
 
-def test_other_batches_make_the_same_files(spark, tmp_path, captured):
+def test_other_batches_make_the_same_files_and_count_the_same(spark, tmp_path, captured):
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
     try:
-        other = write_files(given_records(spark, RECORDS), BINDING, "orders", str(tmp_path))
+        other = write(spark, tmp_path)
     finally:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
-    assert other == captured.files
+    assert other == captured.answer
 
 
 def test_a_partition_without_records_makes_no_file(spark, tmp_path):
-    records = RECORDS | {("orders", 0): []}
-    files = write_files(given_records(spark, records), BINDING, "orders", str(tmp_path))
+    files = write(spark, tmp_path, RECORDS | {("orders", 0): []}).files
     assert [(file.topic, file.partition) for file in files] == [("invoices", 0), ("orders", 1)]
 
 
@@ -182,73 +201,107 @@ def test_a_record_that_the_binding_does_not_own_is_refused(spark, tmp_path):
     with pytest.raises(
         PythonException, match="orders: orders/1 was bound from offset 7 up to 9, but capture found"
     ):
-        write_files(given_records(spark, records), BINDING, "orders", str(tmp_path))
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+        write(spark, tmp_path, records)
+    assert files_in(tmp_path) == []
+
+
+def test_what_is_left_of_a_slice_is_a_file_of_its_own_name(spark, tmp_path):
+    (file,) = write(spark, tmp_path, {("invoices", 0): [(12, b"i12")]}, [Slice("invoices", 0, 11, 13)]).files
+    assert (file.path, file.first_id) == ("files/00000000000000000101-00000000000000000102.parquet", 102)
+
+
+# Statistics
+
+
+def test_every_file_is_counted_next_to_what_was_bound(captured):
+    assert [
+        (s.topic, s.partition, s.lower, s.upper, s.first_offset, s.last_offset, s.rows_read, s.rows_written)
+        for s in captured.answer.statistics
+    ] == [
+        ("invoices", 0, 10, 13, 10, 12, 2, 2),
+        ("orders", 0, 0, 2, 0, 1, 2, 2),
+        ("orders", 1, 7, 9, 7, 7, 1, 1),
+    ]
+
+
+def test_a_right_capture_has_nothing_to_complain_about(captured):
+    assert {(s.disorder, s.misnumbered, s.strangers) for s in captured.answer.statistics} == {(0, 0, 0)}
+
+
+def test_messages_without_a_value_are_counted(captured):
+    assert [(s.null_keys, s.null_values) for s in captured.answer.statistics] == [(0, 0), (0, 1), (0, 0)]
+
+
+def test_topics_that_the_pipeline_does_not_declare_are_counted(spark, tmp_path):
+    declared = SourceTopics("orders", ["orders"], [], "read_committed").declares
+    records = given_records(spark, RECORDS)
+    captured = write_files(records, BINDING, BINDING.slices, "orders", str(tmp_path), declared)
+    assert [s.strangers for s in captured.statistics] == [2, 0, 0]
 
 
 # Ranges
 
 
-def given_file(binding: Binding, index: int) -> LogFile:
-    """The file of a slice that lost no record."""
-    s = binding.slices[index]
-    first = binding.id_of(s.topic, s.partition, s.lower)
-    return LogFile(
-        path=f"files/{first:020d}.parquet",
-        t=binding.t,
-        topic=s.topic,
-        partition=s.partition,
-        first_id=first,
-        last_id=first + s.width - 1,
-        count=s.width,
-        bytes=1,
-        digest="d",
-    )
+INVOICES, ORDERS_0, _ = BINDING.slices
+"""Offsets 10 to 12 with ids 100 to 102; offsets 0 and 1 with ids 103 and 104."""
 
 
-INVOICES, ORDERS_0, ORDERS_1 = (given_file(BINDING, i) for i in range(3))
+def write_slice(folder: Path, slice_: Slice, *offsets: int) -> CapturedFile:
+    """Write messages with these offsets, as one task of Spark does."""
+    batch = add_ids(given_batch(slice_.topic, slice_.partition, *offsets), BINDING)
+    return LogFolder("orders", str(folder)).write_file(BINDING, slice_, [batch])
 
 
 @pytest.mark.parametrize(
-    "files",
+    ("offsets", "ids"),
     [
-        pytest.param([INVOICES, ORDERS_0, ORDERS_1], id="everything"),
-        pytest.param([ORDERS_1, INVOICES], id="in any order, a slice without records"),
-        pytest.param([], id="no record at all"),
-        pytest.param([replace(INVOICES, first_id=101, last_id=101, count=1)], id="holes on both sides"),
+        pytest.param([10, 11, 12], (100, 102), id="everything"),
+        pytest.param([11], (101, 101), id="holes on both sides"),
     ],
 )
-def test_what_a_binding_owns_is_taken(files):
-    check_ranges(files, BINDING, "orders")
+def test_what_a_slice_owns_is_taken(tmp_path, offsets, ids):
+    file = write_slice(tmp_path, INVOICES, *offsets).file
+    assert (file.first_id, file.last_id) == ids
 
 
 @pytest.mark.parametrize(
-    "file",
+    ("offsets", "found"),
     [
-        pytest.param(replace(ORDERS_0, first_id=102), id="an id before the slice"),
-        pytest.param(replace(ORDERS_0, last_id=105), id="an id after the slice"),
-        pytest.param(replace(ORDERS_0, first_id=104, last_id=103), id="ids that go back"),
-        pytest.param(replace(ORDERS_0, count=3), id="more records than offsets"),
+        pytest.param([-1, 0, 1], "102 to 104 (3 records)", id="an id before the slice"),
+        pytest.param([1, 2], "104 to 105 (2 records)", id="an id after the slice"),
+        pytest.param([1, 0], "104 to 103 (2 records)", id="ids that go back"),
+        pytest.param([0, 0, 1], "103 to 104 (3 records)", id="more records than offsets"),
     ],
 )
-def test_what_a_binding_does_not_own_is_refused_by_the_slice(file):
+def test_what_a_slice_does_not_own_is_refused_by_the_slice(tmp_path, offsets, found):
     with pytest.raises(RecordsMissing) as refusal:
-        check_ranges([INVOICES, file, ORDERS_1], BINDING, "orders")
+        write_slice(tmp_path, ORDERS_0, *offsets)
     error = refusal.value
     assert (error.pipeline, error.topic, error.partition) == ("orders", "orders", 0)
     assert (error.lower, error.upper) == (0, 2)
-    assert f"capture found ids {file.first_id} to {file.last_id} ({file.count} records)" in str(error)
+    assert f"capture found ids {found}" in str(error)
+    assert files_in(tmp_path) == []
 
 
 @pytest.mark.parametrize(
-    "files",
+    "chosen",
     [
-        pytest.param(
-            [INVOICES, replace(ORDERS_0, partition=7, path="files/7")], id="a partition that is not bound"
-        ),
-        pytest.param([INVOICES, INVOICES], id="a slice twice"),
+        pytest.param([0, 1, 2], id="everything"),
+        pytest.param([2, 0], id="in any order, a slice without records"),
+        pytest.param([], id="no record at all"),
     ],
 )
-def test_files_that_no_slice_asked_for_are_refused(files):
-    with pytest.raises(RecordsMissing):
-        check_ranges(files, BINDING, "orders")
+def test_files_of_the_slices_are_taken(captured, chosen):
+    check_files([captured.files[i] for i in chosen], BINDING.slices, "orders")
+
+
+def test_a_file_that_no_slice_asked_for_is_refused(captured):
+    with pytest.raises(RecordsMissing) as refusal:
+        check_files([captured.files[0], replace(captured.files[1], partition=7)], BINDING.slices, "orders")
+    assert (refusal.value.topic, refusal.value.partition) == ("orders", 7)
+
+
+def test_a_slice_in_two_files_is_refused(captured):
+    said = "orders/1 was bound from offset 7 up to 9, but capture gave 2 files of it"
+    with pytest.raises(RecordsMissing, match=said):
+        check_files([captured.files[2], replace(captured.files[2], path="files/7")], BINDING.slices, "orders")

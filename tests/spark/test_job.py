@@ -9,6 +9,7 @@ import pytest
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.errors import TidemarkError
 from tidemark.log.errors import BadBinding
+from tidemark.log.suite import BadSuite
 from tidemark.spark.job import Job, run_job
 
 pytestmark = pytest.mark.spark
@@ -88,7 +89,17 @@ def test_a_success_is_summed_up(arguments, summary):
 @pytest.mark.parametrize("error", [TidemarkError("Do it again."), BadBinding("orders: t=1 does not follow.")])
 def test_an_error_for_a_person_is_summed_up_in_its_words(arguments, summary, error):
     assert run(arguments, failing(error)) == 1
-    assert outcome(summary) == {"ok": False, "error": str(error), "kind": type(error).__name__}
+    assert outcome(summary) == {
+        "ok": False,
+        "error": str(error),
+        "kind": type(error).__name__,
+        "needs_person": False,
+    }
+
+
+def test_an_error_that_nothing_but_a_person_can_put_right_says_so(arguments, summary):
+    assert run(arguments, failing(BadSuite(Path("strict.yaml"), "there is no such file."))) == 1
+    assert outcome(summary)["needs_person"] is True
 
 
 def test_an_error_for_a_person_has_no_traceback(arguments, capsys):

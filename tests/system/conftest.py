@@ -86,9 +86,9 @@ class Services:
     def session(self) -> Any:
         return connect(self.cassandra)
 
-    def create_topic(self, name: str, partitions: int = 2) -> None:
+    def create_topic(self, name: str, partitions: int = 2, **configs: str) -> None:
         with KafkaAdminClient(**self.kafka.client_options()) as admin:
-            admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
+            admin.create_topics([NewTopic(name, partitions, 1, topic_configs=configs)])
 
     def send(self, topic: str, actions: list[Action]) -> None:
         send_actions(self.kafka, topic, actions)
@@ -115,7 +115,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     folder = tmp_path_factory.mktemp("system")
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name in ("idle", "unreachable"):
+    for name in ("idle", "unreachable", "killed", "compacted"):
         declare(pipelines, name)
     declare(pipelines, "clustered", spark="spark_cluster")
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")

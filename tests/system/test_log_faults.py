@@ -1,10 +1,12 @@
-"""Every fault point once, on real Kafka, Spark and Cassandra: one binding whose processes die again and again."""
+"""Every fault point once, on real Kafka, Spark and Cassandra: processes die, the next ones go on."""
 
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
-from kafka import KafkaProducer
+from kafka import KafkaAdminClient, KafkaProducer
+from kafka.structs import TopicPartition
 from tests.system.log_runs import LogRuns, declare_log, expected_digests
 
 from tidemark.connections import Connections
@@ -16,12 +18,14 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
-    services.create_topic("faults", partitions=2)
+    """A pipeline of the test's own, whose topic has 100 records in each of two partitions."""
+    name = f"faults-{uuid4().hex[:8]}"
+    services.create_topic(name, partitions=2)
     with KafkaProducer(**services.kafka.client_options()) as producer:
         for number in range(200):
-            producer.send("faults", key=b"k%d" % (number % 7), value=b"v%d" % number, partition=number % 2)
+            producer.send(name, key=b"k%d" % (number % 7), value=b"v%d" % number, partition=number % 2)
     connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
-    return declare_log(tmp_path, "faults", connections, monkeypatch)
+    return declare_log(tmp_path, name, connections, monkeypatch)
 
 
 def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, tmp_path: Path) -> None:
@@ -61,12 +65,9 @@ def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, tmp_path: Path
 
 
 def test_the_gate_survives_a_death_on_the_way_in_and_out(runs: LogRuns, services: Any) -> None:
-    from kafka import KafkaAdminClient
-    from kafka.structs import TopicPartition
-
     with KafkaAdminClient(**services.kafka.client_options()) as admin:
         assert runs.bind("run-1").code == 0
-        admin.delete_records({TopicPartition("faults", 0): 40})
+        admin.delete_records({TopicPartition(runs.name, 0): 40})
     t = runs.control.bindings_head().newest
     assert t is not None
 

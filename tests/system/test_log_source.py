@@ -2,8 +2,8 @@
 
 import json
 import socket
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions, NewTopic
 from kafka.structs import TopicPartition
 from tests.system.conftest import wait_until
-from tests.system.log_runs import LogRuns, consumed, declare_log
+from tests.system.log_runs import LogRuns, consumed, declare_log, publish_here
 
 from tidemark.connections import Connections, KafkaConnection
 from tidemark.log.publish import read_log
@@ -95,7 +95,7 @@ def test_a_topic_made_again_stops_the_log_and_is_read_from_its_beginning_once_ac
     services.create_topic("again", partitions=1)
     send(services, "again", range(5))
     runs = declare("again")
-    runs.replicate("run-1")
+    publish_here(runs, "run-1")
 
     admin.delete_topics(["again"])
     wait_until(lambda: "again" not in admin.list_topics(), what="the topic gone")
@@ -118,7 +118,8 @@ def test_a_failed_audit_stops_before_publishing_until_a_person_accepts_it(
 ) -> None:
     (tmp_path / "expectations").mkdir()
     (tmp_path / "expectations" / "strict.yaml").write_text(
-        "messages:\n  - {type: expect_column_values_to_not_be_null, kwargs: {column: key}, notes: every key}\n"
+        "messages:\n"
+        "  - {type: expect_column_values_to_not_be_null, kwargs: {column: key}, notes: every key}\n"
     )
     services.create_topic("audited", partitions=1)
     with KafkaProducer(**services.kafka.client_options()) as producer:
@@ -184,17 +185,14 @@ def test_partitions_and_topics_that_appear_later_are_read_from_their_beginning(
     services.create_topic("grow.a", partitions=1)
     send(services, "grow.a", range(2))
     runs = declare("grow", source='topic_prefixes: ["grow."], format: raw')
-    first = runs.bind("run-1")
-    assert first.code == 0
+    publish_here(runs, "run-1")
 
     admin.create_partitions({"grow.a": NewPartitions(2)})
     services.create_topic("grow.b", partitions=1)
     send(services, "grow.a", range(3), partition=1)
     send(services, "grow.b", range(4))
-    runs.replicate("run-1")
-    second = runs.replicate("run-2")
+    second = publish_here(runs, "run-2")
 
-    assert second is not None
     assert [(s.topic, s.partition, s.lower, s.upper) for s in second.slices] == [
         ("grow.a", 1, 0, 3),
         ("grow.b", 0, 0, 4),
@@ -232,15 +230,9 @@ def test_two_binders_at_once_go_on_with_one_binding(services: Any, declare: Decl
     services.create_topic("raced", partitions=1)
     send(services, "raced", range(50))
     runs = declare("raced")
-    answers: list[str] = []
-    threads = [
-        threading.Thread(target=lambda n=n: answers.append(runs.bind(f"run-{n}").out.strip()))
-        for n in range(3)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+
+    with ThreadPoolExecutor(3) as binders:
+        answers = list(binders.map(lambda number: runs.bind(f"run-{number}").out.strip(), range(3)))
 
     (binding,) = runs.control.bindings_after(-1)
     assert answers == [str(binding.t)] * 3

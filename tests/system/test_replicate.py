@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 from tests.system.conftest import MARKER, wait_until
@@ -119,6 +120,31 @@ def test_publish_says_what_it_published(services: Any, replicated: Replicated) -
     assert (published["ids"], published["records"]) == ([600, 899], 300)
 
 
+def test_the_log_s_asset_event_carries_what_was_published(services: Any, replicated: Replicated) -> None:
+    asked = {"source_dag_id": "skeleton.replicate", "source_run_id": replicated.run_id}
+    found = services.airflow.request("GET", "/assets/events", "list asset events", params=asked)
+    (event,) = found["asset_events"]
+    published = services.airflow.returned("skeleton.replicate", replicated.run_id, "publish")
+    assert event["extra"] == published
+    assert {"t", "ids", "records", "bytes", "seconds"} <= event["extra"].keys()
+
+
+def test_the_audit_is_readable_in_the_task_s_log(services: Any, replicated: Replicated) -> None:
+    lines = list(services.airflow.task_log("skeleton.replicate", replicated.run_id, "audit"))
+    assert "met      rows written = rows read" in lines
+
+
+def test_the_audit_s_results_are_linked_for_people_who_may_see_them(
+    services: Any, replicated: Replicated
+) -> None:
+    path = f"/dags/skeleton.replicate/dagRuns/{replicated.run_id}/taskInstances/audit/links"
+    link = services.airflow.request("GET", path, "show the task's links")["extra_links"]["Audit results"]
+    assert httpx.get(link).status_code == httpx.codes.UNAUTHORIZED
+    page = services.airflow.page(link)
+    assert "ids are unique" in page
+    assert "Passed." in page
+
+
 def test_a_password_is_in_no_command_line(replicated: Replicated) -> None:
     assert [line for line in replicated.command_lines if "spark_apps/capture.py" in line], (
         "nobody looked in time"
@@ -139,7 +165,8 @@ def test_a_run_with_nothing_new_starts_no_jvm_and_ends_within_5_s(services: Any)
     run_id = services.replicate("idle")
 
     tasks = {task.task_id: task.state for task in services.airflow.tasks("idle.replicate", run_id)}
-    assert tasks == {"bind": "success", "capture": "skipped", "publish": "skipped", "deliver": "skipped"}
+    skipped = dict.fromkeys(("capture", "audit", "publish", "deliver"), "skipped")
+    assert tasks == {"bind": "success", **skipped}
     assert services.airflow.run("idle.replicate", run_id)["duration"] < 5
 
 
@@ -165,3 +192,14 @@ def test_a_missing_topic_fails_the_run_with_what_to_do(services: Any) -> None:
     log = services.task_logs("unreachable.replicate", run_id)
     assert "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it" in log
     assert status_of(services, "unreachable").upper == 0
+
+
+def test_what_only_a_person_can_heal_fails_at_once_without_retries(services: Any) -> None:
+    services.create_topic("compacted", **{"cleanup.policy": "compact"})
+
+    run_id = services.replicate("compacted", expected="failed", seconds=60)
+
+    log = services.task_logs("compacted.replicate", run_id)
+    assert "compacted: topic compacted has cleanup.policy=compact" in log
+    folder = services.settings.home / "airflow" / "logs" / "dag_id=compacted.replicate" / f"run_id={run_id}"
+    assert [path.name for path in folder.glob("task_id=bind/*.log")] == ["attempt=1.log"]

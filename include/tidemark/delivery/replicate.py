@@ -26,7 +26,8 @@ from tidemark.log.gate import LogStopped
 from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.loss import find_losses_of
 from tidemark.log.publish import publish, require_audit
-from tidemark.log.source import SourceTopics, read_available, read_still_available
+from tidemark.log.source import read_available, read_still_available
+from tidemark.log.topics import SourceTopics
 
 
 @dataclass(frozen=True, slots=True)

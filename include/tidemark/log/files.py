@@ -131,7 +131,7 @@ class LogFolder:
 
     def at(self, file: LogFile) -> str:
         """Where a file lies, for whoever reads it with other means."""
-        return self._folder.at(file.path)
+        return self._folder.address(file.path)
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages of one file in id order, a bounded number in memory. A damaged file is refused."""

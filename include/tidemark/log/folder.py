@@ -64,6 +64,7 @@ class Folder:
         self.owner = owner
         self._fs: fs.FileSystem
         self._root: str
+        self._given = root
         is_uri = re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", root)
         self._fs, self._root = fs.FileSystem.from_uri(root) if is_uri else (fs.LocalFileSystem(), root)
 
@@ -148,12 +149,16 @@ class Folder:
         """A file to read from, any part of it."""
         try:
             return self._fs.open_input_file(self.at(path))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise FileMissing(self.owner, self.at(path)) from None
 
     def exists(self, path: str) -> bool:
         """Whether there is such a file."""
         return bool(self._fs.get_file_info(self.at(path)).type == fs.FileType.File)
+
+    def address(self, path: str) -> str:
+        """The whole path as others find it: with the scheme and the host, where the folder has them."""
+        return posixpath.join(self._given, path)
 
     def at(self, path: str) -> str:
         """The whole path, for the file system and for messages."""

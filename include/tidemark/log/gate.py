@@ -1,7 +1,7 @@
 """The log's gate: why nothing new may become part of the log, until the cause is gone or a person says so.
 
-A closed gate is durable and says what it is about: lost offsets, or a capture that failed its audit. It
-keeps writers from nothing that is published already.
+A closed gate is durable and says what it is about: lost offsets, or a capture that failed its audit. What is
+published already stays readable.
 """
 
 import json

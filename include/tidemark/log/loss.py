@@ -134,7 +134,7 @@ def find_losses_of(
 
 
 def ids_of(binding: Binding, loss: Loss) -> tuple[int, int]:
-    """The first and last id the binding owns of what is lost; a truncated partition may end below its slice."""
+    """First and last id the binding owns of what is lost: a truncated partition may end below its slice."""
     lower = next(s.lower for s in binding.slices if (s.topic, s.partition) == loss.place)
     return (
         binding.id_of(*loss.place, max(loss.lower, lower)),

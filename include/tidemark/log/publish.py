@@ -117,7 +117,8 @@ def _captured(control: LogControl, folder: LogFolder, binding: Binding) -> Captu
 
 def _failed(binding: Binding, audit: AuditRecord, now: int) -> LogGate:
     failures = list(audit.failures)
-    ids = [j.ids for j in failures if j.ids] or [(binding.base, binding.end)]
+    # A finding that names no ids may be about any of them.
+    ids = [j.ids or (binding.base, binding.end) for j in failures]
     said = "; ".join(f"{j.title}: {j.detail}" for j in failures)
     return LogGate(
         cause=Cause.AUDIT,

@@ -6,7 +6,6 @@ were bound.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -16,6 +15,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import Available, Offsets
+from tidemark.log.topics import SourceTopics
 
 
 class KafkaUnreachable(TidemarkError):
@@ -51,20 +51,6 @@ class CompactedTopic(TidemarkError):
             "Nothing was bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
         )
         self.pipeline, self.topic = pipeline, topic
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTopics:
-    """Which topics a pipeline reads, and how."""
-
-    pipeline: str
-    topics: Sequence[str]
-    prefixes: Sequence[str]
-    isolation: str
-
-    def declares(self, topic: str) -> bool:
-        """Whether the pipeline asks for this topic."""
-        return topic in self.topics or topic.startswith(tuple(self.prefixes))
 
 
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:

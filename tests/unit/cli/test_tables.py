@@ -89,6 +89,19 @@ def test_a_reason_is_shown_as_it_is(reason):
     assert shown(given_status(writers=(writer,)))[2] == f"archive files 1,000 233 stopped {reason}"
 
 
+def test_an_open_gate_of_the_log_takes_no_line():
+    assert shown(given_status())[1].startswith("writer kind")
+
+
+@pytest.mark.parametrize("reason", ["records are lost: orders/0: …", "failed (id [3])", "[red]"])
+def test_a_closed_gate_of_the_log_has_a_line_of_its_own(reason):
+    log = given_log(gate="stopped", reason=reason)
+    assert shown(given_status(log=log))[1:3] == [
+        f"the log's gate is closed: {reason}",
+        "writer kind position lag gate reason",
+    ]
+
+
 @pytest.mark.parametrize(
     ("size", "text"),
     [

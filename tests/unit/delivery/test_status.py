@@ -11,6 +11,7 @@ from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.status import read_status
 from tidemark.log.control import LogControl, LogHead
+from tidemark.log.gate import Cause, LogGate
 
 pytestmark = pytest.mark.unit
 
@@ -27,6 +28,7 @@ PIPELINE = Pipeline.model_validate(
 )
 FIRST = given_binding(1_000, 0, ("orders", 0, 0, 10))
 SECOND = given_binding(2_000, 10, ("orders", 0, 10, 15), run_id="run-2")
+GATE = LogGate(Cause.LOST, "records are lost: …", None, None, (), None, 5_000)
 
 
 @pytest.fixture
@@ -45,7 +47,15 @@ def given_published(consensus: MemoryConsensus) -> None:
 def test_a_pipeline_that_never_ran(consensus):
     assert read_status(PIPELINE, consensus).to_dict() == {
         "pipeline": "orders",
-        "log": {"end": -1, "compacted_below": 0, "segments": 0, "bytes": 0, "messages": 0, "gate": "open"},
+        "log": {
+            "end": -1,
+            "compacted_below": 0,
+            "segments": 0,
+            "bytes": 0,
+            "messages": 0,
+            "gate": "open",
+            "reason": None,
+        },
         "bindings": {"upper": 0, "unpublished": False},
         "writers": [
             {
@@ -79,7 +89,35 @@ def test_the_status_is_json(consensus):
 def test_the_log_is_what_is_published(consensus):
     given_published(consensus)
     log = read_status(PIPELINE, consensus).to_dict()["log"]
-    assert log == {"end": 9, "compacted_below": 2, "segments": 1, "bytes": 700, "messages": 8, "gate": "open"}
+    assert log == {
+        "end": 9,
+        "compacted_below": 2,
+        "segments": 1,
+        "bytes": 700,
+        "messages": 8,
+        "gate": "open",
+        "reason": None,
+    }
+
+
+def test_a_log_whose_gate_is_closed_says_why(consensus):
+    given_published(consensus)
+    LogControl(consensus, "orders").close_gate(GATE)
+    log = read_status(PIPELINE, consensus).to_dict()["log"]
+    assert (log["gate"], log["reason"], log["end"]) == ("stopped", "records are lost: …", 9)
+
+
+def test_a_log_whose_gate_was_opened_again_is_open(consensus):
+    given_published(consensus)
+    LogControl(consensus, "orders").close_gate(GATE)
+    LogControl(consensus, "orders").open_gate(GATE)
+    log = read_status(PIPELINE, consensus).to_dict()["log"]
+    assert (log["gate"], log["reason"]) == ("open", None)
+
+
+def test_the_log_s_gate_is_not_the_writers_gate(consensus):
+    LogControl(consensus, "orders").close_gate(GATE)
+    assert [writer.gate for writer in read_status(PIPELINE, consensus).writers] == ["open", "open"]
 
 
 def test_upper_is_the_first_time_not_yet_bound(consensus):

@@ -11,8 +11,8 @@ from tidemark.settings import ROOT
 pytestmark = pytest.mark.unit
 
 LIBRARY = ROOT / "include" / "tidemark"
-LEAVES = {"errors", "settings", "connections"}
-PURE_LOG = {"binding", "manifest", "errors"}
+LEAVES = {"errors", "settings", "connections", "faults"}
+PURE_LOG = {"binding", "manifest", "errors", "loss", "statistics", "captured"}
 
 MAY_IMPORT = {
     "journal": set(),

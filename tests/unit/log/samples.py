@@ -5,12 +5,16 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.binding import Binding, Offsets, Slice, reached_offsets
-from tidemark.log.control import HEAD, BindingsHead, LogControl
-from tidemark.log.files import LOG_SCHEMA, Captured, LogFolder
+from tidemark.log.audit import CRITICAL, AuditRecord, Judgement
+from tidemark.log.binding import Available, Binding, Offsets, Slice, reached_offsets
+from tidemark.log.captured import Captured
+from tidemark.log.control import HEAD, BindingsHead, LogControl, LogHead
+from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.publish import publish
 
 SEGMENT_BYTES = 1_000_000_000
+PUBLISHED_AT = 9_000
+"""When ``publish`` looks at the clock, in µs: the time a gate would be closed at."""
 SENT_AT = 1_700_000_000_000
 """The records' own timestamp, in ms."""
 
@@ -40,14 +44,31 @@ class RacingConsensus(MemoryConsensus):
         return super().commit(key, expected, change)
 
 
-def given_binding(t: int, base: int, *slices: tuple[str, int, int, int], run_id: str = "run-1") -> Binding:
+def given_topic_id(topic: str) -> str:
+    """The id of a topic that nobody has made again."""
+    return f"first {topic}"
+
+
+def given_binding(
+    t: int,
+    base: int,
+    *slices: tuple[str, int, int, int],
+    run_id: str = "run-1",
+    topic_ids: Mapping[str, str] | None = None,
+) -> Binding:
     """A binding with slices written as (topic, partition, lower, upper)."""
-    return Binding(t, base, tuple(Slice(*s) for s in slices), run_id)
+    ids = topic_ids if topic_ids is not None else {topic: given_topic_id(topic) for topic, *_ in slices}
+    return Binding(t, base, tuple(Slice(*s) for s in slices), run_id, tuple(sorted(ids.items())))
 
 
-def given_offsets(**latest: int) -> dict[tuple[str, int], Offsets]:
+def given_available(**latest: int) -> Available:
     """Partition 0 of each topic, from its beginning up to ``latest``."""
-    return {(topic, 0): Offsets(0, upper) for topic, upper in latest.items()}
+    return given_kafka({(topic, 0): Offsets(0, upper) for topic, upper in latest.items()})
+
+
+def given_kafka(offsets: Mapping[tuple[str, int], Offsets], **made_again: str) -> Available:
+    """What Kafka holds; a topic that was made again is given with its new id."""
+    return Available(offsets, {topic: made_again.get(topic, given_topic_id(topic)) for topic, _ in offsets})
 
 
 def given_messages(
@@ -82,8 +103,34 @@ def given_messages(
     )
 
 
-def capture(folder: LogFolder, binding: Binding, values: Values) -> Captured:
-    """Do what the capture application does, without Spark."""
+def given_many_messages(binding: Binding) -> pa.Table:
+    """A message for every offset of a binding's only slice, with nulls among keys, values and headers."""
+    (s,) = binding.slices
+    offsets = range(s.lower, s.upper)
+    columns = {
+        "id": pa.array(range(binding.base, binding.base + s.width), pa.int64()),
+        "t": pa.repeat(pa.scalar(binding.t, pa.int64()), s.width),
+        "write_time": pa.array(range(binding.t, binding.t + s.width), pa.int64()),
+        "topic": pa.repeat(s.topic, s.width),
+        "partition": pa.repeat(pa.scalar(s.partition, pa.int32()), s.width),
+        "offset": pa.array(offsets, pa.int64()),
+        "timestamp": pa.array(offsets, pa.int64()),
+        "timestamp_type": pa.repeat(pa.scalar(0, pa.int32()), s.width),
+        "key": pa.array([b"k%d" % (i % 7) if i % 5 else None for i in offsets], pa.binary()),
+        "value": pa.array([b"v%d" % i if i % 3 else None for i in offsets], pa.binary()),
+        "headers": pa.array(
+            [[{"name": "h", "value": b"x"}] if i % 11 == 0 else None for i in offsets],
+            LOG_SCHEMA.field("headers").type,
+        ),
+        "namespace": pa.repeat(s.topic, s.width),
+    }
+    return pa.table(columns, schema=LOG_SCHEMA)
+
+
+def capture(
+    folder: LogFolder, binding: Binding, values: Values, *, audited: bool = True, bad: Judgement | None = None
+) -> Captured:
+    """Do what the capture application does, without Spark; its audit finds nothing, or something bad."""
     files = [
         folder.write_file(
             binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])]
@@ -93,7 +140,16 @@ def capture(folder: LogFolder, binding: Binding, values: Values) -> Captured:
     ]
     captured = Captured(binding.t, tuple(file for file in files if file is not None))
     folder.write_captured(captured)
+    if audited:
+        folder.write_audit(AuditRecord(binding.t, captured.digest, (bad,) if bad else ()))
     return captured
+
+
+def given_finding(
+    title: str, detail: str, ids: tuple[int, int] | None, severity: str = CRITICAL
+) -> Judgement:
+    """An expectation that was not met."""
+    return Judgement(title, "expect_column_values_to_be_between", severity, False, detail, ids)
 
 
 def add_binding(control: LogControl, binding: Binding) -> None:
@@ -106,7 +162,12 @@ def publish_all(control: LogControl, folder: LogFolder, captures: Mapping[Bindin
     for binding, values in captures.items():
         add_binding(control, binding)
         capture(folder, binding, values)
-        publish(control, folder, binding, SEGMENT_BYTES)
+        publish(control, folder, binding, SEGMENT_BYTES, PUBLISHED_AT)
+
+
+def mark_published(control: LogControl, binding: Binding) -> None:
+    """What ``publish`` changes in the control plane."""
+    control.replace_log(control.log_head().version, LogHead(t=binding.t, end=binding.end))
 
 
 def given_narrow_bindings(control: LogControl, count: int) -> None:

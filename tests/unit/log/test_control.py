@@ -1,11 +1,15 @@
 """The log's state in the control plane: rows in, rows out, and pages of bindings."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.log.samples import add_binding, given_binding, given_narrow_bindings
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced
 from tidemark.log.control import PAGE, BindingsHead, LogControl, LogHead
+from tidemark.log.errors import BadBinding
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +52,7 @@ def pages() -> LogControl:
 
 
 def test_nothing_is_bound_at_first(control):
-    assert control.bindings_head() == BindingsHead(version=0, upper=0, newest=None, reached={})
+    assert control.bindings_head() == BindingsHead(version=0, upper=0, newest=None, reached={}, topic_ids={})
 
 
 def test_a_binding_is_found_by_its_t(control):
@@ -71,7 +75,11 @@ def test_the_head_tells_how_far_the_source_is_bound(control):
     add_binding(control, FIRST)
     add_binding(control, SECOND)
     assert control.bindings_head() == BindingsHead(
-        version=2, upper=2_001, newest=2_000, reached={("orders", 0): 9, ("orders", 1): 4}
+        version=2,
+        upper=2_001,
+        newest=2_000,
+        reached={("orders", 0): 9, ("orders", 1): 4},
+        topic_ids={"orders": "first orders"},
     )
 
 
@@ -79,7 +87,11 @@ def test_upper_advances_without_a_binding(control):
     add_binding(control, FIRST)
     control.advance_upper(control.bindings_head(), 5_000)
     assert control.bindings_head() == BindingsHead(
-        version=2, upper=5_000, newest=1_000, reached={("orders", 0): 5, ("orders", 1): 4}
+        version=2,
+        upper=5_000,
+        newest=1_000,
+        reached={("orders", 0): 5, ("orders", 1): 4},
+        topic_ids={"orders": "first orders"},
     )
 
 
@@ -100,6 +112,60 @@ def test_a_binding_over_a_stale_head_is_outpaced_and_leaves_no_row(control, cons
 def test_pipelines_do_not_touch(control, consensus):
     add_binding(control, FIRST)
     assert LogControl(consensus, "invoices").bindings_head() == BindingsHead()
+
+
+def test_a_topic_s_id_is_the_one_it_was_bound_with_last(control):
+    add_binding(control, FIRST)
+    made_again = {"orders": "second orders"}
+    add_binding(control, given_binding(2_000, 6, ("orders", 0, 0, 1), run_id="r", topic_ids=made_again))
+    assert control.bindings_head().topic_ids == made_again
+
+
+def test_a_head_from_before_ids_were_kept_has_none(control, consensus):
+    row = '{"upper": 11, "newest": 10, "reached": [["orders", 0, 5]]}'
+    consensus.commit(BINDINGS, 0, Change({"head": row}))
+    assert control.bindings_head() == BindingsHead(1, 11, 10, {("orders", 0): 5}, {})
+
+
+def test_a_binding_that_nobody_made_is_refused_by_its_t(control):
+    with pytest.raises(BadBinding, match=r"^orders: there is no binding at 1000\. Nothing was done;"):
+        control.binding(1_000)
+
+
+# Accepted losses
+
+
+def given_accepted(lower: int, after: int, topic: str = "orders") -> AcceptedLoss:
+    loss = Loss(LossKind.RETENTION, topic, 0, lower, lower + 3)
+    return AcceptedLoss(loss, None, after, "ann", "known", 5_000, found=4_000)
+
+
+def test_nothing_is_lost_at_first(control):
+    assert control.accepted_losses() == []
+
+
+def test_accepted_losses_are_in_the_order_of_the_ids_they_stand_before(control):
+    later, earlier = given_accepted(5, after=20, topic="invoices"), given_accepted(9, after=4)
+    control.record_losses(control.bindings_head(), [later])
+    control.record_losses(control.bindings_head(), [earlier])
+    assert control.accepted_losses() == [earlier, later]
+
+
+def test_the_source_goes_on_behind_a_recorded_loss(control):
+    add_binding(control, FIRST)
+    before = control.bindings_head()
+    control.record_losses(before, [given_accepted(5, after=5)])
+    after = replace(before, version=2, reached={("orders", 0): 8, ("orders", 1): 4})
+    assert control.bindings_head() == after
+
+
+def test_a_loss_recorded_over_a_stale_head_is_outpaced_and_leaves_no_row(control):
+    stale = control.bindings_head()
+    add_binding(control, FIRST)
+    with pytest.raises(Outpaced):
+        control.record_losses(stale, [given_accepted(5, after=5)])
+    assert control.accepted_losses() == []
+    assert control.bindings_head().reached == {("orders", 0): 5, ("orders", 1): 4}
 
 
 # Bindings beyond a position

@@ -5,11 +5,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.log.samples import given_binding, given_messages
+from tests.unit.log.samples import given_binding, given_many_messages, given_messages
 
-from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
-from tidemark.log.files import LOG_SCHEMA, ROWS_PER_GROUP, Captured, LogFolder
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.binding import Slice
+from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable, RecordsMissing
+from tidemark.log.files import LOG_SCHEMA, ROWS_PER_GROUP, LogFolder
+from tidemark.log.manifest import LogFile
 
 pytestmark = pytest.mark.unit
 
@@ -23,36 +24,13 @@ def folder(tmp_path) -> LogFolder:
     return LogFolder("orders", str(tmp_path))
 
 
-def write(folder: LogFolder, *batches: pa.RecordBatch):
-    return folder.write_file(BINDING, ORDERS, batches)
-
-
-def many_messages(rows: int) -> pa.Table:
-    """Small synthetic messages, with nulls among keys, values and headers."""
-    offsets = range(rows)
-    columns = {
-        "id": pa.array(offsets, pa.int64()),
-        "t": pa.repeat(pa.scalar(MANY.t, pa.int64()), rows),
-        "write_time": pa.array(range(MANY.t, MANY.t + rows), pa.int64()),
-        "topic": pa.repeat("orders", rows),
-        "partition": pa.repeat(pa.scalar(0, pa.int32()), rows),
-        "offset": pa.array(offsets, pa.int64()),
-        "timestamp": pa.array(offsets, pa.int64()),
-        "timestamp_type": pa.repeat(pa.scalar(0, pa.int32()), rows),
-        "key": pa.array([b"k%d" % (i % 7) if i % 5 else None for i in offsets], pa.binary()),
-        "value": pa.array([b"v%d" % i if i % 3 else None for i in offsets], pa.binary()),
-        "headers": pa.array(
-            [[{"name": "h", "value": b"x"}] if i % 11 == 0 else None for i in offsets],
-            LOG_SCHEMA.field("headers").type,
-        ),
-        "namespace": pa.repeat("orders", rows),
-    }
-    return pa.table(columns, schema=LOG_SCHEMA)
+def write(folder: LogFolder, *batches: pa.RecordBatch, slice_: Slice = ORDERS) -> LogFile:
+    return folder.write_file(BINDING, slice_, batches).file
 
 
 @pytest.fixture(scope="module")
 def messages() -> pa.Table:
-    return many_messages(150_000)
+    return given_many_messages(MANY)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +42,7 @@ def large(tmp_path_factory) -> Path:
 def large_file(messages, large) -> LogFile:
     """All of them in one file, written from batches that do not fit the groups."""
     batches = messages.to_batches(max_chunksize=9_999)
-    return LogFolder("orders", str(large)).write_file(MANY, MANY.slices[0], batches)
+    return LogFolder("orders", str(large)).write_file(MANY, MANY.slices[0], batches).file
 
 
 # One file
@@ -73,20 +51,32 @@ def large_file(messages, large) -> LogFile:
 def test_a_file_is_described_by_what_is_in_it(folder, tmp_path):
     file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a", 9: b"c"}))
     on_disk = (tmp_path / file.path).read_bytes()
-    assert file.path == "files/00000000000000000103.parquet"
+    assert file.path == "files/00000000000000000103-00000000000000000105.parquet"
     assert (file.t, file.topic, file.partition) == (1_000_000, "orders", 1)
     assert (file.first_id, file.last_id, file.count) == (103, 105, 2)
     assert file.bytes == len(on_disk)
     folder.verify(file)
 
 
-def test_a_file_is_named_by_the_first_id_its_slice_owns_hole_or_not(folder):
-    file = write(folder, given_messages(BINDING, "orders", 1, {9: b"c"}))
-    assert (file.path, file.first_id) == ("files/00000000000000000103.parquet", 105)
+def test_a_file_is_named_by_the_ids_its_slice_owns_hole_or_not(folder):
+    file = write(folder, given_messages(BINDING, "orders", 1, {8: b"b"}))
+    assert file.path == "files/00000000000000000103-00000000000000000105.parquet"
+    assert (file.first_id, file.last_id) == (104, 104)
+
+
+def test_what_is_left_of_a_slice_never_takes_the_whole_one_s_name(folder):
+    messages = given_messages(BINDING, "orders", 1, {8: b"b"})
+    whole = write(folder, messages)
+    left = [write(folder, messages, slice_=Slice("orders", 1, *left)) for left in ((8, 10), (7, 9))]
+    assert [file.path for file in (whole, *left)] == [
+        "files/00000000000000000103-00000000000000000105.parquet",
+        "files/00000000000000000104-00000000000000000105.parquet",
+        "files/00000000000000000103-00000000000000000104.parquet",
+    ]
 
 
 def test_a_slice_without_messages_makes_no_file(folder, tmp_path):
-    assert write(folder) is None
+    assert folder.write_file(BINDING, ORDERS, []) is None
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
@@ -150,7 +140,7 @@ def test_one_batch_or_several_make_the_same_file(tmp_path):
 
 def test_other_messages_under_the_same_name_are_refused(folder):
     write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
-    with pytest.raises(FileDamaged, match=r"files/00000000000000000103\.parquet is damaged"):
+    with pytest.raises(FileDamaged, match=r"files/0+103-0+105\.parquet is damaged"):
         write(folder, given_messages(BINDING, "orders", 1, {7: b"b"}))
 
 
@@ -159,7 +149,7 @@ def test_the_sizes_of_batches_do_not_change_the_bytes_of_a_large_file(
     folder, messages, large_file, batch_rows
 ):
     batches = messages.to_batches(max_chunksize=batch_rows)
-    assert folder.write_file(MANY, MANY.slices[0], batches) == large_file
+    assert folder.write_file(MANY, MANY.slices[0], batches).file == large_file
 
 
 def test_a_large_file_comes_back_whole_and_in_order(messages, large, large_file):
@@ -186,9 +176,29 @@ def test_a_source_that_fails_leaves_no_file(folder, tmp_path):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+@pytest.mark.parametrize(
+    "strange",
+    [
+        pytest.param(given_messages(BINDING, "orders", 1, {6: b"x", 7: b"a"}), id="from before the slice"),
+        pytest.param(given_messages(BINDING, "orders", 1, {9: b"c", 10: b"x"}), id="from behind it"),
+        pytest.param(given_messages(BINDING, "orders", 1, {9: b"c", 7: b"a"}), id="out of order"),
+    ],
+)
+def test_messages_that_the_slice_does_not_own_leave_no_file(folder, tmp_path, strange):
+    with pytest.raises(RecordsMissing, match=r"^orders: orders/1 was bound from offset 7 up to 10, but"):
+        write(folder, strange)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_more_messages_than_the_slice_has_offsets_are_refused(folder):
+    twice = given_messages(BINDING, "orders", 1, {7: b"a", 8: b"b"})
+    with pytest.raises(RecordsMissing, match=r"ids 103 to 104 \(4 records\) instead of 103 and the next"):
+        write(folder, twice, twice)
+
+
 def test_a_folder_that_cannot_be_written_is_an_error_and_leaves_nothing(tmp_path):
     (tmp_path / "taken").write_bytes(b"")
-    with pytest.raises(OSError, match="taken"):
+    with pytest.raises(FolderUnusable, match="taken"):
         write(
             LogFolder("orders", str(tmp_path / "taken" / "log")),
             given_messages(BINDING, "orders", 1, {7: b"a"}),
@@ -211,59 +221,3 @@ def test_a_missing_file_is_refused_by_name(folder, tmp_path, use):
     (tmp_path / file.path).unlink()
     with pytest.raises(FileMissing, match=f"orders: {tmp_path}/{file.path} is missing"):
         use(folder, file)
-
-
-# What a capture produced
-
-
-def test_a_capture_that_has_not_finished_is_not_recorded(folder):
-    assert folder.read_captured(1_000_000) is None
-
-
-def test_a_capture_comes_back_from_its_record(folder):
-    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
-    folder.write_captured(Captured(1_000_000, (file,)))
-    assert folder.read_captured(1_000_000) == Captured(1_000_000, (file,))
-
-
-def test_a_capture_without_messages_is_recorded_too(folder):
-    folder.write_captured(Captured(1_000_000, ()))
-    assert folder.read_captured(1_000_000) == Captured(1_000_000, ())
-
-
-def test_another_result_of_the_same_capture_is_refused(folder):
-    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
-    folder.write_captured(Captured(1_000_000, (file,)))
-    with pytest.raises(FileDamaged, match=r"captured/00000000000001000000\.json"):
-        folder.write_captured(Captured(1_000_000, ()))
-
-
-# Manifests
-
-
-def test_a_manifest_comes_back_by_path_and_digest(folder):
-    file = write(folder, given_messages(BINDING, "orders", 1, {7: b"a"}))
-    manifest = Manifest("orders").with_binding(1_000_000, 105, [file], 10**9)
-    path, digest = folder.write_manifest(manifest)
-    assert path == f"manifests/00000000000001000000-{digest[:12]}.json"
-    assert folder.read_manifest(path, digest) == manifest
-
-
-def test_manifests_of_the_same_t_do_not_meet(folder):
-    one, _ = folder.write_manifest(Manifest("orders", t=10, end=4))
-    other, _ = folder.write_manifest(Manifest("orders", t=10, end=5))
-    assert one != other
-
-
-def test_a_damaged_manifest_is_refused_by_name(folder, tmp_path):
-    path, digest = folder.write_manifest(Manifest("orders", t=10, end=4))
-    (tmp_path / path).write_bytes((tmp_path / path).read_bytes().replace(b'"end": 4', b'"end": 5'))
-    with pytest.raises(ManifestDamaged, match=f"orders: manifest {tmp_path}/{path} is damaged") as refusal:
-        folder.read_manifest(path, digest)
-    assert refusal.value.expected == digest
-    assert refusal.value.found != digest
-
-
-def test_a_missing_manifest_is_refused_by_name(folder, tmp_path):
-    with pytest.raises(FileMissing, match=f"orders: {tmp_path}/manifests/gone.json is missing"):
-        folder.read_manifest("manifests/gone.json", "d" * 64)

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.unit.log.samples import (
+    PUBLISHED_AT,
     SEGMENT_BYTES,
     RacingConsensus,
     add_binding,
@@ -13,7 +14,6 @@ from tests.unit.log.samples import (
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.log.control import LogControl, LogHead
-from tidemark.log.errors import FileMissing, ManifestDamaged
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import Manifest
 from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log
@@ -47,7 +47,7 @@ def test_a_log_without_a_publication_is_empty(control, folder):
 
 def test_a_published_binding_is_in_the_log(control, folder):
     captured = capture(folder, FIRST, FIRST_VALUES)
-    publish(control, folder, FIRST, SEGMENT_BYTES)
+    publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     log = read_log(control, folder)
     assert (log.t, log.end, tuple(log.files)) == (1_000, 4, captured.files)
 
@@ -73,18 +73,18 @@ def test_the_log_s_head_says_what_the_log_amounts_to(control, folder):
 def test_segments_are_closed_at_their_size(control, folder):
     for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
         capture(folder, binding, values)
-        publish(control, folder, binding, segment_bytes=1)
+        publish(control, folder, binding, 1, PUBLISHED_AT)
     assert control.log_head().segments == 3
 
 
 def test_the_answer_is_the_head_that_the_control_plane_has(control, folder):
     capture(folder, FIRST, FIRST_VALUES)
-    assert publish(control, folder, FIRST, SEGMENT_BYTES) == control.log_head()
+    assert publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT) == control.log_head()
 
 
 def test_a_binding_without_messages_moves_the_end(control, folder):
     capture(folder, FIRST, {})
-    publish(control, folder, FIRST, SEGMENT_BYTES)
+    publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     head = control.log_head()
     assert (head.end, head.count, head.segments) == (4, 0, 0)
 
@@ -95,20 +95,20 @@ def test_a_binding_without_messages_moves_the_end(control, folder):
 def test_publishing_again_changes_nothing(control, folder):
     publish_all(control, folder, {FIRST: FIRST_VALUES})
     before = control.log_head()
-    assert publish(control, folder, FIRST, SEGMENT_BYTES) == before
+    assert publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT) == before
     assert control.log_head() == before
 
 
 def test_publishing_an_older_binding_again_changes_nothing(control, folder):
     publish_all(control, folder, {FIRST: FIRST_VALUES, SECOND: SECOND_VALUES})
     before = control.log_head()
-    publish(control, folder, FIRST, SEGMENT_BYTES)
+    publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert control.log_head() == before
 
 
 def test_publishing_before_the_capture_is_refused(control, folder):
     with pytest.raises(NotCaptured) as refusal:
-        publish(control, folder, FIRST, SEGMENT_BYTES)
+        publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert (refusal.value.pipeline, refusal.value.t) == ("orders", 1_000)
     assert str(refusal.value).startswith(
         "orders: the binding at 1000 has no finished capture. Nothing was published."
@@ -117,14 +117,14 @@ def test_publishing_before_the_capture_is_refused(control, folder):
 
 def test_publishing_before_the_capture_changes_nothing(control, folder):
     with pytest.raises(NotCaptured):
-        publish(control, folder, FIRST, SEGMENT_BYTES)
+        publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert control.log_head() == LogHead()
 
 
 def test_files_without_the_capture_s_record_are_not_published(control, folder):
     folder.write_file(FIRST, FIRST.slices[0], [given_messages(FIRST, "orders", 0, {0: b"a"})])
     with pytest.raises(NotCaptured):
-        publish(control, folder, FIRST, SEGMENT_BYTES)
+        publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
 
 
 def test_a_binding_is_not_published_past_an_unpublished_one(control, folder):
@@ -133,7 +133,7 @@ def test_a_binding_is_not_published_past_an_unpublished_one(control, folder):
         add_binding(control, binding)
         capture(folder, binding, values)
     with pytest.raises(OutOfTurn) as refusal:
-        publish(control, folder, SECOND, SEGMENT_BYTES)
+        publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
     error = refusal.value
     assert (error.pipeline, error.t, error.base, error.end) == ("orders", 2_000, 5, -1)
     assert control.log_head() == LogHead()
@@ -143,8 +143,8 @@ def test_a_binding_that_had_to_wait_is_published_after_the_older_one(control, fo
     for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
         add_binding(control, binding)
         capture(folder, binding, values)
-    publish(control, folder, FIRST, SEGMENT_BYTES)
-    assert publish(control, folder, SECOND, SEGMENT_BYTES).end == 6
+    publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
+    assert publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT).end == 6
 
 
 # Races
@@ -152,8 +152,8 @@ def test_a_binding_that_had_to_wait_is_published_after_the_older_one(control, fo
 
 def test_two_publishers_of_one_binding_both_end_well(control, folder, consensus):
     capture(folder, FIRST, FIRST_VALUES)
-    consensus.before_next_commit = lambda: publish(control, folder, FIRST, SEGMENT_BYTES)
-    head = publish(control, folder, FIRST, SEGMENT_BYTES)
+    consensus.before_next_commit = lambda: publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
+    head = publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert head == control.log_head()
     assert (head.version, head.end) == (1, 4)
 
@@ -162,7 +162,7 @@ def test_a_publisher_that_was_overtaken_by_something_else_is_outpaced(control, f
     capture(folder, FIRST, FIRST_VALUES)
     consensus.before_next_commit = lambda: control.replace_log(0, LogHead(t=500))
     with pytest.raises(Outpaced):
-        publish(control, folder, FIRST, SEGMENT_BYTES)
+        publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert control.log_head().t == 500
 
 
@@ -172,35 +172,6 @@ def test_a_publisher_that_was_outpaced_can_try_again(control, folder, consensus)
     capture(folder, SECOND, SECOND_VALUES)
     consensus.before_next_commit = lambda: control.replace_log(now.version, now)
     with pytest.raises(Outpaced):
-        publish(control, folder, SECOND, SEGMENT_BYTES)
-    publish(control, folder, SECOND, SEGMENT_BYTES)
+        publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
+    publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
     assert control.log_head().end == 6
-
-
-# A damaged log
-
-
-def test_a_damaged_manifest_is_refused_by_name(control, folder, tmp_path):
-    publish_all(control, folder, {FIRST: FIRST_VALUES})
-    path = tmp_path / control.log_head().manifest
-    path.write_bytes(path.read_bytes().replace(b'"end": 4', b'"end": 3'))
-    with pytest.raises(ManifestDamaged, match=f"orders: manifest {path} is damaged"):
-        read_log(control, folder)
-
-
-def test_nothing_is_published_on_top_of_a_damaged_manifest(control, folder, tmp_path):
-    publish_all(control, folder, {FIRST: FIRST_VALUES})
-    before = control.log_head()
-    (tmp_path / before.manifest).write_bytes(b"{}")
-    capture(folder, SECOND, SECOND_VALUES)
-    with pytest.raises(ManifestDamaged):
-        publish(control, folder, SECOND, SEGMENT_BYTES)
-    assert control.log_head() == before
-
-
-def test_a_missing_manifest_is_refused_by_name(control, folder, tmp_path):
-    publish_all(control, folder, {FIRST: FIRST_VALUES})
-    path = tmp_path / control.log_head().manifest
-    path.unlink()
-    with pytest.raises(FileMissing, match=f"orders: {path} is missing"):
-        read_log(control, folder)

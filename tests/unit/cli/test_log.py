@@ -1,0 +1,205 @@
+"""``tidemark log``: what a person sees of a log, how it is proved, and what accepting does."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.log.samples import capture, given_binding, publish_all
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.log.gate import Cause, LogGate
+from tidemark.log.loss import Loss, LossKind
+
+pytestmark = [
+    pytest.mark.unit,
+    pytest.mark.filterwarnings(
+        "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    ),  # kafka-python's own
+]
+
+FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3), ("refunds", 0, 0, 2))
+SECOND = given_binding(2_000_000, 5, ("orders", 0, 3, 5), run_id="run-2")
+VALUES = {("orders", 0): {0: b"a", 1: b"x" * 100, 2: b"\xff"}, ("refunds", 0): {0: None, 1: b"y"}}
+LOST = Loss(LossKind.RETENTION, "orders", 0, 5, 9)
+GATE = LogGate(Cause.LOST, f"records are lost: {LOST}", None, None, (LOST,), None, 1)
+
+
+@pytest.fixture
+def root(installation) -> Path:
+    return installation / ".tidemark" / "log" / "orders"
+
+
+@pytest.fixture
+def control(installation, monkeypatch) -> LogControl:
+    """The control plane that the commands find."""
+    consensus = MemoryConsensus()
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    connection = {"conn_type": "cassandra", "host": "127.0.0.1"}
+    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
+    return LogControl(consensus, "orders")
+
+
+@pytest.fixture
+def published(control, root) -> LogFolder:
+    """Two bindings, of which the second has one message and one hole."""
+    folder = LogFolder("orders", str(root))
+    publish_all(control, folder, {FIRST: VALUES, SECOND: {("orders", 0): {4: b"z"}}})
+    return folder
+
+
+def shown_ids(out: str) -> list[int]:
+    return [json.loads(line)["id"] for line in out.splitlines()]
+
+
+# show
+
+
+def test_show_is_a_table_with_payloads_cut(run, published):
+    ended = run("log", "show", "orders")
+    lines = ended.out.splitlines()
+    assert (ended.code, ended.err) == (0, "")
+    assert lines[0].split() == ["id", "sent", "from", "key", "value", "headers"]
+    assert lines[2].split()[4:] == ["orders/0@1", "k", "x" * 60 + "…"]
+
+
+def test_show_marks_what_is_no_text_and_what_is_null(run, published):
+    lines = run("log", "show", "orders").out.splitlines()
+    assert "1 bytes: /w==" in lines[3]
+    assert lines[4].split()[4:] == ["refunds/0@0", "k", "–"]
+
+
+def test_show_as_json_is_whole_one_message_a_line(run, published):
+    messages = [json.loads(line) for line in run("log", "show", "orders", "--json").out.splitlines()]
+    assert [message["value"] for message in messages] == ["a", "x" * 100, {"base64": "/w=="}, None, "y", "z"]
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        pytest.param(["--from", "1", "--to", "3"], [1, 2, 3], id="by id"),
+        pytest.param(["--from", "5"], [6], id="from a hole"),
+        pytest.param(["--t", "2000000"], [6], id="by binding"),
+        pytest.param(["--namespace", "refunds"], [3, 4], id="by namespace"),
+        pytest.param(
+            ["--namespace", "refunds", "--namespace", "orders", "--to", "2"], [0, 1, 2], id="two"
+        ),
+        pytest.param(["--limit", "2"], [0, 1], id="at most"),
+    ],
+)
+def test_show_takes_a_choice(run, published, options, ids):
+    assert shown_ids(run("log", "show", "orders", "--json", *options).out) == ids
+
+
+def test_show_says_that_there_are_more(run, published):
+    ended = run("log", "show", "orders", "--limit", "2")
+    assert ended.err == "There are more: go on with --from 2, or show all with --limit 0.\n"
+
+
+def test_show_of_an_empty_log_is_empty(run, control):
+    assert run("log", "show", "orders", "--json") == (0, "", "")
+
+
+def test_show_beyond_the_end_says_where_the_end_is(run, published):
+    ended = run("log", "show", "orders", "--from", "50")
+    assert (ended.code, ended.err) == (
+        1,
+        "orders: the log ends at id 6, so there is nothing from id 50 on.\n",
+    )
+
+
+def test_show_of_a_mistyped_pipeline_creates_nothing(run, installation):
+    ended = run("log", "show", "ordres")
+    assert ended.code == 1
+    assert "ordres" in ended.err
+    assert not (installation / ".tidemark").exists()
+
+
+# verify
+
+
+def test_verify_of_a_right_log_ends_with_0_and_explains_its_holes(run, published):
+    ended = run("log", "verify", "orders")
+    assert ended.code == 0
+    assert "orders: 3 files, 6 messages" in ended.out
+    assert "1 ids have no message" in ended.out
+    assert "Everything is as it was written." in ended.out
+
+
+def test_verify_names_every_file_that_is_wrong(run, published, root):
+    first, second, _ = sorted((root / "files").iterdir())
+    first.write_bytes(first.read_bytes()[:-1] + b"!")
+    second.unlink()
+    ended = run("log", "verify", "orders")
+    assert ended.code == 1
+    assert f"log file {first} is damaged" in ended.out
+    assert f"{second} is missing" in ended.out
+    assert "2 problems." in ended.out
+
+
+def test_verify_as_json_has_the_same(run, published, root):
+    sorted((root / "files").iterdir())[0].unlink()
+    found = json.loads(run("log", "verify", "orders", "--json").out)
+    assert (found["ok"], found["messages"], found["holes"], len(found["problems"])) == (False, 6, 1, 1)
+
+
+def test_verify_of_a_damaged_manifest_is_one_sentence(run, published, control, root):
+    (root / control.log_head().manifest).write_text("{}")
+    ended = run("log", "verify", "orders")
+    assert (ended.code, "is damaged" in ended.err, "Traceback" in ended.err) == (1, True, False)
+
+
+# accept
+
+
+def test_accept_without_execute_is_a_plan(run, control):
+    control.close_gate(GATE)
+    ended = run("log", "accept", "orders")
+    assert ended.code == 0
+    assert "lost for ever: orders/0: offsets 5 to 8 were removed before their capture" in ended.out
+    assert ended.out.endswith('Nothing was changed. Add --execute --reason "…" to accept it.\n')
+    assert control.log_gate() == GATE
+
+
+def test_accept_opens_the_gate_and_keeps_who_and_why(run, control):
+    control.close_gate(GATE)
+    assert run("log", "accept", "orders", "--execute", "--reason", "known", "--by", "ann").code == 0
+    (decision,) = control.decisions()
+    assert (decision.who, decision.reason, control.log_gate()) == ("ann", "known", None)
+
+
+@pytest.mark.parametrize("reason", [[], ["--reason", " "]], ids=["none", "blank"])
+def test_accept_without_a_reason_is_refused(run, control, reason):
+    control.close_gate(GATE)
+    ended = run("log", "accept", "orders", "--execute", *reason)
+    assert (ended.code, "--reason" in ended.err) == (2, True)
+    assert control.log_gate() == GATE
+
+
+def test_accept_of_an_open_gate_is_refused(run, control):
+    ended = run("log", "accept", "orders", "--execute", "--reason", "known")
+    assert ended.code == 1
+    assert ended.err.startswith("orders: the log's gate is open, so there is nothing to accept.")
+
+
+def test_accept_as_json_says_whether_it_was_done(run, control):
+    control.close_gate(GATE)
+    plan = json.loads(run("log", "accept", "orders", "--json").out)
+    done = json.loads(run("log", "accept", "orders", "--json", "--execute", "--reason", "known").out)
+    assert (plan["executed"], done["executed"], plan["gate"]["cause"]) == (False, True, "lost")
+
+
+def test_status_says_why_the_gate_is_closed(run, control):
+    control.close_gate(GATE)
+    assert "the log's gate is closed: records are lost: orders/0" in run("status", "orders").out
+    status = json.loads(run("status", "orders", "--json").out)
+    assert status["log"]["gate"] == "stopped"
+    assert status["log"]["reason"] == GATE.reason
+
+
+def test_an_unpublished_capture_is_not_shown(run, published, control):
+    capture(published, given_binding(3_000_000, 7, ("orders", 0, 5, 6)), {("orders", 0): {5: b"secret"}})
+    assert "secret" not in run("log", "show", "orders").out
