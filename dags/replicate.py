@@ -39,7 +39,7 @@ from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark_airflow.audit import AuditOperator
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
-from tidemark_airflow.replicate import BOUND_T, bind, publish
+from tidemark_airflow.replicate import BOUND_T, MESSAGES, bind, publish
 from tidemark_airflow.spark_app import SparkAppOperator
 
 
@@ -63,6 +63,7 @@ def replicate(pipeline: Pipeline) -> DAG:
             pipeline=pipeline.name,
             app="capture",
             arguments=["--t", BOUND_T],
+            messages=MESSAGES,
             conn_id=pipeline.spark.connection,
             doc_md="Read exactly the bound offsets into files of the log, not yet visible.",
         )
@@ -76,6 +77,7 @@ def replicate(pipeline: Pipeline) -> DAG:
             task_id="deliver",
             pipeline=pipeline.name,
             app="deliver",
+            messages=MESSAGES,
             conn_id=pipeline.spark.connection,
             trigger_rule=TriggerRule.NONE_FAILED,
             doc_md="Bring every writer to the end of the log, binding by binding.",

@@ -8,6 +8,7 @@ from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.connections import pipeline_connections
 
 BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
+MESSAGES = "{{ ti.xcom_pull(task_ids='bind', key='messages') or 0 }}"
 
 
 def log_asset(pipeline: str) -> Asset:
@@ -27,6 +28,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     by_hand = context["dag_run"].run_type == "manual"
     with asking_a_person():
         plan = begin_run(declared, pipeline_connections(declared), context["run_id"], retry=by_hand)
+    context["ti"].xcom_push(key="messages", value=plan.messages)
     if plan.t is None:
         print(f"{pipeline}: nothing new in Kafka" + ("; a writer is behind" if plan.deliver else ""))
         return ["deliver"] if plan.deliver else []

@@ -31,7 +31,11 @@ class ApplicationFailed(AirflowException):
 class SparkAppOperator(SparkSubmitOperator):
     """Runs ``spark_apps/<app>.py`` for one pipeline; returns its JSON summary."""
 
-    def __init__(self, *, pipeline: str, app: str, arguments: Sequence[str] = (), **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*SparkSubmitOperator.template_fields, "messages")
+
+    def __init__(
+        self, *, pipeline: str, app: str, arguments: Sequence[str] = (), messages: str = "0", **kwargs: Any
+    ) -> None:
         super().__init__(
             application=str(Settings.read().root / "spark_apps" / f"{app}.py"),
             application_args=["--pipeline", pipeline, *arguments],
@@ -39,6 +43,8 @@ class SparkAppOperator(SparkSubmitOperator):
             **kwargs,
         )
         self.pipeline = pipeline
+        self.messages = messages
+        """How many messages it has to move, as far as that is known."""
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Submit, wait, and read the summary; the application's own error becomes the task's."""
@@ -68,11 +74,12 @@ class SparkAppOperator(SparkSubmitOperator):
             *("--connections", str(connections), "--summary", str(summary)),
         ]
         self.jars = ",".join(str(jar) for jar in ensure_jars(settings, only="spark").spark)
+        java = driver_java_options(settings, int(self.messages))
         quiet = f"-Dlog4j2.configurationFile=file:{_package_folder('tidemark')}/spark/log4j2.properties"
         self.conf = {
-            "spark.driver.extraJavaOptions": f"{driver_java_options(settings)} {quiet}",
+            "spark.driver.extraJavaOptions": f"{java} {quiet}",
             # On a machine that has no such archive, Java goes on without it.
-            "spark.executor.extraJavaOptions": driver_java_options(settings),
+            "spark.executor.extraJavaOptions": java,
             **(self.conf or {}),
         }
         self.env_vars = {

@@ -38,8 +38,18 @@ class RunPlan:
     """The binding to capture and publish; None when there is nothing new."""
     records: int
     """How many offsets that binding covers."""
-    deliver: bool
-    """Whether a writer has something to do."""
+    lag: int
+    """How many published ids the slowest writer has not finished with."""
+
+    @property
+    def deliver(self) -> bool:
+        """Whether a writer has something to do."""
+        return self.lag > 0 or self.t is not None
+
+    @property
+    def messages(self) -> int:
+        """How many messages the heaviest step has to move, at most."""
+        return self.records + self.lag
 
 
 def open_control(connections: Connections) -> LightweightConsensus:
@@ -78,13 +88,13 @@ def begin_run(pipeline: Pipeline, connections: Connections, run_id: str, *, retr
         gate = control.log_gate()
         if gate is not None and not retry and binding.run_id != run_id:
             raise LogStopped(pipeline.name, gate)
-    if binding is not None:
-        return RunPlan(t=binding.t, records=binding.width, deliver=True)
     end = control.log_head().end
     positions = Positions(consensus, pipeline.name)
     states = [positions.load(writer.name) for writer in pipeline.writers]
-    behind = any((state.position if state else NOTHING_YET) < end for state in states)
-    return RunPlan(t=None, records=0, deliver=behind)
+    lag = max(end - (state.position if state else NOTHING_YET) for state in states)
+    if binding is None:
+        return RunPlan(t=None, records=0, lag=lag)
+    return RunPlan(t=binding.t, records=binding.width, lag=lag)
 
 
 def _bind_new(
@@ -92,8 +102,10 @@ def _bind_new(
 ) -> Binding | None:
     now = _now()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
+    # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
+    head = control.bindings_head()
     available = read_available(source_topics(pipeline), connections.kafka)
-    return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id)
+    return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
 
 
 def refuse_losses_of(

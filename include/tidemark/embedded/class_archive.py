@@ -27,7 +27,9 @@ from tidemark.settings import Settings
 
 KEPT = 3
 QUICK = "-XX:TieredStopAtLevel=1"
-"""A driver lives for seconds: the optimising compiler costs more than it gives."""
+"""For a driver that lives for seconds: the optimising compiler costs more than it gives."""
+MANY_MESSAGES = 250_000
+"""From here on the optimising compiler gives more than it costs (bench/README.md)."""
 
 
 def archive_path(settings: Settings, java: Java) -> Path:
@@ -37,13 +39,17 @@ def archive_path(settings: Settings, java: Java) -> Path:
     return settings.cache / "class-archive" / f"spark-{name}.jsa"
 
 
-def driver_java_options(settings: Settings) -> str:
-    """Options that make a driver's Java start quickly, with the archive when there is one."""
+def driver_java_options(settings: Settings, messages: int = 0) -> str:
+    """Options that make a driver's Java start quickly, with the archive when there is one.
+
+    The more messages it has to move, the more it is worth to compile well.
+    """
+    compiler = QUICK if messages < MANY_MESSAGES else ""
     archive = archive_path(settings, find_java(os.environ))
     if not archive.is_file():
-        return QUICK
+        return compiler
     quote = '"' if " " in str(archive) else ""  # Spark splits the options as a shell would
-    return f"-XX:SharedArchiveFile={quote}{archive}{quote} {QUICK}"
+    return f"-XX:SharedArchiveFile={quote}{archive}{quote} {compiler}".rstrip()
 
 
 def ensure_class_archive(settings: Settings) -> Path:

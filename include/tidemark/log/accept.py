@@ -26,6 +26,17 @@ class NothingToAccept(TidemarkError):
         self.pipeline = pipeline
 
 
+class GateChanged(TidemarkError):
+    """The gate is not closed any more for what was to be accepted."""
+
+    def __init__(self, pipeline: str, gate: LogGate) -> None:
+        super().__init__(
+            f"{pipeline}: the log's gate is not closed any more because {gate.reason}. Nothing was accepted. "
+            f"Look again: tidemark log accept {pipeline}"
+        )
+        self.pipeline, self.gate = pipeline, gate
+
+
 @dataclass(frozen=True, slots=True)
 class Acceptance:
     """Who accepts what closed the gate, and why."""
@@ -45,12 +56,13 @@ def require_closed_gate(control: LogControl) -> LogGate:
 
 
 def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
-    """Let the log go on over what this gate says; doing it again changes nothing."""
+    """Let the log go on over what this gate says, and over nothing else."""
     if gate.losses:
         _record(control, gate, acceptance)
         reach(FaultPoint.ACCEPT_RECORDED)
     decision = Decision("accept", acceptance.who, acceptance.reason, acceptance.at, gate.reason)
-    control.open_gate(gate, decision)
+    if not control.open_gate(gate, decision):
+        raise GateChanged(control.pipeline, gate)
     reach(FaultPoint.ACCEPT_OPENED)
 
 

@@ -10,7 +10,7 @@ from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
-from tidemark.log.control import LogControl
+from tidemark.log.control import BindingsHead, LogControl
 from tidemark.log.loss import Loss, find_losses, said
 
 MAX_CLOCK_DIFFERENCE = 10_000_000
@@ -58,10 +58,20 @@ def find_unfinished(control: LogControl, run_id: str) -> Binding | None:
     return control.bindings_after(log.end)[0]
 
 
-def bind(control: LogControl, available: Available, limit: int, now: int, run_id: str) -> Binding | None:
-    """The binding this run shall work on; None when there is nothing new."""
+def bind(
+    control: LogControl,
+    available: Available,
+    limit: int,
+    now: int,
+    run_id: str,
+    head: BindingsHead | None = None,
+) -> Binding | None:
+    """The binding this run shall work on; None when there is nothing new.
+
+    ``head`` is what was bound before Kafka was asked for what is available.
+    """
     # Read before looking around: whatever is bound from here on makes the compare-and-set below fail.
-    head = control.bindings_head()
+    head = head or control.bindings_head()
     if unfinished := find_unfinished(control, run_id):
         return unfinished
     if losses := list(find_losses(head.reached, head.topic_ids, available)):

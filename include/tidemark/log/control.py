@@ -183,12 +183,12 @@ class LogControl:
             except Outpaced:
                 continue
 
-    def open_gate(self, gate: LogGate, decision: Decision | None = None) -> None:
-        """Open the gate if it is still closed for this reason, and keep what a person decided."""
+    def open_gate(self, gate: LogGate, decision: Decision | None = None) -> bool:
+        """Open the gate and keep what a person decided; False when it is not closed for this reason."""
         while True:
             head, found = self._log_rows([GATE])
             if found is None or not found.is_about(gate):
-                return
+                return False
             puts = {}
             if decision:
                 puts[f"decision/{decision.at:020d}"] = json.dumps(asdict(decision))
@@ -196,7 +196,7 @@ class LogControl:
                     puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
             try:
                 self._consensus.commit(self._log, head.version, Change(puts, [GATE]))
-                return
+                return True
             except Outpaced:
                 continue
 

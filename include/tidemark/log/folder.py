@@ -10,7 +10,7 @@ import os
 import posixpath
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from typing import Any
 from uuid import uuid4
@@ -25,8 +25,9 @@ STAGING = "staging"
 class Digesting(io.RawIOBase):
     """A sink that knows the size and digest of what went through it, so that nothing is read twice."""
 
-    def __init__(self, sink: Any) -> None:
-        self._sink, self._digest, self.size = sink, sha256(), 0
+    def __init__(self, sink: Any, blamed: Callable[[], AbstractContextManager[None]]) -> None:
+        self._sink, self._blamed = sink, blamed
+        self._digest, self.size = sha256(), 0
 
     @property
     def digest(self) -> str:
@@ -40,7 +41,8 @@ class Digesting(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Pass the bytes on."""
         view = memoryview(data)
-        self._sink.write(view)
+        with self._blamed():
+            self._sink.write(view)
         self._digest.update(view)
         self.size += view.nbytes
         return view.nbytes
@@ -77,7 +79,7 @@ class Folder:
             raw = self._fs.open_output_stream(path)
         try:
             with raw:
-                staged = Staged(Digesting(raw))
+                staged = Staged(Digesting(raw, self._blamed))
                 yield staged
             if not staged.final:
                 return

@@ -3,17 +3,22 @@
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.binding import Available, Binding
-from tidemark.log.control import LogControl
+from tidemark.log.control import BindingsHead, LogControl
 from tidemark.log.gate import Cause, LogGate
 from tidemark.log.loss import ids_of, said
 
 
 def bind_guarded(
-    control: LogControl, available: Available, limit: int, now: int, run_id: str
+    control: LogControl,
+    available: Available,
+    limit: int,
+    now: int,
+    run_id: str,
+    head: BindingsHead | None = None,
 ) -> Binding | None:
     """See ``bind``; a loss is made durable before it is raised."""
     try:
-        binding = bind(control, available, limit, now, run_id)
+        binding = bind(control, available, limit, now, run_id, head)
     except OffsetsLost as lost:
         close_for_losses(control, lost, now)
         raise

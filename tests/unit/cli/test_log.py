@@ -84,9 +84,7 @@ def test_show_as_json_is_whole_one_message_a_line(run, published):
         pytest.param(["--from", "5"], [6], id="from a hole"),
         pytest.param(["--t", "2000000"], [6], id="by binding"),
         pytest.param(["--namespace", "refunds"], [3, 4], id="by namespace"),
-        pytest.param(
-            ["--namespace", "refunds", "--namespace", "orders", "--to", "2"], [0, 1, 2], id="two"
-        ),
+        pytest.param(["--namespace", "refunds", "--namespace", "orders", "--to", "2"], [0, 1, 2], id="two"),
         pytest.param(["--limit", "2"], [0, 1], id="at most"),
     ],
 )

@@ -51,6 +51,11 @@ def test_another_java_has_another_archive(settings, java):
     assert archive_path(settings, java) != archive_path(settings, other)
 
 
+@pytest.mark.parametrize(("messages", "compiler"), [(0, QUICK), (249_999, QUICK), (250_000, "")])
+def test_an_application_with_much_to_do_is_compiled_well(settings, messages, compiler):
+    assert driver_java_options(settings, messages) == compiler
+
+
 def test_it_is_made_once(settings, java, spark_submit, tmp_path):
     spark_submit(f"echo made >> {tmp_path}/calls; {MAKES_IT}")
     assert ensure_class_archive(settings).read_text() == "archive"

@@ -12,7 +12,7 @@ from tests.unit.log.samples import (
     publish_all,
 )
 
-from tidemark.log.accept import Acceptance, accept, require_closed_gate
+from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
 from tidemark.log.audit import AuditRecord
 from tidemark.log.control import Decision, LogControl, LogHead
 from tidemark.log.files import LogFolder
@@ -150,7 +150,8 @@ def test_accepting_again_changes_nothing(control, folder):
     gate = stopped(control, folder).gate
     accept(control, gate, ANN)
     before = control.log_head(), control.decisions()
-    accept(control, gate, Acceptance("bob", "also", 10_001))
+    with pytest.raises(GateChanged):
+        accept(control, gate, Acceptance("bob", "also", 10_001))
     assert (control.log_head(), control.decisions()) == before
 
 
@@ -210,7 +211,7 @@ def test_two_that_publish_a_bad_capture_close_one_gate(control, folder, consensu
     assert stopped(control, folder, now=9_500).gate.at == 9_000
 
 
-def test_a_capture_accepted_while_somebody_closes_the_gate_over_it_is_published_by_the_next(
+def test_a_capture_accepted_while_somebody_closes_the_gate_over_it_is_published_at_once(
     control, folder, consensus
 ):
     capture(folder, FIRST, FIRST_VALUES, bad=BAD)
@@ -219,7 +220,6 @@ def test_a_capture_accepted_while_somebody_closes_the_gate_over_it_is_published_
         accept(control, stopped(control, folder).gate, ANN)
 
     consensus.before_next_commit = close_and_accept
-    stopped(control, folder)
     assert publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT).end == 4
     assert control.log_gate() is None
 

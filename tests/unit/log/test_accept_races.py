@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.unit.log.samples import RacingConsensus, given_kafka, mark_published
 
-from tidemark.log.accept import Acceptance, accept, require_closed_gate
+from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.binding import Binding, Offsets, Slice
 from tidemark.log.control import LogControl
@@ -62,7 +62,8 @@ def test_accepting_again_changes_nothing(world, loss):
     gate = world.lose(*loss)
     accept(world.control, gate, ANN)
     before = world.state
-    accept(world.control, gate, BOB)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, BOB)
     assert world.state == before
 
 
@@ -70,7 +71,8 @@ def test_accepting_again_changes_nothing(world, loss):
 def test_of_two_people_at_once_the_first_is_kept(world, loss):
     gate = world.lose(*loss)
     world.consensus.before_next_commit = lambda: accept(world.control, gate, ANN)
-    accept(world.control, gate, BOB)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, BOB)
     assert [one.who for one in world.control.accepted_losses()] == ["ann"]
     assert [one.who for one in world.control.decisions()] == ["ann"]
 
@@ -89,7 +91,8 @@ def test_an_acceptance_that_comes_late_does_not_take_the_source_back(world, loss
     accept(world.control, gate, ANN)
     world.run(later, loss[1])
     before = world.state
-    accept(world.control, gate, BOB)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, BOB)
     assert world.state == before
 
 
@@ -108,7 +111,8 @@ def test_an_acceptance_overtaken_by_another_and_a_run_does_not_take_the_source_b
         world.run(later, loss[1])
 
     world.consensus.before_next_commit = overtake
-    accept(world.control, gate, BOB)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, BOB)
     assert world.control.bindings_head().reached == {("orders", 0): 5}
     assert [one.who for one in world.control.accepted_losses()] == ["ann"]
 
@@ -132,7 +136,8 @@ def test_a_loss_that_kafka_has_made_good_is_not_recorded_any_more(world):
     gate = world.lose(*TRUNCATED)
     world.run(Offsets(0, 6))
     before = world.state
-    accept(world.control, gate, ANN)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, ANN)
     assert world.state == before
 
 
@@ -140,7 +145,8 @@ def test_a_gate_that_closed_for_another_reason_stays_closed_and_nothing_is_recor
     gate = world.lose(*TRUNCATED)
     world.control.close_gate(BAD)
     before = world.state
-    accept(world.control, gate, ANN)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, ANN)
     assert world.state == before
     assert world.control.log_gate() == BAD
 
@@ -148,7 +154,8 @@ def test_a_gate_that_closed_for_another_reason_stays_closed_and_nothing_is_recor
 def test_more_that_is_lost_is_not_accepted_with_what_the_person_saw(world):
     gate = world.lose(Offsets(0, 3))
     more = world.lose(Offsets(0, 1))
-    accept(world.control, gate, ANN)
+    with pytest.raises(GateChanged):
+        accept(world.control, gate, ANN)
     assert (world.control.log_gate(), world.control.accepted_losses()) == (more, [])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.log.errors import FolderUnusable, LogError
-from tidemark.log.folder import Folder
+from tidemark.log.folder import Digesting, Folder
 
 pytestmark = pytest.mark.unit
 
@@ -150,4 +150,15 @@ def test_a_refused_folder_says_what_to_do(tmp_path):
     assert str(error) == (
         "orders: nothing can be written into /log/orders (Permission denied). Nothing was published or "
         "delivered. Make the folder writable for this user, or correct the path in the pipeline's file."
+    )
+
+
+def test_a_disk_that_is_full_is_said_by_the_folder_s_name(tmp_path):
+    """/dev/full refuses every byte, as a full disk does."""
+
+    folder = Folder("orders", str(tmp_path))
+    with Path("/dev/full").open("wb", buffering=0) as sink, pytest.raises(FolderUnusable) as refusal:
+        Digesting(sink, folder._blamed).write(b"x")
+    assert str(refusal.value).startswith(
+        f"orders: nothing can be written into {tmp_path} (No space left on device)."
     )

@@ -39,7 +39,7 @@ def given_part(
         log.write_file(BINDING, first, [given_messages(BINDING, "invoices", 0, invoices, **keys)]),
         log.write_file(BINDING, second, [given_messages(BINDING, "orders", 1, orders, **keys)]),
     )
-    return Part(BINDING, tuple(file for file in files if file is not None))
+    return Part(BINDING, tuple(one.file for one in files if one is not None))
 
 
 def writer(path: Path, **keys: object) -> FilesWriter:
