@@ -2,6 +2,8 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
+# Every process would compile the library anew.
+unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test up down status bench soak lint fmt docs clean lock
 
 BIN := .venv/bin
@@ -19,7 +21,7 @@ demo: $(INSTALLED) ## From nothing to replicated data you can look at
 	@$(BIN)/python -m tidemark.cli.demo
 
 test: lint ## All tests: checks, then the rings unit, spark and system
-	@$(PYTEST) -n 2 --dist loadfile tests/unit
+	@$(PYTEST) -n 2 --dist worksteal -p no:logging tests/unit
 	@$(PYTEST) tests/spark
 	@$(PYTEST) tests/system
 

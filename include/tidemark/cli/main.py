@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.log import app as log
 from tidemark.cli.options import Json, print_json
+from tidemark.cli.services import app as services
 from tidemark.errors import TidemarkError
 
 app = typer.Typer(
@@ -21,6 +23,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
+app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 
 @app.command()
@@ -70,12 +74,8 @@ def status(
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; errors for people become one sentence and exit code 1."""
     from tidemark.cassandra.session import disconnect_all
-    from tidemark.cli.log import app as log
-    from tidemark.cli.services import app as services
     from tidemark.log.errors import LogError
 
-    app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
-    app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
     try:
         app(args=None if argv is None else list(argv))
     except (TidemarkError, LogError) as error:

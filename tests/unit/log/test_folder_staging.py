@@ -1,5 +1,6 @@
 """Where a folder's files wait for their names: replaced files, areas, leftovers, and folders of no use."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -162,3 +163,12 @@ def test_a_disk_that_is_full_is_said_by_the_folder_s_name(tmp_path):
     assert str(refusal.value).startswith(
         f"orders: nothing can be written into {tmp_path} (No space left on device)."
     )
+
+
+def test_a_file_and_its_folder_are_told_to_the_disk_before_the_file_counts(folder, tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(os, "fsync", lambda handle: told.append(Path(f"/proc/self/fd/{handle}").readlink()))
+    folder.write_once("captured/1.json", b"{}")
+    staged, parent = told
+    assert staged.is_relative_to(tmp_path / "staging")
+    assert parent == tmp_path / "captured"
