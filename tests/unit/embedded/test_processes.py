@@ -107,6 +107,8 @@ def test_a_program_that_ignores_the_gentle_signal_is_killed(run):
 def test_a_start_that_was_interrupted_before_the_pid_was_known_is_still_found(run):
     record = start(shell("x", "exec sleep 60", run), run, run / "x.log")
     unknown = Record("x", 0, 0.0, record.token, None, 0)
+    # While one program replaces the other, its environment cannot be seen for a moment.
+    wait_for(lambda: psutil.Process(record.pid).name() == "sleep")
     assert [process.pid for process in family([unknown])] == [record.pid]
 
 

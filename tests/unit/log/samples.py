@@ -61,6 +61,13 @@ def given_binding(
     return Binding(t, base, tuple(Slice(*s) for s in slices), run_id, tuple(sorted(ids.items())))
 
 
+FIRST = given_binding(1_000, 0, ("orders", 0, 0, 3), ("orders", 1, 0, 2))
+SECOND = given_binding(2_000, 5, ("orders", 0, 3, 5), run_id="run-2")
+FIRST_VALUES = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}, ("orders", 1): {0: b"x", 1: b"y"}}
+SECOND_VALUES = {("orders", 0): {3: b"d", 4: b"e"}}
+"""Two bindings, one after the other, and what Kafka holds for them."""
+
+
 def given_available(**latest: int) -> Available:
     """Partition 0 of each topic, from its beginning up to ``latest``."""
     return given_kafka({(topic, 0): Offsets(0, upper) for topic, upper in latest.items()})

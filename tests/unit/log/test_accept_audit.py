@@ -2,12 +2,14 @@
 
 import pytest
 from tests.unit.log.samples import (
+    FIRST,
+    FIRST_VALUES,
     PUBLISHED_AT,
+    SECOND,
+    SECOND_VALUES,
     SEGMENT_BYTES,
-    RacingConsensus,
     add_binding,
     capture,
-    given_binding,
     given_finding,
     publish_all,
 )
@@ -21,27 +23,8 @@ from tidemark.log.publish import OutOfTurn, publish, read_log, require_audit
 
 pytestmark = pytest.mark.unit
 
-FIRST = given_binding(1_000, 0, ("orders", 0, 0, 3), ("orders", 1, 0, 2))
-SECOND = given_binding(2_000, 5, ("orders", 0, 3, 5), run_id="run-2")
-FIRST_VALUES = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}, ("orders", 1): {0: b"x", 1: b"y"}}
-SECOND_VALUES = {("orders", 0): {3: b"d", 4: b"e"}}
 BAD = given_finding("offsets grow", "1 does not", (3, 4))
 ANN = Acceptance("ann", "known", 10_000)
-
-
-@pytest.fixture
-def consensus() -> RacingConsensus:
-    return RacingConsensus()
-
-
-@pytest.fixture
-def control(consensus) -> LogControl:
-    return LogControl(consensus, "orders")
-
-
-@pytest.fixture
-def folder(tmp_path) -> LogFolder:
-    return LogFolder("orders", str(tmp_path))
 
 
 def stopped(control: LogControl, folder: LogFolder, now: int = PUBLISHED_AT) -> LogStopped:

@@ -2,7 +2,6 @@
 
 import pytest
 from tests.unit.log.samples import (
-    RacingConsensus,
     add_binding,
     given_available,
     given_binding,
@@ -14,23 +13,12 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.log.bind import bind, find_unfinished
 from tidemark.log.binding import Offsets, Slice
-from tidemark.log.control import LogControl
 
 pytestmark = pytest.mark.unit
 
 BINDINGS = ObjectKey(Kind.BINDINGS, "orders")
 NOW = 1_000_000
 LIMIT = 100
-
-
-@pytest.fixture
-def consensus() -> RacingConsensus:
-    return RacingConsensus()
-
-
-@pytest.fixture
-def control(consensus) -> LogControl:
-    return LogControl(consensus, "orders")
 
 
 def rows_of(consensus: MemoryConsensus) -> list[str]:

@@ -22,16 +22,6 @@ BOB = Decision("accept", "bob", "also known", 8_000, "the audit failed")
 PUBLISHED = LogHead(manifest="manifests/a.json", digest="d" * 64, t=2_000, end=7)
 
 
-@pytest.fixture
-def consensus() -> RacingConsensus:
-    return RacingConsensus()
-
-
-@pytest.fixture
-def control(consensus) -> LogControl:
-    return LogControl(consensus, "orders")
-
-
 def rows_of(consensus: RacingConsensus) -> list[str]:
     return list(consensus.scan(LOG, "").rows)
 

@@ -19,11 +19,6 @@ ORDERS = BINDING.slices[1]
 MANY = given_binding(1_000_000, 0, ("orders", 0, 0, 150_000))
 
 
-@pytest.fixture
-def folder(tmp_path) -> LogFolder:
-    return LogFolder("orders", str(tmp_path))
-
-
 def write(folder: LogFolder, *batches: pa.RecordBatch, slice_: Slice = ORDERS) -> LogFile:
     return folder.write_file(BINDING, slice_, batches).file
 

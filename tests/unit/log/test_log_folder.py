@@ -16,11 +16,6 @@ pytestmark = pytest.mark.unit
 BINDING = given_binding(1_000_000, 103, ("orders", 1, 7, 10))
 
 
-@pytest.fixture
-def folder(tmp_path) -> LogFolder:
-    return LogFolder("orders", str(tmp_path))
-
-
 def write(folder: LogFolder) -> CapturedFile:
     return folder.write_file(
         BINDING, BINDING.slices[0], [given_messages(BINDING, "orders", 1, {7: b"a", 9: b"c"})]

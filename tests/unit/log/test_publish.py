@@ -2,43 +2,24 @@
 
 import pytest
 from tests.unit.log.samples import (
+    FIRST,
+    FIRST_VALUES,
     PUBLISHED_AT,
+    SECOND,
+    SECOND_VALUES,
     SEGMENT_BYTES,
-    RacingConsensus,
     add_binding,
     capture,
-    given_binding,
     given_messages,
     publish_all,
 )
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.files import LogFolder
+from tidemark.log.control import LogHead
 from tidemark.log.manifest import Manifest
 from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log
 
 pytestmark = pytest.mark.unit
-
-FIRST = given_binding(1_000, 0, ("orders", 0, 0, 3), ("orders", 1, 0, 2))
-SECOND = given_binding(2_000, 5, ("orders", 0, 3, 5), run_id="run-2")
-FIRST_VALUES = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}, ("orders", 1): {0: b"x", 1: b"y"}}
-SECOND_VALUES = {("orders", 0): {3: b"d", 4: b"e"}}
-
-
-@pytest.fixture
-def consensus() -> RacingConsensus:
-    return RacingConsensus()
-
-
-@pytest.fixture
-def control(consensus) -> LogControl:
-    return LogControl(consensus, "orders")
-
-
-@pytest.fixture
-def folder(tmp_path) -> LogFolder:
-    return LogFolder("orders", str(tmp_path))
 
 
 def test_a_log_without_a_publication_is_empty(control, folder):

@@ -4,38 +4,24 @@ from pathlib import Path
 
 import pytest
 from tests.unit.log.samples import (
+    FIRST,
+    FIRST_VALUES,
     PUBLISHED_AT,
+    SECOND,
+    SECOND_VALUES,
     SEGMENT_BYTES,
     add_binding,
     capture,
-    given_binding,
     publish_all,
 )
 
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.errors import TidemarkError
 from tidemark.log.audit import AuditRecord
-from tidemark.log.control import LogControl, LogHead
+from tidemark.log.control import LogHead
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
-from tidemark.log.files import LogFolder
 from tidemark.log.publish import NotAudited, publish, read_log, require_audit
 
 pytestmark = pytest.mark.unit
-
-FIRST = given_binding(1_000, 0, ("orders", 0, 0, 3), ("orders", 1, 0, 2))
-SECOND = given_binding(2_000, 5, ("orders", 0, 3, 5), run_id="run-2")
-FIRST_VALUES = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}, ("orders", 1): {0: b"x", 1: b"y"}}
-SECOND_VALUES = {("orders", 0): {3: b"d", 4: b"e"}}
-
-
-@pytest.fixture
-def control() -> LogControl:
-    return LogControl(MemoryConsensus(), "orders")
-
-
-@pytest.fixture
-def folder(tmp_path) -> LogFolder:
-    return LogFolder("orders", str(tmp_path))
 
 
 def given_leftover(root: Path, t: int) -> Path:

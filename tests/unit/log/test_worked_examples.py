@@ -166,11 +166,6 @@ def test_R3_4_both_publish_the_row_and_it_is_there_once(tmp_path):
 
 
 @pytest.fixture
-def control() -> LogControl:
-    return LogControl(MemoryConsensus(), "orders")
-
-
-@pytest.fixture
 def folder(tmp_path) -> LogFolder:
     return LogFolder("orders", str(tmp_path / "log"))
 
