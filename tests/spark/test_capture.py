@@ -210,6 +210,13 @@ def test_what_is_left_of_a_slice_is_a_file_of_its_own_name(spark, tmp_path):
     assert (file.path, file.first_id) == ("files/00000000000000000101-00000000000000000102.parquet", 102)
 
 
+def test_a_task_with_records_of_two_partitions_is_refused(spark, tmp_path):
+    records = given_records(spark, RECORDS).coalesce(1)
+    with pytest.raises(PythonException, match="one task was given records of two partitions"):
+        write_files(records, BINDING, BINDING.slices, "orders", str(tmp_path))
+    assert files_in(tmp_path) == []
+
+
 # Statistics
 
 

@@ -22,6 +22,7 @@ def capture(
     """Capture the binding at ``t`` with ``read``, unless that is done; then judge it with ``audit``."""
     captured = folder.read_captured(t)
     if captured is None:
+        folder.require_writable(t)
         captured = read()
         reach(FaultPoint.CAPTURE_FILES_WRITTEN)
         folder.write_captured(captured)

@@ -83,6 +83,11 @@ class LogFolder:
             found = f"capture found ids {first} to {last} ({count} records) instead of {lowest} and the next"
             raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
 
+    def require_writable(self, t: int) -> None:
+        """Refuse a folder that cannot be written before anybody does the work whose result goes there."""
+        with self._folder.stage(_moment(t)):
+            return
+
     def write_captured(self, captured: Captured) -> None:
         """Record what a capture produced."""
         self._folder.write_once(_captured_path(captured.t), captured.to_bytes(), _moment(captured.t))

@@ -26,6 +26,9 @@ from tidemark.spark.log import read_parquet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+MOST_PARTITIONS = 1_000_000
+"""More partitions than a topic can have."""
+
 
 def read_bound(
     spark: "SparkSession", slices: Sequence[Slice], kafka: KafkaConnection, isolation: str
@@ -70,6 +73,17 @@ def add_ids(batch: pa.RecordBatch, binding: Binding) -> pa.RecordBatch:
     )
 
 
+def with_place(batch: pa.RecordBatch, number: int, slice_: Slice) -> pa.RecordBatch:
+    """The records of one task, all of this place, with their topic and partition again."""
+    if pc.min_max(batch.column("place")).as_py() != {"min": number, "max": number}:
+        # Ids would be those of the first record's partition.
+        raise ValueError(f"{slice_.topic}/{slice_.partition}: one task was given records of two partitions")
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    columns["topic"] = pa.repeat(slice_.topic, batch.num_rows)
+    columns["partition"] = pa.repeat(pa.scalar(slice_.partition, pa.int32()), batch.num_rows)
+    return pa.RecordBatch.from_pydict(columns)
+
+
 def write_files(
     records: "DataFrame",
     binding: Binding,
@@ -79,21 +93,28 @@ def write_files(
     is_declared: Callable[[str], bool] = lambda namespace: True,
 ) -> Captured:
     """Write one file per Kafka partition; what was written, in id order."""
-    by_place = {(s.topic, s.partition): s for s in slices}
+    # The way from Java to Python is what a capture spends its time on: a number travels for the two columns
+    # that are the same for every record of a task.
+    topics = sorted({s.topic for s in slices})
+    numbers = " ".join(f"WHEN '{topic}' THEN {number}" for number, topic in enumerate(topics))
+    place = f"CASE topic {numbers} END * {MOST_PARTITIONS} + partition AS place"
+    by_place = {topics.index(s.topic) * MOST_PARTITIONS + s.partition: s for s in slices}
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         pending = (batch for batch in batches if batch.num_rows)
         first = next(pending, None)
         if first is None:
             return
-        place = first.column("topic")[0].as_py(), first.column("partition")[0].as_py()
-        rows = (add_ids(batch, binding) for batch in chain([first], pending))
-        file = LogFolder(pipeline, root).write_file(binding, by_place[place], rows, is_declared)
+        number = first.column("place")[0].as_py()
+        slice_ = by_place[number]
+        rows = (add_ids(with_place(batch, number, slice_), binding) for batch in chain([first], pending))
+        file = LogFolder(pipeline, root).write_file(binding, slice_, rows, is_declared)
         if file is not None:
             answer = Captured(binding.t, (file,)).to_bytes().decode()
             yield pa.RecordBatch.from_pydict({"captured": [answer]})
 
-    answers = records.mapInArrow(write, "captured string").collect()
+    columns = [name for name in records.columns if name not in ("topic", "partition")]
+    answers = records.selectExpr(place, *columns).mapInArrow(write, "captured string").collect()
     found = [file for row in answers for file in Captured.from_bytes(row.captured).captured_files]
     captured = Captured(binding.t, tuple(sorted(found, key=lambda one: one.file.first_id)))
     check_files(captured.files, slices, pipeline)
