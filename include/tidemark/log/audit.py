@@ -116,9 +116,7 @@ def audit_files(pipeline: str, statistics: Sequence[FileStatistics], suite: Suit
     rows = [{**asdict(s), "width": s.width} for s in sorted(statistics, key=lambda s: s.first_id)]
     frame = pd.DataFrame(rows, columns=[*FileStatistics.__dataclass_fields__, "width"])
     frame["gap_before"] = frame["first_id"] - frame["last_id"].shift(fill_value=-1)
-    source = _context().data_sources.add_pandas("capture")
-    asset = source.add_dataframe_asset("captured_files").add_batch_definition_whole_dataframe("all")
-    batch = asset.get_batch(batch_parameters={"dataframe": frame})
+    batch = _whole(_context().data_sources.add_pandas("captured_files"), frame)
     declared = [*_always(), *((d.notes or d.type, d) for d in suite.captured_files)]
     return judge(pipeline, batch, declared, ("path", "first_id", "last_id"), most=max(len(rows), MOST))
 
@@ -186,10 +184,13 @@ def _context() -> Any:
 
 def spark_batch(frame: Any, name: str) -> "Batch":
     """A Spark DataFrame as something to judge."""
-    asset = _context().data_sources.add_spark(name).add_dataframe_asset(name)
-    batch: Batch = asset.add_batch_definition_whole_dataframe("all").get_batch(
-        batch_parameters={"dataframe": frame}
-    )
+    return _whole(_context().data_sources.add_spark(name), frame)
+
+
+def _whole(source: Any, frame: Any) -> "Batch":
+    """A whole DataFrame, pandas' or Spark's, in the form that is judged."""
+    definition = source.add_dataframe_asset(source.name).add_batch_definition_whole_dataframe("all")
+    batch: Batch = definition.get_batch(batch_parameters={"dataframe": frame})
     return batch
 
 
