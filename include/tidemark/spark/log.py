@@ -4,19 +4,12 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidemark.log.files import LogFolder
+from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.manifest import LogFile
 from tidemark.log.read import Selection
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-MESSAGE_SCHEMA = (
-    "id bigint not null, t bigint not null, write_time bigint not null, topic string not null, "
-    "partition int not null, offset bigint not null, timestamp bigint not null, timestamp_type int not null, "
-    "key binary, value binary, headers array<struct<name: string, value: binary>>, namespace string not null"
-)
-"""The log's columns as Spark reads them."""
 
 
 def read_messages(spark: "SparkSession", selection: Selection) -> "DataFrame":
@@ -33,11 +26,14 @@ def read_messages(spark: "SparkSession", selection: Selection) -> "DataFrame":
 
 
 def read_parquet(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
-    """Log files as they are; no file gives no message."""
+    """Log files as they are, with the log's columns; no file gives no message."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(LOG_SCHEMA)
     if not paths:
-        return spark.createDataFrame([], MESSAGE_SCHEMA)
+        return spark.createDataFrame([], schema)
     # Spark takes a path for a pattern, which could match files of somebody else.
-    return spark.read.schema(MESSAGE_SCHEMA).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", p) for p in paths))
+    return spark.read.schema(schema).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", p) for p in paths))
 
 
 def verify_files(spark: "SparkSession", pipeline: str, root: str, files: Sequence[LogFile]) -> None:
