@@ -38,6 +38,7 @@ status: $(INSTALLED) ## Show services and pipelines
 bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/start.py
 	@$(BIN)/python bench/capture.py
+	@$(BIN)/python bench/deliver.py
 
 soak: $(INSTALLED) ## Long campaigns: none yet
 	@echo "There is no soak campaign yet."

@@ -40,7 +40,7 @@ def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder
         captured = write_files(records, binding, slices, "bench", folder)
         if way == "audited":
             loading.join()
-            judgements = audit_files("bench", list(captured.statistics), Suite())
+            judgements = audit_files("bench", list(captured.statistics), captured.rows_read, Suite())
             assert all(judgement.success for judgement in judgements), judgements
     seconds = time.monotonic() - began
     # spark-submit's JVM is the driver's, and this process its child.

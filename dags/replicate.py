@@ -5,12 +5,14 @@
 Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer.
 `bind` decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that
 nobody can see yet; `audit` lets only those pass that keep the rules; `publish` makes them part of the log;
-`deliver` brings every writer to the log's end.
+`deliver` brings every writer whose gate is open to the log's end; `start_resume` starts `<pipeline>.resume`
+for those that stopped.
 A run that finds nothing new starts no JVM and ends in seconds.
 
 ### Parameters
 
-None: everything comes from the pipeline's file.
+`from_t`, `to_t`: deliver the bindings of this interval again, in µs; none is made and no position moves. A
+backfill does the same for its interval.
 
 ### When it fails, and repairs itself
 
@@ -23,23 +25,26 @@ finishes a binding that was never published.
 When Kafka has lost records that were never captured or a capture fails its audit, the log's gate closes:
 put the cause right and clear the failed task (for an audit: `capture` and what follows), or accept it with
 `tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
-file of the log is damaged, or when a target stays away: the failed task's log says what to do.
+file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
+`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`.
 
 ### What it returns
 
 `audit`: how many expectations were not met; the link *Audit results* shows all of them.
 `publish`: the binding's time, ids, records, bytes and the seconds its capture took, also as the event of the
 asset `<pipeline>.log`.
-`deliver`: position and counts of every writer.
+`check_writers`: position and counts of every writer.
 """
 
-from airflow.sdk import DAG, TriggerRule
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import DAG, Param, TriggerRule
 
-from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.pipeline import OnFailure, Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark_airflow.audit import AuditOperator
+from tidemark_airflow.gates import GateSensor, check_writers, find_stopped, gate_task
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
-from tidemark_airflow.replicate import BOUND_T, MESSAGES, bind, publish
+from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TO_T, bind, publish
 from tidemark_airflow.spark_app import SparkAppOperator
 
 
@@ -55,8 +60,32 @@ def replicate(pipeline: Pipeline) -> DAG:
         catchup=False,
         max_active_runs=1,
         default_args=task_defaults(),
+        params={
+            "from_t": Param(
+                None,
+                type=["null", "integer"],
+                minimum=0,
+                description="Deliver the bindings from this time (µs) on again; none is made.",
+            ),
+            "to_t": Param(
+                None,
+                type=["null", "integer"],
+                minimum=0,
+                description="The last binding (µs) to deliver again; left out, the newest.",
+            ),
+        },
         tags=[Tag.TIDEMARK, Tag.REPLICATION, pipeline.name],
     ) as dag:
+        gates = [
+            GateSensor(
+                task_id=gate_task(writer.name),
+                pipeline=pipeline.name,
+                writer=writer.name,
+                waits=pipeline.on_failure is OnFailure.STOP_PIPELINE,
+                doc_md="Pass where the writer's gate is open; else skip, or wait, and say what to do.",
+            )
+            for writer in pipeline.writers
+        ]
         bound = bind(pipeline.name)
         capture = SparkAppOperator(
             task_id="capture",
@@ -77,13 +106,27 @@ def replicate(pipeline: Pipeline) -> DAG:
             task_id="deliver",
             pipeline=pipeline.name,
             app="deliver",
+            arguments=["--holder", HOLDER, "--from-t", FROM_T, "--to-t", TO_T],
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
             trigger_rule=TriggerRule.NONE_FAILED,
-            doc_md="Bring every writer to the end of the log, binding by binding.",
+            doc_md="Bring every open writer to the end of the log, binding by binding.",
         )
+        stopped = find_stopped.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
+        start_resume = TriggerDagRunOperator.partial(
+            task_id="start_resume",
+            trigger_dag_id=f"{pipeline.name}.resume",
+            skip_when_already_exists=True,
+            doc_md="Start a resume for every writer that stopped; once per closing of its gate.",
+        ).expand_kwargs(stopped)
+        checked = check_writers(pipeline.name)
+        if pipeline.on_failure is OnFailure.STOP_PIPELINE:
+            gates >> bound
+        else:
+            bound >> gates >> deliver
         bound >> capture >> audit >> publish(pipeline.name) >> deliver
-        bound >> deliver
+        bound >> deliver >> [stopped, checked]
+        bound >> stopped >> start_resume
     return dag
 
 

@@ -12,7 +12,8 @@ from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.expectations import pipeline_suite
 from tidemark.delivery.replicate import refuse_losses_of, source_topics
-from tidemark.log.audit import Judgement, audit_files, prepare_audit
+from tidemark.log.audit import audit_files, prepare_audit
+from tidemark.log.audit_record import Judgement
 from tidemark.log.binding import Binding
 from tidemark.log.capture import capture
 from tidemark.log.captured import Captured
@@ -55,14 +56,14 @@ def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding
             slices = readable_slices(binding, control.accepted_losses())
             refuse_losses_of(binding, slices, job.pipeline, job.connections, control)
             if not slices:
-                return Captured(binding.t, ())
+                return Captured(binding.t, (), rows_read=0)
             source = source_topics(job.pipeline)
             records = read_bound(spark(), slices, job.connections.kafka, source.isolation)
             return write_files(records, binding, slices, name, job.pipeline.log.path, source.declares)
 
         def audit(captured: Captured) -> list[Judgement]:
             loading.result()
-            judgements = audit_files(name, list(captured.statistics), suite)
+            judgements = audit_files(name, list(captured.statistics), captured.rows_read, suite)
             if suite.messages:
                 paths = [folder.at(file) for file in captured.files]
                 judgements += audit_messages(name, spark(), paths, suite)

@@ -126,6 +126,22 @@ class KafkaConnection(_Connection):
             ssl_check_hostname=self.check_host,
         )
 
+    def librdkafka_options(self) -> dict[str, Any]:
+        """The configuration for confluent-kafka's clients."""
+        given = {
+            "bootstrap.servers": self.servers,
+            "security.protocol": self.security_protocol,
+            "sasl.mechanism": self.sasl_mechanism,
+            "sasl.username": self.sasl_username,
+            "sasl.password": _reveal(self.sasl_password),
+            "ssl.ca.location": self.ca_file,
+            "ssl.certificate.location": self.certificate_file,
+            "ssl.key.location": self.key_file,
+            "ssl.key.password": _reveal(self.key_password),
+            "ssl.endpoint.identification.algorithm": "https" if self.check_host else "none",
+        }
+        return {key: value for key, value in given.items() if value is not None}
+
     def spark_options(self) -> dict[str, str]:
         """The options for Spark's Kafka source, whose clients are Java's."""
         options = {"bootstrap.servers": self.servers, "security.protocol": self.security_protocol}
@@ -204,6 +220,8 @@ class Connections(_Connection):
     kafka: KafkaConnection
     cassandra: dict[str, CassandraConnection]
     """By the name of the connection: a writer may have one of its own."""
+    kafka_targets: dict[str, KafkaConnection] = Field(default_factory=dict)
+    """Where writers republish to, by the name of the connection."""
 
     @property
     def control(self) -> CassandraConnection:
@@ -213,9 +231,11 @@ class Connections(_Connection):
     def write(self, path: Path) -> None:
         """Hand the connections over in a file that only this user can read."""
         cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
+        targets = {name: connection.revealed() for name, connection in self.kafka_targets.items()}
+        revealed = {"kafka": self.kafka.revealed(), "cassandra": cassandra, "kafka_targets": targets}
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            json.dump({"kafka": self.kafka.revealed(), "cassandra": cassandra}, file)
+            json.dump(revealed, file)
 
     @classmethod
     def load(cls, path: Path) -> "Connections":

@@ -1,7 +1,8 @@
 """Places where a process can be made to die: between any two durable writes there is one.
 
 Off unless ``TIDEMARK_FAULT`` names a place; then the process that reaches it is killed as by ``kill -9``, so
-no ``finally`` runs and nothing is flushed. Only tests set it.
+no ``finally`` runs and nothing is flushed. With ``:pause`` behind the name it is stopped instead, so that
+somebody can take its place before it goes on. Only tests set it.
 """
 
 import os
@@ -9,6 +10,7 @@ import signal
 from enum import StrEnum
 
 VARIABLE = "TIDEMARK_FAULT"
+PAUSE = ":pause"
 
 
 class FaultPoint(StrEnum):
@@ -26,12 +28,26 @@ class FaultPoint(StrEnum):
     ACCEPT_OPENED = "accept.opened"
     PUBLISH_MANIFEST_WRITTEN = "publish.manifest_written"
     PUBLISH_COMMITTED = "publish.committed"
+    DELIVER_PARTS_WRITTEN = "deliver.parts_written"
+    DELIVER_FINISHED = "deliver.finished"
+    DELIVER_COMMITTED = "deliver.committed"
+    DELIVER_STOPPED = "deliver.stopped"
+    RESUME_WRITTEN = "resume.written"
+    RESUME_COMMITTED = "resume.committed"
+    RESUME_FINISHED = "resume.finished"
+    RESUME_OPENED = "resume.opened"
+    REWIND_COMMITTED = "rewind.committed"
+    ACKNOWLEDGE_COPIED = "acknowledge.copied"
+    ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
 
 
 def reach(point: FaultPoint) -> None:
     """Die here, if this place was switched on."""
-    if os.environ.get(VARIABLE) == point:
+    wanted = os.environ.get(VARIABLE)
+    if wanted == point:
         die(point)
+    elif wanted == f"{point}{PAUSE}":
+        os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def die(point: FaultPoint) -> None:

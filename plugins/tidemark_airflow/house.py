@@ -12,6 +12,7 @@ class Tag(StrEnum):
 
     TIDEMARK = "tidemark"
     REPLICATION = "replication"
+    RESUME = "resume"
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

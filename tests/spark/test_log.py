@@ -5,7 +5,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.log.samples import SEGMENT_BYTES, capture, given_binding, given_messages
+from tests.unit.log.samples import (
+    SEGMENT_BYTES,
+    capture,
+    captured_of,
+    given_binding,
+    given_messages,
+    write_file,
+)
 
 from tidemark.log.binding import Binding
 from tidemark.log.captured import Captured
@@ -60,7 +67,7 @@ def with_headers(folder: LogFolder, binding: Binding) -> Captured:
     """Messages without a key, with headers of which one has no value."""
     values = {6: b"e", 7: b"\xff\x00", 8: b""}
     messages = given_messages(binding, "orders", 0, values, key=None, headers=[("h", b"\x01"), ("h", None)])
-    return Captured(binding.t, (folder.write_file(binding, binding.slices[0], [messages]),))
+    return captured_of(binding, write_file(folder, binding, binding.slices[0], [messages]))
 
 
 @pytest.fixture(scope="module")

@@ -49,6 +49,20 @@ writers:
   - {{name: cassandra, kind: journal, keyspace: {name}, connection: {cassandra}}}
   - {{name: archive, kind: files, path: "${{TIDEMARK_HOME}}/archive/{name}", format: jsonl}}
 """
+WRITERS = """
+name: {name}
+source:
+  kafka: {{topics: ["{name}"], format: raw}}
+schedule: null
+on_failure: {on_failure}
+writers:
+  - name: picky
+    kind: files
+    path: "${{TIDEMARK_HOME}}/picky/{name}"
+    transforms: [{{omit: {{fields: [secret]}}}}]
+  - {{name: plain, kind: files, path: "${{TIDEMARK_HOME}}/plain/{name}"}}
+"""
+"""Two writers, of which one takes only JSON objects."""
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 
@@ -105,6 +119,31 @@ class Services:
         assert airflow.run(dag_id, run_id)["state"] == expected, (states, self.task_logs(dag_id, run_id))
         return run_id
 
+    def resume_of(self, pipeline: str, after: int = 0) -> str:
+        """The id of the newest run of the pipeline's resume, once there are more than ``after``."""
+        path = f"/dags/{pipeline}.resume/dagRuns"
+
+        def runs() -> list[str]:
+            found = self.airflow.request("GET", path, "list the resumes", params={"order_by": "id"})
+            return [run["dag_run_id"] for run in found["dag_runs"]]
+
+        return wait_until(lambda: found if len(found := runs()) > after else None, 60, "a resume")[-1]
+
+    def wait_for_task(self, dag_id: str, run_id: str, task_id: str, *states: str) -> None:
+        """Wait until a task of a run is in one of these states."""
+
+        def state() -> str | None:
+            tasks = self.airflow.tasks(dag_id, run_id)
+            return next((task.state for task in tasks if task.task_id == task_id), None)
+
+        wait_until(lambda: state() in states, 120, f"{task_id} of {run_id} {states}, {state()}")
+
+    def wait_for_run(self, dag_id: str, run_id: str) -> str:
+        """The state in which a run ended."""
+        ended = ("success", "failed")
+        wait_until(lambda: self.airflow.run(dag_id, run_id)["state"] in ended, 240, f"the end of {run_id}")
+        return str(self.airflow.run(dag_id, run_id)["state"])
+
     def task_logs(self, dag_id: str, run_id: str) -> str:
         folder = self.settings.home / "airflow" / "logs" / f"dag_id={dag_id}" / f"run_id={run_id}"
         return "\n".join(path.read_text() for path in sorted(folder.rglob("*.log")))
@@ -119,6 +158,8 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         declare(pipelines, name)
     declare(pipelines, "clustered", spark="spark_cluster")
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
+    for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
+        (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     ports = {}

@@ -1,4 +1,6 @@
-"""One kill through the DAG: the capture application dies, and the task's own retry ends the run well."""
+"""Kills through the DAG: the capture and the deliver application die, and the tasks' own retries end the run
+well. The second is worked example N: what was not acknowledged is delivered again, and nothing else.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,7 @@ import psutil
 import pytest
 from tests.system.conftest import wait_until
 from tests.system.log_runs import LogRuns, expected_digests
+from tests.system.test_replicate import status_of
 
 from tidemark.connections import Connections
 from tidemark.embedded.sample_orders import sample_actions
@@ -15,15 +18,15 @@ from tidemark.log.publish import read_log
 pytestmark = pytest.mark.system
 
 
-def application_of(pipeline: str) -> list[psutil.Process]:
-    """The processes of a running capture: Spark's and the Python driver's."""
-    wanted = f"spark_apps/capture.py --pipeline {pipeline}"
+def application_of(pipeline: str, application: str) -> list[psutil.Process]:
+    """The processes of a running application: Spark's and the Python driver's."""
+    wanted = f"spark_apps/{application}.py --pipeline {pipeline}"
     found = [p for p in psutil.process_iter(["cmdline"]) if wanted in " ".join(p.info["cmdline"] or [])]
     is_up = any("python" in (process.info["cmdline"] or [""])[0] for process in found)
     return found if is_up else []
 
 
-def test_a_capture_that_is_killed_is_finished_by_its_retry(services: Any, tmp_path: Path) -> None:
+def test_N_applications_that_are_killed_are_finished_by_their_retries(services: Any, tmp_path: Path) -> None:
     services.create_topic("killed", partitions=2)
     services.send("killed", list(sample_actions(300, 1, 1_794_000_000_000)))
     airflow, dag_id = services.airflow, "killed.replicate"
@@ -31,8 +34,9 @@ def test_a_capture_that_is_killed_is_finished_by_its_retry(services: Any, tmp_pa
     airflow.unpause(dag_id)
 
     run_id = airflow.trigger(dag_id)
-    for process in wait_until(lambda: application_of("killed"), 120, "the capture application"):
-        process.kill()
+    for name in ("capture", "deliver"):
+        for process in wait_until(lambda name=name: application_of("killed", name), 120, f"{name} running"):
+            process.kill()
 
     ended = ("success", "failed")
     wait_until(lambda: airflow.run(dag_id, run_id)["state"] in ended, 240, f"the end of {run_id}")
@@ -42,4 +46,5 @@ def test_a_capture_that_is_killed_is_finished_by_its_retry(services: Any, tmp_pa
     (binding,) = runs.control.bindings_after(-1)
     log = read_log(runs.control, runs.folder)
     assert (log.end, log.count) == (299, 300)
+    assert {one.position for one in status_of(services, "killed").writers} == {299}
     assert {f.path: f.digest for f in log.files} == expected_digests(runs, binding, tmp_path / "undisturbed")

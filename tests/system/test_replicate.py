@@ -165,8 +165,7 @@ def test_a_run_with_nothing_new_starts_no_jvm_and_ends_within_5_s(services: Any)
     run_id = services.replicate("idle")
 
     tasks = {task.task_id: task.state for task in services.airflow.tasks("idle.replicate", run_id)}
-    skipped = dict.fromkeys(("capture", "audit", "publish", "deliver"), "skipped")
-    assert tasks == {"bind": "success", **skipped}
+    assert {task for task, state in tasks.items() if state != "skipped"} == {"bind"}
     assert services.airflow.run("idle.replicate", run_id)["duration"] < 5
 
 

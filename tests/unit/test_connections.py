@@ -44,6 +44,7 @@ def given_connections() -> Connections:
             "cassandra_default": cassandra(),
             "far": cassandra(host="a, b", port=9142, login="tidemark", password=SECRET),
         },
+        kafka_targets={"kafka_far": kafka(**PLAIN)},
     )
 
 
@@ -180,6 +181,21 @@ def test_the_options_are_ones_that_kafka_python_knows(certificates):
     options = kafka(**PLAIN, **{"ssl.key.password": SECRET}, **certificates).client_options()
     assert set(options) <= set(KafkaConsumer.DEFAULT_CONFIG)
     assert set(options) <= set(KafkaAdminClient.DEFAULT_CONFIG)
+
+
+def test_kafka_with_everything_for_librdkafka_in_its_own_words(certificates):
+    given = PLAIN | certificates | {"ssl.key.password": SECRET}
+    options = kafka(**given).librdkafka_options()
+    assert options == given | {"ssl.endpoint.identification.algorithm": "https"}
+
+
+def test_kafka_for_librdkafka_without_a_check_of_the_host():
+    options = kafka(**{"ssl.endpoint.identification.algorithm": ""}).librdkafka_options()
+    assert options == {
+        "bootstrap.servers": "broker:9092",
+        "security.protocol": "PLAINTEXT",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
 
 
 def test_keys_that_are_not_about_security_are_left_alone():

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from tidemark.cli.options import Json, print_json
+from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
 
 if TYPE_CHECKING:
     from tidemark.delivery.pipeline import Pipeline
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tidemark.log.files import LogFolder
 
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
-PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
 
 
 @app.command()
@@ -86,9 +85,9 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
 @app.command()
 def accept(
     pipeline: PipelineName,
-    reason: Annotated[str, typer.Option(help="Why it is all right to go on; kept for ever.")] = "",
-    execute: Annotated[bool, typer.Option("--execute", help="Do it, instead of showing the plan.")] = False,
-    by: Annotated[str | None, typer.Option(help="Who accepts; this user when left out.")] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
     as_json: Json = False,
 ) -> None:
     """Let the log go on over what closed its gate: lost offsets become holes, a failed audit is overruled."""

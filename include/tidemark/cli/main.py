@@ -4,6 +4,7 @@ An error that a person can put right is one sentence on stderr and exit code 1. 
 command that was misspelled, and nothing is destroyed without ``--execute``.
 """
 
+import getpass
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -11,8 +12,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.gate import app as gate
 from tidemark.cli.log import app as log
-from tidemark.cli.options import Json, print_json
+from tidemark.cli.offsets import app as offsets
+from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.services import app as services
 from tidemark.errors import TidemarkError
 
@@ -24,6 +27,8 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
+app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget.")
+app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 
@@ -69,6 +74,27 @@ def status(
     else:
         for each in found:
             Console().print(status_table(each))
+
+
+@app.command()
+def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) -> None:
+    """Redeliver to a stopped writer one message at a time; its gate opens where that succeeds."""
+    from tidemark.cli.writers import open_pipeline
+
+    holder = f"tidemark resume by {getpass.getuser()}"
+    resumed = open_pipeline(pipeline).resume(writer, holder, lambda line: typer.echo(line, err=as_json))
+    if as_json:
+        print_json({"pipeline": pipeline, "writer": writer, **resumed.to_dict()})
+    elif resumed.gate is None:
+        typer.echo(f"{pipeline}/{writer}: at id {resumed.position}; the gate is open.")
+    else:
+        typer.echo(
+            f"{pipeline}/{writer}: still stopped at {resumed.gate.where}: {resumed.gate.reason}", err=True
+        )
+        typer.echo(
+            f"Let it pass with: tidemark offsets ack {pipeline} {writer} {resumed.gate.first_id}", err=True
+        )
+    raise typer.Exit(1 if resumed.gate else 0)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.status import PipelineStatus
+from tidemark.delivery.writer_state import Deed, OffsetEntry, WriterState
 from tidemark.log.readable import text_of
 from tidemark.log.verify import Verification
 
@@ -105,3 +106,26 @@ def _size(count: float) -> str:
             return f"{count:.3g} {unit}"
         count /= 1000
     return f"{count:,.1f} TB"
+
+
+def history_table(
+    state: WriterState, namespaces: Mapping[str, int], history: Sequence[OffsetEntry], deeds: Sequence[Deed]
+) -> RenderableType:
+    """One writer: where it stands, its namespaces, its newest moves and what people did to it."""
+    name = escape(f"{state.pipeline}/{state.name}")
+    head = f"[bold]{name}[/bold]  position {state.position:,}, {state.status}"
+    if state.lease:
+        head += f"; held by {escape(state.lease.holder)} until {_moment(state.lease.deadline)}"
+    by_namespace = Table("namespace", "last id", box=None, pad_edge=False)
+    for name, last_id in sorted(namespaces.items()):
+        by_namespace.add_row(escape(name), f"{last_id:,}")
+    moves = Table("when", "position", "what", "by", "why", box=None, pad_edge=False)
+    for entry in history:
+        moves.add_row(
+            _moment(entry.at), f"{entry.position:,}", entry.kind, escape(entry.by), escape(entry.reason or "")
+        )
+    acts = Table("when", "who", "did", "why", box=None, pad_edge=False)
+    for deed in deeds:
+        acts.add_row(_moment(deed.at), escape(deed.who), escape(deed.what), escape(deed.reason))
+    shown: list[RenderableType] = [head, "", by_namespace, "", moves]
+    return Group(*shown, "", acts) if deeds else Group(*shown)

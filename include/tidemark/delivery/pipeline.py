@@ -1,9 +1,9 @@
 """What a pipeline file declares: a source, a commit log, writers, schedules and policies.
 
 A ``Pipeline`` is complete (defaults filled in, variables in paths replaced) and never changes. Building one
-connects to nothing and opens no file but the time zone database; it holds ids of connections, never their
-secrets. What each key means is in ``docs/pipelines.md``; what may not be in two files at once is in
-``pipeline_conflicts``.
+connects to nothing, and opens no file but the time zone database and the modules of the functions it names;
+it holds ids of connections, never their secrets. What each key means is in ``docs/pipelines.md``; what may
+not be in two files at once is in ``pipeline_conflicts``.
 """
 
 from collections.abc import Iterator
@@ -41,6 +41,7 @@ from tidemark.delivery.pipeline_writers import (
     AnyWriter,
     FilesDeclaration,
     JournalDeclaration,
+    KafkaDeclaration,
     Replication,
     Tables,
     WriterDeclaration,
@@ -58,6 +59,7 @@ __all__ = [
     "Format",
     "Isolation",
     "JournalDeclaration",
+    "KafkaDeclaration",
     "KafkaSource",
     "Limits",
     "OnFailure",
@@ -96,6 +98,11 @@ class Pipeline(Declaration):
         )
 
     @property
+    def republishers(self) -> Iterator[tuple[int, KafkaDeclaration]]:
+        """The writers that send messages back to Kafka, with their places in the list."""
+        return ((i, writer) for i, writer in enumerate(self.writers) if isinstance(writer, KafkaDeclaration))
+
+    @property
     def locations(self) -> Iterator[tuple[Place, str]]:
         """Every folder this pipeline writes into, with the key that names it."""
         yield ("log", "path"), self.log.path
@@ -121,7 +128,13 @@ class Pipeline(Declaration):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if findings := [*self._names_twice(), *self._not_for_this_source(), *self._targets_twice()]:
+        findings = [
+            *self._names_twice(),
+            *self._not_for_this_source(),
+            *self._feeds_itself(),
+            *self._targets_twice(),
+        ]
+        if findings:
             raise Contradiction(findings)
         return self
 
@@ -150,7 +163,24 @@ class Pipeline(Declaration):
                 "Use `earliest`, or declare the writer whose keyspace has the pointers.",
             )
 
+    def _feeds_itself(self) -> Iterator[Finding]:
+        source = self.source.kafka
+        for i, writer in self.republishers:
+            if writer.connection == source.connection and source.reads(writer.topic):
+                yield Finding(
+                    ("writers", i, "topic"),
+                    f"is `{writer.topic}`, which this pipeline reads: it would feed itself forever. "
+                    "Write to another topic, or read others.",
+                )
+
     def _targets_twice(self) -> Iterator[Finding]:
+        topics = [(writer.connection, writer.topic) for _, writer in self.republishers]
+        for position, (i, republisher) in enumerate(self.republishers):
+            if topics[position] in topics[:position]:
+                yield Finding(
+                    ("writers", i, "topic"),
+                    f"is `{republisher.topic}`, as another writer's is. Give every writer its own topic.",
+                )
         keyspaces = [(writer.connection, writer.keyspace) for _, writer in self.journals]
         for position, (i, writer) in enumerate(self.journals):
             if keyspaces[position] in keyspaces[:position]:

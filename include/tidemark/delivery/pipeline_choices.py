@@ -46,6 +46,7 @@ class WriterKind(StrEnum):
 
     JOURNAL = "journal"
     FILES = "files"
+    KAFKA = "kafka"
 
 
 class WriterStart(StrEnum):
@@ -80,3 +81,23 @@ class Consistency(StrEnum):
     LOCAL_QUORUM = "LOCAL_QUORUM"
     EACH_QUORUM = "EACH_QUORUM"
     LOCAL_ONE = "LOCAL_ONE"
+
+
+class Operator(StrEnum):
+    """How a ``skip`` compares a field with what it is given; those that compare have short names too."""
+
+    EQUAL = "=="
+    FINDS = "=~"
+    GREATER = ">"
+    AT_LEAST = ">="
+    LESS = "<"
+    AT_MOST = "<="
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Operator | None":
+        symbol = OPERATOR_NAMES.get(value.removeprefix("$")) if isinstance(value, str) else None
+        return cls(symbol) if symbol else None
+
+
+OPERATOR_NAMES = {"eq": "==", "gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+"""Other names of operators, which may also begin with a dollar sign."""

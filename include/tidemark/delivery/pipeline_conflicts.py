@@ -1,4 +1,4 @@
-"""What two pipelines may not both have: a name, a (keyspace, topic), a folder.
+"""What two pipelines may not both have: a name, a (keyspace, topic), a topic to write to, a folder.
 
 Decided from the declarations alone: a topic that two prefixes could match counts for both, and two
 connections count as two clusters.
@@ -20,6 +20,7 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
         if pipeline.name == other.name:
             yield Finding(("name",), f"`name` is `{other.name}`, which {file} has already. {_OWN}")
         yield from _same_rows(pipeline, other, file)
+        yield from _same_target(pipeline, other, file)
         for place, path in pipeline.locations:
             for other_place, taken in other.locations:
                 if checks.overlap(path, taken):
@@ -35,6 +36,16 @@ def _same_rows(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Find
             place = ("writers", i, "keyspace")
             what = f"is `{writer.keyspace}`, where {file} writes {', '.join(shared)} already"
             yield Finding(place, f"{dotted(place)} {what}. Choose another keyspace, or read other topics.")
+
+
+def _same_target(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:
+    taken = {(writer.connection, writer.topic) for _, writer in other.republishers}
+    for i, writer in pipeline.republishers:
+        if (writer.connection, writer.topic) in taken:
+            place = ("writers", i, "topic")
+            yield Finding(
+                place, f"{dotted(place)} is `{writer.topic}`, which {file} writes to already. {_OWN}"
+            )
 
 
 def shared_topics(one: KafkaSource, other: KafkaSource) -> set[str]:

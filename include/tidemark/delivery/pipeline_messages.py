@@ -4,7 +4,7 @@ Every text begins with the key it is about. The values of unknown keys are never
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_parts import Declaration
 from tidemark.delivery.pipeline_problems import Contradiction, Finding, Place, did_you_mean, dotted, quoted
+from tidemark.delivery.pipeline_transforms import TRANSFORMS
 from tidemark.delivery.pipeline_writers import WRITERS
 
 _SECRET = re.compile(
@@ -25,9 +26,15 @@ _WANTED = {
     "int_parsing": "a whole number",
     "int_from_float": "a whole number",
     "tuple_type": "a list",
+    "dict_type": "a mapping",
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
+_LISTS: Mapping[str, Mapping[str, type[Declaration]]] = {
+    "writers": {kind.value: writer for kind, writer in WRITERS.items()},
+    "transforms": TRANSFORMS,
+}
+"""The lists whose items are read by different models, with the word that chooses one."""
 
 
 def explain(error: ValidationError) -> Iterator[Finding]:
@@ -61,7 +68,8 @@ def _findings(details: ErrorDetails) -> Iterator[Finding]:
         case "greater_than_equal":
             yield Finding(place, f"is {quoted(value)}. It must be at least {context['ge']}.")
         case "too_short" if not value:
-            yield Finding(place, "is an empty list. Name at least one.")
+            kind = "mapping" if isinstance(value, dict) else "list"
+            yield Finding(place, f"is an empty {kind}. Name at least one.")
         case "too_short" | "invalid_key":
             pass  # what is wrong with the items, or the key, is reported by itself
         case kind if kind in _WANTED:
@@ -91,10 +99,13 @@ def _unknown_key(loc: Place) -> str:
 def _model_at(loc: Place) -> type[Declaration]:
     """The model that reads the mapping at a place."""
     model: type[Declaration] = Pipeline
+    choices: Mapping[str, type[Declaration]] = {}
     for before, step in zip((None, *loc), loc, strict=False):
         if isinstance(before, int):
-            model = next(writer for kind, writer in WRITERS.items() if kind == step)
-        elif isinstance(step, str) and step != "writers":
+            model = choices[str(step)]
+        elif isinstance(step, str) and step in _LISTS:
+            choices = _LISTS[step]
+        elif isinstance(step, str):
             annotation = model.model_fields[step].annotation
             model = next(part for part in (annotation, *get_args(annotation)) if _is_declaration(part))
     return model

@@ -21,7 +21,8 @@ from tidemark.delivery.pipeline_problems import Contradiction, Finding
 from tidemark.delivery.quantities import duration_text, parse_duration, parse_size
 
 
-def _each_once(items: tuple[str, ...]) -> tuple[str, ...]:
+def each_once(items: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of names in which none stands twice."""
     twice = [i for i, item in enumerate(items) if item in items[:i]]
     if twice:
         raise Contradiction(Finding((i,), f"is `{items[i]}` for the second time. Remove it.") for i in twice)
@@ -29,12 +30,12 @@ def _each_once(items: tuple[str, ...]) -> tuple[str, ...]:
 
 
 Name = Annotated[str, AfterValidator(checks.name)]
-Topics = Annotated[
-    tuple[Annotated[str, AfterValidator(checks.topic)], ...], Field(min_length=1), AfterValidator(_each_once)
-]
+Topic = Annotated[str, AfterValidator(checks.topic)]
+Topics = Annotated[tuple[Topic, ...], Field(min_length=1), AfterValidator(each_once)]
 ConnectionId = Annotated[str, AfterValidator(checks.connection)]
 Cron = Annotated[str, AfterValidator(checks.cron)]
 Location = Annotated[str, AfterValidator(checks.location)]
+Expression = Annotated[str, AfterValidator(checks.expression)]
 Size = Annotated[int, BeforeValidator(parse_size)]
 Duration = Annotated[
     timedelta, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
@@ -67,6 +68,10 @@ class KafkaSource(Declaration):
             raise ValueError("names no topic. Add `topics` or `topic_prefixes`.")
         return self
 
+    def reads(self, topic: str) -> bool:
+        """Whether the pipeline reads this topic, should it exist."""
+        return topic in self.topics or topic.startswith(self.topic_prefixes)
+
 
 class Source(Declaration):
     """Where messages come from."""
@@ -78,6 +83,8 @@ class Limits(Declaration):
     """How much one run may do."""
 
     max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
+    resume_singly: Annotated[Count, Field(ge=0)] = 10_000
+    """After how many clean messages one at a time a resume goes on in bulk; 0 for never."""
 
 
 class Compaction(Declaration):

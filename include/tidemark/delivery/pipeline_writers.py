@@ -5,9 +5,9 @@ The settings of a writer only; what it does with messages is in ``tidemark.write
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, ConfigDict, Field, model_validator
 
 from tidemark.delivery import pipeline_checks as checks
 from tidemark.delivery.pipeline_choices import (
@@ -17,12 +17,20 @@ from tidemark.delivery.pipeline_choices import (
     WriterKind,
     WriterStart,
 )
-from tidemark.delivery.pipeline_parts import ConnectionId, Count, Declaration, Location, Name
+from tidemark.delivery.pipeline_parts import (
+    ConnectionId,
+    Count,
+    Declaration,
+    Expression,
+    Location,
+    Name,
+    Topic,
+)
 from tidemark.delivery.pipeline_problems import Contradiction, Finding
+from tidemark.delivery.pipeline_transforms import Transforms
 
 Keyspace = Annotated[str, AfterValidator(checks.keyspace)]
 Table = Annotated[str, AfterValidator(checks.identifier)]
-Expression = Annotated[str, AfterValidator(checks.expression)]
 
 _NOT_SIMPLE = (
     "is not a key of SimpleStrategy. Use `replication_factor`; factors per data centre need "
@@ -38,12 +46,6 @@ def _earliest_only(start: WriterStart) -> WriterStart:
             "Use `earliest`."
         )
     return start
-
-
-def _no_transforms_yet(transforms: Any) -> Any:
-    if isinstance(transforms, list | tuple) and transforms:
-        raise ValueError("is not empty, but no transform exists in this version. Remove them: write [].")
-    return transforms
 
 
 class Tables(Declaration):
@@ -128,12 +130,23 @@ class FilesDeclaration(WriterDeclaration):
     kind: Literal[WriterKind.FILES]
     path: Location
     format: FileFormat = FileFormat.PARQUET
-    transforms: Annotated[tuple[()], BeforeValidator(_no_transforms_yet)] = ()
+    transforms: Transforms = ()
+    start: WriterStart = WriterStart.EARLIEST
+
+
+class KafkaDeclaration(WriterDeclaration):
+    """Republishes messages to a topic that exists already."""
+
+    kind: Literal[WriterKind.KAFKA]
+    topic: Topic
+    connection: ConnectionId = "kafka_default"
+    transforms: Transforms = ()
     start: WriterStart = WriterStart.EARLIEST
 
 
 WRITERS: Mapping[WriterKind, type[WriterDeclaration]] = {
     WriterKind.JOURNAL: JournalDeclaration,
     WriterKind.FILES: FilesDeclaration,
+    WriterKind.KAFKA: KafkaDeclaration,
 }
-AnyWriter = Annotated[JournalDeclaration | FilesDeclaration, Field(discriminator="kind")]
+AnyWriter = Annotated[JournalDeclaration | FilesDeclaration | KafkaDeclaration, Field(discriminator="kind")]

@@ -68,7 +68,7 @@ def read_document(content: bytes) -> Document:
 
 
 class _PlainConstructor(SafeConstructor):
-    """Dates stay text, and so does what the resolver takes for a number and Python does not (``-_``)."""
+    """Dates stay text, so does a lone ``=``, and what the resolver takes for a number and Python does not."""
 
     def plain_int(self, node: Any) -> Any:
         try:
@@ -82,6 +82,7 @@ class _PlainConstructor(SafeConstructor):
 
 _PlainConstructor.add_constructor("tag:yaml.org,2002:int", _PlainConstructor.plain_int)
 _PlainConstructor.add_constructor("tag:yaml.org,2002:timestamp", _PlainConstructor.plain_text)
+_PlainConstructor.add_constructor("tag:yaml.org,2002:value", _PlainConstructor.plain_text)
 
 
 def _decoded(content: bytes) -> str:

@@ -1,45 +1,30 @@
-"""How far each writer has come: its object in the control plane.
+"""The writers of a pipeline in the control plane: one object each, changed by compare-and-set only.
 
-A position is the last id a writer has finished with. It only grows here; going back is a command of its own
-with a reason.
+Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
+position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
+unwritten, one ``audit/…`` per deed of a person. A position only grows here, except by ``rewind``, which is a
+kind of entry of its own. Who may do what, and when, is decided in ``lease.py``, ``deliver.py``, ``resume.py``
+and ``operate.py``.
 """
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced
+from tidemark.delivery.writer_state import Deed, Entry, Lease, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import NOTHING_YET
 
 HEAD = "head"
-
-
-class Gate(StrEnum):
-    """Whether a writer takes messages."""
-
-    OPEN = "open"
-    STOPPED = "stopped"
-
-
-@dataclass(frozen=True, slots=True)
-class WriterState:
-    """A registered writer."""
-
-    pipeline: str
-    name: str
-    version: int
-    position: int
-    gate: Gate
-    reason: str | None
-    shape: Mapping[str, Any]
-    """The settings that shape its output, as they were at registration."""
+PAGE = 500
 
 
 class ShapeChanged(TidemarkError):
     """A setting that shapes a writer's output is not what it was when the writer was registered."""
+
+    needs_person = True
 
     def __init__(self, pipeline: str, writer: str, changed: Mapping[str, tuple[Any, Any]]) -> None:
         what = ", ".join(f"{key} was {old!r} and is now {new!r}" for key, (old, new) in changed.items())
@@ -50,6 +35,13 @@ class ShapeChanged(TidemarkError):
         self.pipeline, self.writer, self.changed = pipeline, writer, changed
 
 
+def refuse_other_shape(known: WriterState, shape: Mapping[str, Any]) -> None:
+    """Refuse to write output of another shape than the writer was registered with."""
+    pairs = {key: (known.shape.get(key), shape.get(key)) for key in sorted({*known.shape, *shape})}
+    if changed := {key: (old, new) for key, (old, new) in pairs.items() if old != new}:
+        raise ShapeChanged(known.pipeline, known.name, changed)
+
+
 class Positions:
     """The writers of one pipeline."""
 
@@ -58,56 +50,115 @@ class Positions:
         self.pipeline = pipeline
 
     def load(self, writer: str) -> WriterState | None:
-        """The writer's state; None when it was never registered."""
+        """The writer's state; None when it is not registered."""
+        return self._load(writer)[1]
+
+    def _load(self, writer: str) -> tuple[int, WriterState | None]:
         snapshot = self._consensus.read(self._key(writer), [HEAD])
         if HEAD not in snapshot.rows:
-            return None
-        body = json.loads(snapshot.rows[HEAD])
-        return WriterState(
-            pipeline=self.pipeline,
-            name=writer,
-            version=snapshot.version,
-            position=body["position"],
-            gate=Gate(body["gate"]),
-            reason=body["reason"],
-            shape=body["shape"],
-        )
+            return snapshot.version, None
+        row = json.loads(snapshot.rows[HEAD])
+        return snapshot.version, WriterState.from_row(self.pipeline, writer, snapshot.version, row)
 
     def register(self, writer: str, shape: Mapping[str, Any], position: int = NOTHING_YET) -> WriterState:
         """Make the writer known at its first run; refuse one whose output would change its shape."""
-        known = self.load(writer)
+        version, known = self._load(writer)
         if known is None:
-            fresh = WriterState(self.pipeline, writer, ABSENT, position, Gate.OPEN, None, shape)
+            # A version never comes back. Beginning with it, no token does, and whoever held the writer
+            # before it was forgotten is still recognised.
+            fresh = WriterState(self.pipeline, writer, version, position, shape, token=version)
             try:
                 return self._store(fresh)
             except Outpaced:
                 return self.register(writer, shape, position)
-        keys = {*known.shape, *shape}
-        changed = {
-            k: (known.shape.get(k), shape.get(k)) for k in sorted(keys) if known.shape.get(k) != shape.get(k)
-        }
-        if changed:
-            raise ShapeChanged(self.pipeline, writer, changed)
+        refuse_other_shape(known, shape)
         return known
 
-    def commit(self, state: WriterState, position: int) -> WriterState:
-        """Move the position forward, if the writer is still as we saw it."""
-        if position < state.position:
+    def lend(self, state: WriterState, lease: Lease | None) -> WriterState:
+        """Give the writer to a holder, for longer, or back."""
+        token = max(state.token, lease.token) if lease else state.token
+        return self._store(replace(state, lease=lease, token=token))
+
+    def commit(
+        self,
+        state: WriterState,
+        position: int,
+        entry: OffsetEntry | None,
+        gate: WriterGate | None = None,
+        lease: Lease | None = None,
+        further: Mapping[str, str] | None = None,
+        unfinished: Sequence[str] = (),
+    ) -> WriterState:
+        """Move the position forward and set the gate, at once, if the writer is still as we saw it.
+
+        A rewind moves it back, and names the namespaces of which nothing is finished any more.
+        """
+        is_rewind = entry is not None and entry.kind is Entry.REWIND
+        if position < state.position and not is_rewind:
             raise ValueError(
                 f"{state.pipeline}/{state.name}: {position} is behind the position {state.position}"
             )
-        return self._store(replace(state, position=position))
+        closed = replace(gate, version=state.version + 1) if gate and gate != state.gate else gate
+        changed = replace(state, position=position, gate=closed, lease=lease)
+        puts = dict(further or {})
+        if entry is not None:
+            puts[f"ack/{state.version + 1:020d}"] = json.dumps(asdict(entry), sort_keys=True)
+            puts |= {f"ns/{name}": json.dumps(last_id) for name, last_id in entry.namespaces.items()}
+        return self._store(changed, puts, [f"ns/{name}" for name in unfinished])
 
-    def _store(self, state: WriterState) -> WriterState:
-        body = {
-            "position": state.position,
-            "gate": state.gate,
-            "reason": state.reason,
-            "shape": dict(state.shape),
-        }
-        version = self._consensus.commit(
-            self._key(state.name), state.version, Change({HEAD: json.dumps(body)})
-        )
+    def forget(self, state: WriterState, deed: Deed) -> None:
+        """Remove everything of a writer but what people did to it."""
+        key, version = self._key(state.name), state.version
+        # The offset log may be longer than one transaction. It decides nothing, so it goes first.
+        while log := list(self._consensus.scan(key, "ack/", limit=PAGE).rows):
+            version = self._consensus.commit(key, version, Change(deletes=log))
+        gone = [row for row in self._rows(state.name, "") if not row.startswith("audit/")]
+        audit = self.audit_row(replace(state, version=version), deed)
+        self._consensus.commit(key, version, Change(audit, gone))
+
+    def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
+        """The row that keeps a deed, as part of the change it is about."""
+        return {f"audit/{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
+
+    @staticmethod
+    def acknowledged_row(ids: Sequence[int], by: str) -> dict[str, str]:
+        """The row that keeps which ids a person let pass: one for all, because a transaction is bounded."""
+        return {f"acknowledged/{ids[0]:020d}": json.dumps({"ids": list(ids), "by": by})}
+
+    def acknowledged(self, writer: str) -> frozenset[int]:
+        """The ids that a person let pass unwritten."""
+        rows = self._rows(writer, "acknowledged/").values()
+        return frozenset(id_ for body in rows for id_ in json.loads(body)["ids"])
+
+    def namespaces(self, writer: str) -> dict[str, int]:
+        """The last finished id of every namespace."""
+        rows = self._rows(writer, "ns/")
+        return {row.removeprefix("ns/"): json.loads(body) for row, body in rows.items()}
+
+    def history(self, writer: str, limit: int = PAGE) -> list[OffsetEntry]:
+        """The newest entries of the offset log, oldest first."""
+        rows = self._consensus.scan(self._key(writer), "ack/", limit=limit).rows
+        return [OffsetEntry.from_row(json.loads(body)) for body in rows.values()]
+
+    def deeds(self, writer: str) -> list[Deed]:
+        """What people did, oldest first."""
+        return [Deed(**json.loads(body)) for body in self._rows(writer, "audit/").values()]
+
+    def _rows(self, writer: str, prefix: str) -> dict[str, str]:
+        pages = list(self._pages(writer, prefix))
+        return {row: body for page in reversed(pages) for row, body in page.items()}
+
+    def _pages(self, writer: str, prefix: str) -> Iterator[Mapping[str, str]]:
+        before = None
+        while page := self._consensus.scan(self._key(writer), prefix, before=before, limit=PAGE).rows:
+            yield page
+            before = next(iter(page))
+
+    def _store(
+        self, state: WriterState, further: Mapping[str, str] | None = None, gone: Sequence[str] = ()
+    ) -> WriterState:
+        puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}
+        version = self._consensus.commit(self._key(state.name), state.version, Change(puts, gone))
         return replace(state, version=version)
 
     def _key(self, writer: str) -> ObjectKey:

@@ -17,7 +17,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
 from tidemark.log.binding import NOTHING_YET, Binding, Slice
 from tidemark.log.control import LogControl, LogHead
@@ -39,7 +39,9 @@ class RunPlan:
     records: int
     """How many offsets that binding covers."""
     lag: int
-    """How many published ids the slowest writer has not finished with."""
+    """How many published ids the slowest writer has not finished with; stopped ones are not asked."""
+    stopped: bool = False
+    """Whether a writer's gate is closed."""
 
     @property
     def deliver(self) -> bool:
@@ -91,10 +93,12 @@ def begin_run(pipeline: Pipeline, connections: Connections, run_id: str, *, retr
     end = control.log_head().end
     positions = Positions(consensus, pipeline.name)
     states = [positions.load(writer.name) for writer in pipeline.writers]
-    lag = max(end - (state.position if state else NOTHING_YET) for state in states)
+    reached = [state.position if state else NOTHING_YET for state in states if not (state and state.gate)]
+    lag = max((end - position for position in reached), default=0)
+    stopped = any(state and state.gate for state in states)
     if binding is None:
-        return RunPlan(t=None, records=0, lag=lag)
-    return RunPlan(t=binding.t, records=binding.width, lag=lag)
+        return RunPlan(t=None, records=0, lag=lag, stopped=stopped)
+    return RunPlan(t=binding.t, records=binding.width, lag=lag, stopped=stopped)
 
 
 def _bind_new(

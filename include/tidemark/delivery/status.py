@@ -5,7 +5,8 @@ from typing import Any
 
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.positions import Gate, Positions
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.writer_state import Gate
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 
@@ -87,5 +88,11 @@ def _writer_status(positions: Positions, name: str, kind: str, end: int) -> Writ
     if state is None:
         return WriterStatus(name, kind, False, NOTHING_YET, end - NOTHING_YET, Gate.OPEN.value, None)
     return WriterStatus(
-        name, kind, True, state.position, end - state.position, state.gate.value, state.reason
+        name,
+        kind,
+        True,
+        state.position,
+        end - state.position,
+        state.status.value,
+        state.gate.reason if state.gate else None,
     )

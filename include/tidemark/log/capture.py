@@ -8,7 +8,7 @@ Who reads Kafka and who judges is not decided here; nothing becomes visible here
 from collections.abc import Callable, Sequence
 
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit import AuditRecord, Judgement
+from tidemark.log.audit_record import AuditRecord, Judgement
 from tidemark.log.captured import Captured
 from tidemark.log.files import LogFolder
 

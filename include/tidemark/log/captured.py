@@ -14,7 +14,7 @@ from tidemark.log.statistics import FileStatistics
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """One file as the manifest will list it, and what the capture counted while it wrote it."""
+    """One file as the manifest will list it, and what the capture counted in it."""
 
     file: LogFile
     statistics: FileStatistics
@@ -26,6 +26,8 @@ class Captured:
 
     t: int
     captured_files: tuple[CapturedFile, ...]
+    rows_read: int
+    """Records that Kafka gave."""
 
     @property
     def files(self) -> tuple[LogFile, ...]:
@@ -47,7 +49,8 @@ class Captured:
         files = [
             {"file": asdict(one.file), "statistics": asdict(one.statistics)} for one in self.captured_files
         ]
-        return (json.dumps({"t": self.t, "files": files}, sort_keys=True) + "\n").encode()
+        body = {"t": self.t, "files": files, "rows_read": self.rows_read}
+        return (json.dumps(body, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Captured":
@@ -56,4 +59,4 @@ class Captured:
         files = (
             CapturedFile(LogFile(**one["file"]), FileStatistics(**one["statistics"])) for one in body["files"]
         )
-        return cls(body["t"], tuple(files))
+        return cls(body["t"], tuple(files), body["rows_read"])

@@ -1,25 +1,29 @@
 """The log's files: Parquet, one per binding and Kafka partition, sorted by id.
 
-A file's bytes depend on nothing but its messages, so whoever captures the same binding again gets the same
-digest.
+Who captures writes them into an area of its own; here they are counted, checked against what was bound and
+given the name under which the log knows them. A file's bytes depend on nothing but its messages, so whoever
+captures the same binding again gets the same digest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.binding import Binding, Slice
 from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.folder import Folder
+from tidemark.log.footer import MAGIC, TAIL, footer_length, in_order
 from tidemark.log.manifest import LogFile, Manifest, digest_of
 from tidemark.log.tally import Tally
 
 ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
+SUFFIX = ".parquet"
 
 LOG_SCHEMA = pa.schema(
     [
@@ -40,7 +44,7 @@ LOG_SCHEMA = pa.schema(
 
 _ENCODING = {
     "compression": "zstd",
-    "write_statistics": ["id", "offset"],
+    "write_statistics": ["id", "offset", "key", "value"],
     # Looking for repeated values in columns that have none takes half of the time of writing a file.
     "use_dictionary": ["t", "topic", "partition", "timestamp_type", "key", "namespace"],
     "column_encoding": dict.fromkeys(("id", "write_time", "offset", "timestamp"), "DELTA_BINARY_PACKED"),
@@ -52,33 +56,72 @@ class LogFolder:
 
     def __init__(self, pipeline: str, root: str) -> None:
         self._folder = Folder(pipeline, root)
+        self.root = root
 
-    def write_file(
+    def new_area(self, t: int) -> str:
+        """Where one attempt at the capture of ``t`` writes its files: nobody else does."""
+        return self._folder.new_area(_moment(t))
+
+    def files_in(self, area: str) -> list[str]:
+        """The files that an attempt has written."""
+        return self._folder.list_files(area, SUFFIX)
+
+    def remove_area(self, area: str) -> None:
+        """Remove what an attempt has left of its area."""
+        self._folder.remove_area(area)
+
+    def adopt_file(
         self,
         binding: Binding,
-        slice_: Slice,
-        batches: Iterable[pa.RecordBatch],
+        slices: Sequence[Slice],
+        staged: str,
         is_declared: Callable[[str], bool] = lambda namespace: True,
     ) -> CapturedFile | None:
-        """Write the messages of one slice, or of what is left of it, given in id order; None without any."""
-        path = file_path(binding, slice_)
-        tally = Tally(binding, slice_, is_declared)
-        with self._folder.stage(_moment(binding.t)) as staged:
-            write_parquet(staged.sink, map(tally.count, batches))
-            if tally.rows_read == 0:
+        """Take a file with the messages of one slice, or of what is left of it, into the log's folder.
+
+        It is read back on the way: what is counted is what is on disk. None when it holds no message.
+        """
+        with self._folder.open(staged) as source, pq.ParquetFile(source) as parquet:
+            batches = parquet.iter_batches(batch_size=8192, columns=Tally.COLUMNS)
+            first = next(batches, None)
+            if first is None:
                 return None
-            self._refuse_strangers(binding, slice_, tally)
-            reach(FaultPoint.CAPTURE_FILE_STAGED)
-            staged.settle(path)
+            slice_ = self._slice_of(first, slices)
+            tally = Tally(binding, slice_, is_declared)
+            for batch in chain([first], batches):
+                tally.count(batch)
+            tally.count_nulls(parquet.metadata)
+        self._refuse_strangers(binding, slice_, tally)
+        self._put_footer_in_order(staged)
+        path, size, digest = (
+            file_path(binding, slice_),
+            self._folder.size(staged),
+            self._folder.digest(staged),
+        )
+        reach(FaultPoint.CAPTURE_FILE_STAGED)
+        self._folder.adopt(staged, path, digest)
         reach(FaultPoint.CAPTURE_FILE_NAMED)
-        with self._folder.open(path) as source:
-            rows_written = pq.read_metadata(source).num_rows
-        return tally.conclude(path, rows_written, staged.sink.size, staged.sink.digest)
+        return tally.conclude(path, size, digest)
+
+    def _put_footer_in_order(self, staged: str) -> None:
+        with self._folder.open(staged) as source:
+            length = footer_length(source.read_at(TAIL, source.size() - TAIL))
+            footer = source.read_at(length, source.size() - TAIL - length)
+        if (ordered := in_order(footer)) != footer:
+            end = ordered + length.to_bytes(4, "little") + MAGIC
+            self._folder.replace_end(staged, len(end), end)
+
+    def _slice_of(self, messages: pa.RecordBatch, slices: Sequence[Slice]) -> Slice:
+        place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
+        for s in slices:
+            if (s.topic, s.partition) == place:
+                return s
+        raise RecordsMissing(self._folder.owner, *place, 0, 0, "capture found records of it")
 
     def _refuse_strangers(self, binding: Binding, s: Slice, tally: Tally) -> None:
         """Refuse messages that the slice does not own, before the file has its final name."""
         lowest = binding.id_of(s.topic, s.partition, s.lower)
-        first, last, count = tally.first_id, tally.last_id, tally.rows_read
+        first, last, count = tally.first_id, tally.last_id, tally.rows
         if not lowest <= first <= last < lowest + s.width or count > s.width:
             found = f"capture found ids {first} to {last} ({count} records) instead of {lowest} and the next"
             raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
@@ -146,11 +189,18 @@ class LogFolder:
         """Where a file lies, for whoever reads it with other means."""
         return self._folder.address(file.path)
 
+    def area_at(self, area: str) -> str:
+        """Where an attempt's area lies, for whoever writes there with other means."""
+        return self._folder.address(area)
+
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages of one file in id order, a bounded number in memory. A damaged file is refused."""
         self.verify(file)
+        schema = LOG_SCHEMA if columns is None else pa.schema([LOG_SCHEMA.field(name) for name in columns])
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
-            yield from parquet.iter_batches(batch_size=8192, columns=columns)
+            for batch in parquet.iter_batches(batch_size=8192, columns=columns):
+                # Spark declares every column that it writes as one that may be null.
+                yield batch.select(schema.names).cast(schema)
 
 
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -81,19 +82,60 @@ class Folder:
             with raw:
                 staged = Staged(Digesting(raw, self._blamed))
                 yield staged
-            if not staged.final:
-                return
-            if self.exists(staged.final) and not replacing:
-                self.verify(staged.final, staged.sink.digest)
-                return
-            self._persist(path)
-            with self._blamed():
-                self._fs.create_dir(posixpath.dirname(self.at(staged.final)), recursive=True)
-                self._fs.move(path, self.at(staged.final))
-            self._persist(posixpath.dirname(self.at(staged.final)))
+            if staged.final:
+                self._settle(path, staged.final, staged.sink.digest, replacing)
         finally:
             if self._fs.get_file_info(path).type == fs.FileType.File:
                 self._fs.delete_file(path)
+
+    def new_area(self, area: str) -> str:
+        """A folder for files that somebody else writes, under a name that no other attempt has."""
+        path = posixpath.join(STAGING, area, uuid4().hex)
+        with self._blamed():
+            self._fs.create_dir(self.at(path), recursive=True)
+        return path
+
+    def adopt(self, path: str, final: str, digest: str) -> None:
+        """Give a file that somebody else has written in an area its final name."""
+        self._settle(self.at(path), final, digest, replacing=False)
+
+    def replace_end(self, path: str, length: int, end: bytes) -> None:
+        """Give a file that is still in its area another end of the same length."""
+        if isinstance(self._fs, fs.LocalFileSystem):
+            with self._blamed(), Path(self.at(path)).open("r+b") as file:
+                file.seek(-length, os.SEEK_END)
+                file.write(end)
+            return
+        # Elsewhere a file cannot be changed, only written anew.
+        other = f"{path}.ended"
+        with self.open(path) as source, self._blamed(), self._fs.open_output_stream(self.at(other)) as sink:
+            left = source.size() - length
+            while left:
+                chunk = source.read(min(left, 1 << 20))
+                left -= len(chunk)
+                sink.write(chunk)
+            sink.write(end)
+        self._fs.move(self.at(other), self.at(path))
+
+    def _settle(self, path: str, final: str, digest: str, replacing: bool) -> None:
+        if self.exists(final) and not replacing:
+            self.verify(final, digest)
+            return
+        self._persist(path)
+        with self._blamed():
+            self._fs.create_dir(posixpath.dirname(self.at(final)), recursive=True)
+            self._fs.move(path, self.at(final))
+        self._persist(posixpath.dirname(self.at(final)))
+
+    def list_files(self, area: str, suffix: str) -> list[str]:
+        """The files of an area that end like this, in the order of their names."""
+        found = self._fs.get_file_info(fs.FileSelector(self.at(area), allow_not_found=True))
+        return sorted(posixpath.join(area, one.base_name) for one in found if one.base_name.endswith(suffix))
+
+    def remove_area(self, area: str) -> None:
+        """Remove an area with what is left in it."""
+        with suppress(FileNotFoundError):  # somebody else has swept it
+            self._fs.delete_dir(self.at(area))
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
@@ -118,8 +160,7 @@ class Folder:
         areas = self._fs.get_file_info(fs.FileSelector(self.at(STAGING), allow_not_found=True))
         for area in areas:
             if area.type == fs.FileType.Directory and is_over(area.base_name):
-                with suppress(FileNotFoundError):  # somebody else has swept it
-                    self._fs.delete_dir(area.path)
+                self.remove_area(posixpath.join(STAGING, area.base_name))
 
     def write_once(self, path: str, data: bytes, area: str = "") -> None:
         """Write a small file whole, unless it is there already with the same content."""
@@ -135,12 +176,21 @@ class Folder:
 
     def verify(self, path: str, digest: str) -> None:
         """Refuse a file whose bytes are not the recorded ones."""
+        found = self.digest(path)
+        if found != digest:
+            raise FileDamaged(self.owner, self.at(path), digest, found)
+
+    def digest(self, path: str) -> str:
+        """The digest of a file's bytes."""
         found = sha256()
         with self.open(path) as source:
             while chunk := source.read(1 << 20):
                 found.update(chunk)
-        if found.hexdigest() != digest:
-            raise FileDamaged(self.owner, self.at(path), digest, found.hexdigest())
+        return found.hexdigest()
+
+    def size(self, path: str) -> int:
+        """How many bytes a file has."""
+        return int(self._fs.get_file_info(self.at(path)).size)
 
     def read(self, path: str) -> bytes:
         """A small file's content."""

@@ -8,7 +8,7 @@ is not published.
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.binding import Binding
 from tidemark.log.captured import Captured
 from tidemark.log.control import LogControl, LogHead

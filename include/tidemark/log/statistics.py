@@ -1,4 +1,5 @@
-"""What a capture knows of each file it wrote: counted on the way, so that an audit needs no second pass.
+"""What a capture knows of each file it wrote: counted when it took the file over, so that an audit reads
+nothing again.
 
 Deterministic like the file itself: no clock, no host name, no duration.
 """
@@ -23,10 +24,8 @@ class FileStatistics:
     last_id: int
     first_offset: int
     last_offset: int
-    rows_read: int
-    """Records that Kafka gave."""
     rows_written: int
-    """Messages that the file's own footer counts."""
+    """Messages that are in the file."""
     disorder: int
     """Messages whose offset is not greater than the one before."""
     misnumbered: int

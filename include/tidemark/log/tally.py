@@ -1,10 +1,12 @@
-"""Counts messages while they pass on their way into a file. Changes none, keeps none."""
+"""Counts the messages of a captured file while they pass by. Changes none, keeps none."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from tidemark.log.binding import Binding, Slice
 from tidemark.log.captured import CapturedFile
@@ -15,21 +17,24 @@ from tidemark.log.statistics import FileStatistics
 class Tally:
     """What has passed of one slice."""
 
+    COLUMNS: ClassVar = ["id", "topic", "partition", "offset", "timestamp", "namespace"]
+    """All it looks at."""
+
     def __init__(self, binding: Binding, slice_: Slice, is_declared: Callable[[str], bool]) -> None:
         self._binding, self._slice, self._is_declared = binding, slice_, is_declared
         self._shift = binding.shifts[slice_.topic, slice_.partition]
-        self.rows_read = self.disorder = self.misnumbered = self.strangers = 0
+        self.rows = self.disorder = self.misnumbered = self.strangers = 0
         self.null_keys = self.null_values = 0
         self.first_id = self.last_id = self.first_offset = self.last_offset = -1
         self.first_timestamp = self.last_timestamp = 0
 
-    def count(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def count(self, batch: pa.RecordBatch) -> None:
         """Let a batch pass."""
         if batch.num_rows == 0:
-            return batch
+            return
         ids, offsets = batch.column("id").to_numpy(), batch.column("offset").to_numpy()
         lowest, highest = pc.min_max(batch.column("timestamp")).as_py().values()
-        if self.rows_read == 0:
+        if self.rows == 0:
             self.first_id, self.first_offset = int(ids[0]), int(offsets[0])
             self.first_timestamp, self.last_timestamp = lowest, highest
         else:
@@ -39,15 +44,17 @@ class Tally:
         self.disorder += int(np.count_nonzero(np.diff(offsets) <= 0))
         self.misnumbered += int(np.count_nonzero(ids - offsets != self._shift))
         self.last_id, self.last_offset = int(ids[-1]), int(offsets[-1])
-        self.rows_read += batch.num_rows
-        self.null_keys += batch.column("key").null_count
-        self.null_values += batch.column("value").null_count
+        self.rows += batch.num_rows
         for namespace in pc.value_counts(batch.column("namespace")).to_pylist():
             if not self._is_declared(namespace["values"]):
                 self.strangers += namespace["counts"]
-        return batch
 
-    def conclude(self, path: str, rows_written: int, size: int, digest: str) -> CapturedFile:
+    def count_nulls(self, metadata: pq.FileMetaData) -> None:
+        """Take the numbers of missing keys and values from the file's footer: the widest columns are not
+        read for them."""
+        self.null_keys, self.null_values = _nulls(metadata, "key"), _nulls(metadata, "value")
+
+    def conclude(self, path: str, size: int, digest: str) -> CapturedFile:
         """The file that was written, with everything that was counted."""
         s, first_owned = self._slice, self._slice.lower + self._shift
         file = LogFile(
@@ -57,7 +64,7 @@ class Tally:
             partition=s.partition,
             first_id=self.first_id,
             last_id=self.last_id,
-            count=self.rows_read,
+            count=self.rows,
             bytes=size,
             digest=digest,
         )
@@ -73,8 +80,7 @@ class Tally:
             last_id=self.last_id,
             first_offset=self.first_offset,
             last_offset=self.last_offset,
-            rows_read=self.rows_read,
-            rows_written=rows_written,
+            rows_written=self.rows,
             disorder=self.disorder,
             misnumbered=self.misnumbered,
             strangers=self.strangers,
@@ -86,3 +92,9 @@ class Tally:
             digest=digest,
         )
         return CapturedFile(file, statistics)
+
+
+def _nulls(metadata: pq.FileMetaData, column: str) -> int:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return sum(chunk.statistics.null_count for chunk in chunks if chunk.path_in_schema == column)

@@ -1,24 +1,24 @@
-"""Kafka records of one binding as rows of the commit log.
+"""Kafka records of one binding as files of the commit log.
 
-Spark reads exactly the bound offsets, one task per Kafka partition; each task adds ids and writes its own
-file. Nothing is shuffled, nothing is counted, nothing is visible to a reader.
+Spark reads exactly the bound offsets, one task per Kafka partition, numbers them and writes one file each
+into an area of this attempt; then every file is counted and takes its place in the log's folder. Nothing is
+shuffled, no message passes through Python, nothing is visible to a reader.
 """
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from tidemark.connections import KafkaConnection
-from tidemark.log.audit import Judgement, judge, spark_batch
+from tidemark.log.audit import judge, spark_batch
+from tidemark.log.audit_record import Judgement
 from tidemark.log.binding import Binding, Slice
 from tidemark.log.captured import Captured
 from tidemark.log.errors import RecordsMissing
-from tidemark.log.files import LOG_SCHEMA, LogFolder
+from tidemark.log.files import LOG_SCHEMA, ROWS_PER_GROUP, LogFolder
 from tidemark.log.manifest import LogFile
 from tidemark.log.suite import Suite
 from tidemark.spark.log import read_parquet
@@ -26,8 +26,19 @@ from tidemark.spark.log import read_parquet
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MOST_PARTITIONS = 1_000_000
-"""More partitions than a topic can have."""
+GROUP_BYTES = 32 * 1024 * 1024
+"""Small enough that no executor runs short of memory: Spark would then make smaller groups, other bytes."""
+READERS = 2
+"""How many files are read back at once: each costs the driver one group of rows in memory."""
+SINGULAR = ("id", "write_time", "offset", "timestamp", "value")
+"""Columns that hardly ever repeat a value: looking for repetitions takes longer than writing them."""
+WRITE_OPTIONS = {
+    "compression": "zstd",
+    "parquet.block.size": str(GROUP_BYTES),
+    "parquet.block.row.count.limit": str(ROWS_PER_GROUP),
+    "parquet.statistics.truncate.length": "16",
+    **{f"parquet.enable.dictionary#{name}": "false" for name in SINGULAR},
+}
 
 
 def read_bound(
@@ -57,31 +68,19 @@ def read_bound(
     )
 
 
-def add_ids(batch: pa.RecordBatch, binding: Binding) -> pa.RecordBatch:
-    """Kafka's columns → the log's columns, for records of one Kafka partition."""
-    topic, partition = batch.column("topic")[0].as_py(), batch.column("partition")[0].as_py()
-    ids = pc.add(batch.column("offset"), binding.shifts[topic, partition])
-    columns = {
-        **{name: batch.column(name) for name in batch.schema.names},
-        "id": ids,
-        "t": pa.repeat(pa.scalar(binding.t, pa.int64()), batch.num_rows),
-        "write_time": pc.add(ids, binding.t - binding.base),
-        "namespace": batch.column("topic"),
-    }
-    return pa.RecordBatch.from_arrays(
-        [columns[field.name].cast(field.type) for field in LOG_SCHEMA], schema=LOG_SCHEMA
+def add_ids(records: "DataFrame", binding: Binding) -> "DataFrame":
+    """Kafka's columns → the log's columns."""
+    shifts = " ".join(
+        f"WHEN topic = '{topic}' AND partition = {partition} THEN {shift}L"
+        for (topic, partition), shift in binding.shifts.items()
     )
-
-
-def with_place(batch: pa.RecordBatch, number: int, slice_: Slice) -> pa.RecordBatch:
-    """The records of one task, all of this place, with their topic and partition again."""
-    if pc.min_max(batch.column("place")).as_py() != {"min": number, "max": number}:
-        # Ids would be those of the first record's partition.
-        raise ValueError(f"{slice_.topic}/{slice_.partition}: one task was given records of two partitions")
-    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-    columns["topic"] = pa.repeat(slice_.topic, batch.num_rows)
-    columns["partition"] = pa.repeat(pa.scalar(slice_.partition, pa.int32()), batch.num_rows)
-    return pa.RecordBatch.from_pydict(columns)
+    numbered = records.selectExpr("*", f"offset + CASE {shifts} END AS id")
+    columns = {name: name for name in numbered.columns} | {
+        "t": f"{binding.t}L",
+        "write_time": f"id + {binding.t - binding.base}L",
+        "namespace": "topic",
+    }
+    return numbered.selectExpr(*(f"{columns[name]} AS {name}" for name in LOG_SCHEMA.names))
 
 
 def write_files(
@@ -93,32 +92,23 @@ def write_files(
     is_declared: Callable[[str], bool] = lambda namespace: True,
 ) -> Captured:
     """Write one file per Kafka partition; what was written, in id order."""
-    # The way from Java to Python is what a capture spends its time on: a number travels for the two columns
-    # that are the same for every record of a task.
-    topics = sorted({s.topic for s in slices})
-    numbers = " ".join(f"WHEN '{topic}' THEN {number}" for number, topic in enumerate(topics))
-    place = f"CASE topic {numbers} END * {MOST_PARTITIONS} + partition AS place"
-    by_place = {topics.index(s.topic) * MOST_PARTITIONS + s.partition: s for s in slices}
+    from pyspark.sql import Observation
+    from pyspark.sql.functions import count, lit
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        pending = (batch for batch in batches if batch.num_rows)
-        first = next(pending, None)
-        if first is None:
-            return
-        number = first.column("place")[0].as_py()
-        slice_ = by_place[number]
-        rows = (add_ids(with_place(batch, number, slice_), binding) for batch in chain([first], pending))
-        file = LogFolder(pipeline, root).write_file(binding, slice_, rows, is_declared)
-        if file is not None:
-            answer = Captured(binding.t, (file,)).to_bytes().decode()
-            yield pa.RecordBatch.from_pydict({"captured": [answer]})
-
-    columns = [name for name in records.columns if name not in ("topic", "partition")]
-    answers = records.selectExpr(place, *columns).mapInArrow(write, "captured string").collect()
-    found = [file for row in answers for file in Captured.from_bytes(row.captured).captured_files]
-    captured = Captured(binding.t, tuple(sorted(found, key=lambda one: one.file.first_id)))
-    check_files(captured.files, slices, pipeline)
-    return captured
+    folder, seen = LogFolder(pipeline, root), Observation()
+    area = folder.new_area(binding.t)
+    try:
+        read = records.observe(seen, count(lit(1)).alias("rows"))
+        add_ids(read, binding).write.mode("append").options(**WRITE_OPTIONS).parquet(folder.area_at(area))
+        adopt = partial(folder.adopt_file, binding, slices, is_declared=is_declared)
+        # Here and not in tasks: Python workers take longer to start than a run's files take to read.
+        with ThreadPoolExecutor(READERS) as threads:
+            adopted = [file for file in threads.map(adopt, folder.files_in(area)) if file is not None]
+    finally:
+        folder.remove_area(area)
+    captured = tuple(sorted(adopted, key=lambda one: one.file.first_id))
+    check_files([one.file for one in captured], slices, pipeline)
+    return Captured(binding.t, captured, seen.get["rows"])
 
 
 def check_files(files: Sequence[LogFile], slices: Sequence[Slice], pipeline: str) -> None:

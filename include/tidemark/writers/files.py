@@ -2,24 +2,41 @@
 
 A binding's file appears whole, under its final name, once. Delivering the binding again makes the same
 bytes, so the file is verified and kept; a file with other bytes under that name is refused, never
-overwritten.
+overwritten. Messages that come one at a time are tried out under a staging name and thrown away; the file
+itself is made of all of them when the binding is finished.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from tidemark.delivery import pipeline as declaration
+from tidemark.delivery.writer import Part, Writing, Written, admit
+from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding
-from tidemark.log.files import LogFolder, write_parquet
-from tidemark.log.folder import Digesting, Folder
+from tidemark.log.errors import FileDamaged
+from tidemark.log.files import write_parquet
+from tidemark.log.folder import STAGING, Digesting, Folder
 from tidemark.log.manifest import LogFile
 from tidemark.log.readable import readable
-from tidemark.writers.writer import Part, Written, admit
+from tidemark.writers.transformed import transformed
+
+
+class NameTaken(TidemarkError):
+    """Under the name of a binding's file there is one with other bytes."""
+
+    needs_person = True
+
+    def __init__(self, owner: str, other: FileDamaged) -> None:
+        super().__init__(
+            f"{owner}: {other.path} is damaged, or somebody else's (digest {other.found[:12]} instead of "
+            f"{other.expected[:12]}). It was kept as it is; nothing was delivered. Move it away, then resume."
+        )
+        self.path, self.expected, self.found = other.path, other.expected, other.found
 
 
 @dataclass(frozen=True)
@@ -37,7 +54,8 @@ class FilesWriter:
     @property
     def shape(self) -> Mapping[str, Any]:
         """See ``Writer.shape``."""
-        return self.declared.model_dump(mode="json", include={"kind", "path", "format", "namespaces"})
+        keys = {"kind", "path", "format", "namespaces", "transforms"}
+        return self.declared.model_dump(mode="json", include=keys)
 
     def prepare(self) -> None:
         """Nothing: folders come with the first file."""
@@ -46,28 +64,93 @@ class FilesWriter:
         """One part, because a binding is one file."""
         return [Part(binding, tuple(files))]
 
-    def write(self, part: Part, log: LogFolder) -> Written:
+    def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        pattern = re.compile(self.declared.namespaces)
-        seen = 0
+        counted = _Counted(self, writing.batches)
+        area = _stem(part.binding) if part.is_whole else _area_of_singles(part.binding)
+        try:
+            with self._folder.stage(area) as staged:
+                written = _write(self.declared.format, staged.sink, counted)
+                if part.is_whole:
+                    writing.lease.check()
+                    staged.settle(self._final(part.binding))
+        except FileDamaged as other:
+            raise NameTaken(self._folder.owner, other) from other
+        if not part.is_whole:
+            self._remember_singles(part.binding)
+        return counted.summary(written)
 
-        def admitted() -> Iterator[pa.RecordBatch]:
-            nonlocal seen
-            for file in part.files:
-                for batch in log.read_file(file):
-                    seen += batch.num_rows
-                    yield admit(batch, pattern)
+    def finish(self, part: Part, writing: Writing) -> None:
+        """Make the file of messages that came one at a time; what came in bulk has its name already."""
+        writing.lease.check()
+        if self._folder.exists(_singles(part.binding)) or not self._folder.exists(self._final(part.binding)):
+            self.write(part, writing)
+        over = (_stem(part.binding), _area_of_singles(part.binding))
+        self._folder.sweep(lambda area: area in over)
 
-        with Folder(f"{self.pipeline}/{self.name}", self.declared.path).stage() as staged:
-            written = _write(self.declared.format, staged.sink, admitted())
-            staged.settle(f"{part.binding.base:020d}-{part.binding.end:020d}.{self.declared.format.value}")
-        return Written(written=written, filtered=seen - written)
+    def is_reachable(self) -> None:
+        """Try to write a file."""
+        with self._folder.stage("reachable"):
+            pass
+        self._folder.sweep(lambda area: area == "reachable")
 
-    def finish(self, binding: Binding) -> None:
-        """Nothing: the file has its final name already."""
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """What is in a file already would make a file without it another one."""
+        for path in self._folder.list_files("", f".{self.declared.format.value}"):
+            ids = _STEM.match(path)
+            if ids and int(ids["base"]) <= message["id"] <= int(ids["end"]):
+                return f"it is in {self._folder.at(path)} already. Resume: the file is kept as it is."
+        return None
+
+    @property
+    def _folder(self) -> Folder:
+        return Folder(f"{self.pipeline}/{self.name}", self.declared.path)
+
+    def _final(self, binding: Binding) -> str:
+        return f"{_stem(binding)}.{self.declared.format.value}"
+
+    def _remember_singles(self, binding: Binding) -> None:
+        """Leave a sign that the file has to be made, or verified where it is there already."""
+        if not self._folder.exists(_singles(binding)):
+            self._folder.write_once(_singles(binding), b"", _area_of_singles(binding))
 
 
-def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterator[pa.RecordBatch]) -> int:
+class _Counted:
+    """The messages that pass the filter and the transforms, and how many did not."""
+
+    def __init__(self, writer: FilesWriter, batches: Iterable[pa.RecordBatch]) -> None:
+        self._writer, self._batches = writer, batches
+        self.seen = self.admitted = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        declared = self._writer.declared
+        pattern = re.compile(declared.namespaces)
+        for batch in self._batches:
+            admitted = admit(batch, pattern)
+            self.seen += batch.num_rows
+            self.admitted += admitted.num_rows
+            yield transformed(admitted, declared.transforms, self._writer.pipeline, declared.name)
+
+    def summary(self, written: int) -> Written:
+        return Written(written, filtered=self.seen - self.admitted, ignored=self.admitted - written)
+
+
+_STEM = re.compile(r"(?P<base>\d{20})-(?P<end>\d{20})\.")
+
+
+def _stem(binding: Binding) -> str:
+    return f"{binding.base:020d}-{binding.end:020d}"
+
+
+def _area_of_singles(binding: Binding) -> str:
+    return f"{_stem(binding)}-singly"
+
+
+def _singles(binding: Binding) -> str:
+    return f"{STAGING}/{_area_of_singles(binding)}/singles"
+
+
+def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterable[pa.RecordBatch]) -> int:
     if format_ is declaration.FileFormat.PARQUET:
         return write_parquet(sink, batches)
     count = 0

@@ -6,45 +6,31 @@ never skipped.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
-from tidemark.cassandra.session import connect
+from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.errors import TidemarkError
+from tidemark.delivery.writer import BadMessage, Part, Writing, Written, admit
+from tidemark.journal.action import Delete, Purge
 from tidemark.journal.effect import Effect, Message
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
+from tidemark.journal.head import Head
 from tidemark.journal.record import read_action
 from tidemark.log.binding import Binding
-from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile
 from tidemark.writers.journal_schema import create_journal
 from tidemark.writers.journal_tables import JournalTables
-from tidemark.writers.writer import Part, Written, admit
 
 MESSAGES_AT_ONCE = 16_384
 """How many messages are folded before their effect is written: what bounds the memory of a task."""
-
-
-class ActionRefused(TidemarkError):
-    """A message of the log could not be applied to its entity."""
-
-    def __init__(self, pipeline: str, writer: str, topic: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: topic {topic}: {reason} The position stays before it. "
-            "Look at the message, then put the producer right."
-        )
-        self.args = (pipeline, writer, topic, reason)
-        self.pipeline, self.writer, self.topic, self.reason = pipeline, writer, topic, reason
-
-    def __reduce__(self) -> tuple[type["ActionRefused"], tuple[str, str, str, str]]:
-        return type(self), (self.pipeline, self.writer, self.topic, self.reason)
 
 
 @dataclass(frozen=True)
@@ -75,21 +61,29 @@ class JournalWriter:
         """One part per Kafka partition that the filter admits; a file holds one namespace, its topic's."""
         return [Part(binding, (file,)) for file in files]
 
-    def write(self, part: Part, log: LogFolder) -> Written:
+    def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        (file,) = part.files
         tables = JournalTables(connect(self.connection), self.declared)
-        pointer = tables.read_pointer(file.topic, file.partition)
         pattern = re.compile(self.declared.namespaces)
         total = Written()
-        for batch in _chunks(log.read_file(file)):
+        pointers: dict[tuple[str, int], int] = {}
+        for batch in _chunks(writing.batches):
             admitted = admit(batch, pattern)
             total += Written(filtered=batch.num_rows - admitted.num_rows)
-            total += self._write_chunk(tables, file.topic, admitted, -1 if pointer is None else pointer)
+            if admitted.num_rows == 0:
+                continue
+            place = admitted["topic"][0].as_py(), admitted["partition"][0].as_py()
+            if place not in pointers:
+                found = tables.read_pointer(*place)
+                pointers[place] = -1 if found is None else found
+            writing.lease.check()
+            total += self._write_chunk(tables, place[0], admitted, pointers[place])
         return total
 
-    def finish(self, binding: Binding) -> None:
+    def finish(self, part: Part, writing: Writing) -> None:
         """Move the pointers: from now on readers take this binding from Cassandra."""
+        binding = part.binding
+        writing.lease.check()
         tables = JournalTables(connect(self.connection), self.declared)
         pattern = re.compile(self.declared.namespaces)
         for s in binding.slices:
@@ -97,19 +91,39 @@ class JournalWriter:
                 write_time = binding.write_time(binding.id_of(s.topic, s.partition, s.upper - 1))
                 tables.write_pointer(s.topic, s.partition, s.upper - 1, binding.t, write_time)
 
+    def is_reachable(self) -> None:
+        """Ask Cassandra for the time."""
+        server_time(connect(self.connection))
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """What was applied half cannot be taken back: a delete or a purge can only be tried again."""
+        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+        times = (message["timestamp"], message["timestamp_type"])
+        try:
+            action = read_action(message["key"], message["value"], *times, headers)
+        except Undecodable:
+            return None
+        if isinstance(action, Delete | Purge):
+            return "a delete or a purge may be applied half by now; it can only be tried again."
+        return None
+
     def _write_chunk(self, tables: JournalTables, topic: str, chunk: pa.Table, pointer: int) -> Written:
-        entities: dict[str, list[Message]] = {}
-        ignored = 0
-        for message in self._messages(topic, chunk):
-            if message is None or message.offset <= pointer:
-                ignored += 1
-            else:
-                entities.setdefault(message.action.key, []).append(message)
-        heads = tables.read_heads(topic, list(entities))
-        effects = [self._fold(topic, key, heads.get(key), messages) for key, messages in entities.items()]
+        """Write everything below the first bad message; then say which one that is."""
+        messages, ignored, bad = self._read(topic, chunk, pointer)
+        effects: list[Effect] = []
+        heads = tables.read_heads(topic, list({message.action.key for message in messages}))
+        while True:
+            try:
+                effects = self._fold(topic, heads, messages)
+                break
+            except BadMessage as worse:
+                bad = worse
+                messages = [message for message in messages if message.id < worse.id]
         tables.write(effects)
+        if bad:
+            raise bad
         return Written(
-            written=sum(len(messages) for messages in entities.values()),
+            written=len(messages),
             ignored=ignored,
             details={
                 "events": sum(effect.events for effect in effects),
@@ -117,33 +131,55 @@ class JournalWriter:
             },
         )
 
-    def _messages(self, topic: str, chunk: pa.Table) -> Iterator[Message | None]:
-        """The actions of a chunk in id order; None for what is no action."""
+    def _read(
+        self, topic: str, chunk: pa.Table, pointer: int
+    ) -> tuple[list[Message], int, BadMessage | None]:
+        """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
+        messages: list[Message] = []
+        ignored = 0
         for record in chunk.to_pylist():
             headers = [(header["name"], header["value"]) for header in record["headers"] or ()]
+            place = (record["partition"], record["offset"])
+            times = (record["timestamp"], record["timestamp_type"])
             try:
-                action = read_action(
-                    record["key"], record["value"], record["timestamp"], record["timestamp_type"], headers
-                )
+                action = read_action(record["key"], record["value"], *times, headers)
             except Undecodable as error:
-                placed = error.at(record["partition"], record["offset"], record["id"])
-                raise ActionRefused(self.pipeline, self.name, topic, str(placed)) from None
-            if action is None:
-                yield None
-                continue
-            yield Message(
-                record["id"], record["partition"], record["offset"], record["write_time"], record["t"], action
-            )
+                return messages, ignored, self._bad(topic, *place, record["id"], error.reason)
+            if action is None or record["offset"] <= pointer:
+                ignored += 1
+            else:
+                messages.append(Message(record["id"], *place, record["write_time"], record["t"], action))
+        return messages, ignored, None
 
-    def _fold(self, topic: str, key: str, head: Any, messages: Sequence[Message]) -> Effect:
-        zone = ZoneInfo(self.zone)
+    def _fold(self, topic: str, heads: Mapping[str, Any], messages: Sequence[Message]) -> list[Effect]:
+        entities: dict[str, list[Message]] = {}
+        for message in messages:
+            entities.setdefault(message.action.key, []).append(message)
+        return [self._fold_one(topic, key, heads.get(key), actions) for key, actions in entities.items()]
+
+    def _fold_one(self, topic: str, key: str, head: Head | None, actions: Sequence[Message]) -> Effect:
+        """What an entity's actions amount to; blames the first one that cannot be applied."""
+        size, zone = self.declared.segment_size, ZoneInfo(self.zone)
+
+        def fails_by(last: int) -> bool:
+            try:
+                fold(topic, key, head, actions[: last + 1], segment_size=size, zone=zone)
+            except JournalError:
+                return True
+            return False
+
         try:
-            return fold(topic, key, head, messages, segment_size=self.declared.segment_size, zone=zone)
+            return fold(topic, key, head, actions, segment_size=size, zone=zone)
         except JournalError as error:
-            raise ActionRefused(self.pipeline, self.name, topic, f"entity {key}: {error}") from None
+            bad = actions[bisect_left(range(len(actions)), True, key=fails_by)]
+            problem = f"entity {key}: {error}"
+            raise self._bad(topic, bad.partition, bad.offset, bad.id, problem) from None
+
+    def _bad(self, topic: str, partition: int, offset: int, id_: int, problem: str) -> BadMessage:
+        return BadMessage(self.pipeline, self.name, topic, partition, offset, id_, problem)
 
 
-def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The batches of a file, gathered until a chunk is worth its round trips."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:

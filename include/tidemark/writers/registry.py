@@ -2,9 +2,10 @@
 
 from tidemark.connections import Connections
 from tidemark.delivery import pipeline as declaration
+from tidemark.delivery.writer import Writer
 from tidemark.writers.files import FilesWriter
 from tidemark.writers.journal import JournalWriter
-from tidemark.writers.writer import Writer
+from tidemark.writers.kafka import KafkaWriter
 
 
 def build_writers(pipeline: declaration.Pipeline, connections: Connections) -> list[Writer]:
@@ -21,3 +22,5 @@ def _build(
         case declaration.JournalDeclaration():
             zone = pipeline.expiry.timezone if pipeline.expiry else "UTC"
             return JournalWriter(pipeline.name, declared, connections.cassandra[declared.connection], zone)
+        case declaration.KafkaDeclaration():
+            return KafkaWriter(pipeline.name, declared, connections.kafka_targets[declared.connection])

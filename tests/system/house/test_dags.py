@@ -18,7 +18,7 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate"]
+KINDS = ["replicate", "resume"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
 
@@ -53,14 +53,16 @@ def test_every_dag_has_a_description_owner_and_known_tags(dag_bag: Any) -> None:
 def test_no_dag_catches_up_or_overlaps_itself(dag_bag: Any) -> None:
     for dag in dag_bag.dags.values():
         assert dag.catchup is False
-        assert dag.max_active_runs == 1
+        # Several writers may resume at once: each has a lease of its own.
+        assert dag.max_active_runs == 1 or dag.dag_id.endswith(".resume")
 
 
 def test_every_param_is_described_and_bounded(dag_bag: Any) -> None:
     for dag in dag_bag.dags.values():
         for name in dag.params:
-            schema = dag.params.get_param(name).schema
-            assert schema.get("description"), f"{dag.dag_id}: {name}"
+            param = dag.params.get_param(name)
+            schema = param.schema
+            assert param.description, f"{dag.dag_id}: {name}"
             bounds = {"enum", "pattern", "minimum", "maximum", "format", "maxLength"}
             assert bounds & set(schema) or schema.get("type") == "boolean", f"{dag.dag_id}: {name}"
 
@@ -70,7 +72,9 @@ def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: 
         for task in dag.tasks:
             assert task.retries >= 1, task.task_id
             assert task.doc_md, task.task_id
-            assert task.execution_timeout, task.task_id
+            # A person may take as long as they like, and so may a target that is down.
+            waits = task.task_id in ("ask", "wait_for_target") or task.task_id.startswith("gate_")
+            assert task.execution_timeout or waits, task.task_id
 
 
 def test_every_file_parses_within_a_second(dag_bag: Any) -> None:

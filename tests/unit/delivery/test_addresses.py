@@ -55,6 +55,19 @@ def test_the_control_plane_is_needed_even_when_no_writer_uses_it():
     assert collect_connections(pipeline, KNOWN.__getitem__).control.hosts == ("control",)
 
 
+def test_a_kafka_writer_may_republish_to_a_kafka_of_its_own():
+    writers = [
+        {"name": "near", "kind": "kafka", "topic": "copy"},
+        {"name": "far", "kind": "kafka", "topic": "copy", "connection": "kafka_far"},
+    ]
+    connections = collect_connections(given_pipeline(writers=writers), KNOWN.__getitem__)
+    assert {name: c.servers for name, c in connections.kafka_targets.items()} == {
+        "kafka_default": "near:9092",
+        "kafka_far": "far:9092",
+    }
+    assert connections.kafka.servers == "near:9092"
+
+
 def test_nothing_else_is_looked_up():
     asked = []
     collect_connections(given_pipeline(), lambda name: asked.append(name) or KNOWN[name])

@@ -15,6 +15,7 @@ from tidemark.delivery.pipeline import (
     Format,
     Isolation,
     JournalDeclaration,
+    KafkaDeclaration,
     OnFailure,
     Pipeline,
     ReplicationStrategy,
@@ -95,6 +96,22 @@ def test_a_files_writer_needs_only_a_path():
     assert writer.transforms == ()
     assert writer.namespaces == ".*"
     assert writer.start is WriterStart.EARLIEST
+
+
+def test_a_kafka_writer_needs_only_a_topic():
+    writer = given_writer(kind="kafka", topic="orders-copy")
+    assert isinstance(writer, KafkaDeclaration)
+    assert writer.kind is WriterKind.KAFKA
+    assert writer.topic == "orders-copy"
+    assert writer.connection == "kafka_default"
+    assert writer.transforms == ()
+    assert writer.namespaces == ".*"
+    assert writer.start is WriterStart.EARLIEST
+
+
+def test_a_kafka_writer_may_republish_a_topic_s_name_to_another_cluster():
+    writer = given_writer(kind="kafka", topic="orders", connection="kafka_far")
+    assert (writer.topic, writer.connection) == ("orders", "kafka_far")
 
 
 def test_the_sample_is_the_one_of_the_design():

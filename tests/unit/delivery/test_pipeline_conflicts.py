@@ -107,6 +107,32 @@ def test_two_files_writers_have_two_folders(loads):
     )
 
 
+def republisher(name, topic="copy", connection="kafka_default"):
+    return f"""\
+name: {name}
+source: {{kafka: {{topics: [orders]}}}}
+writers:
+  - name: out
+    kind: kafka
+    topic: {topic}
+    connection: {connection}
+"""
+
+
+def test_two_pipelines_do_not_republish_to_the_same_topic(loads):
+    going_on, problems = loads(a=republisher("a"), b=republisher("b"))
+    assert going_on == ["a"]
+    ((file, line, text),) = problems
+    assert (file, line) == ("b", 6)
+    assert text.startswith("`writers[0].topic` is `copy`, which /")
+    assert "a.yaml writes to already" in text
+
+
+@pytest.mark.parametrize("other", [{"topic": "other"}, {"connection": "kafka_far"}])
+def test_two_pipelines_may_republish_to_two_topics(loads, other):
+    assert loads(a=republisher("a"), b=republisher("b", **other)) == (["a", "b"], [])
+
+
 def test_two_logs_have_two_folders(loads):
     going_on, problems = loads(a=files("a", "/a", log="/log"), b=files("b", "/b", log="file:///log"))
     assert going_on == ["a"]

@@ -100,7 +100,7 @@ def test_a_file_that_is_not_yaml_as_it_should_be(tmp_path, content, line, said):
         (
             HEAD + "writers:\n  - name: archive\n",
             4,
-            "`writers[0].kind` is missing. Add it: journal or files.",
+            "`writers[0].kind` is missing. Add it: journal or files or kafka.",
         ),
     ],
 )
@@ -233,6 +233,22 @@ POINTERS = "name: orders\nsource:\n  kafka:\n    topics: [orders]\n    start: po
             HEAD + "log: {path: /a}\nwriters:\n  - {name: b, kind: files, path: /a/b}\n",
             5,
             "`writers[0].path` is `/a/b`, which shares a folder with `log.path`",
+        ),
+        (
+            HEAD + "writers:\n  - name: out\n    kind: kafka\n    topic: orders\n",
+            6,
+            "`writers[0].topic` is `orders`, which this pipeline reads: it would feed itself forever.",
+        ),
+        (
+            "name: orders\nsource: {kafka: {topic_prefixes: [or]}}\n"
+            "writers:\n  - {name: out, kind: kafka, topic: orders-copy}\n",
+            4,
+            "`writers[0].topic` is `orders-copy`, which this pipeline reads",
+        ),
+        (
+            HEAD + "writers:\n  - {name: a, kind: kafka, topic: t}\n  - {name: b, kind: kafka, topic: t}\n",
+            5,
+            "`writers[1].topic` is `t`, as another writer's is. Give every writer its own topic.",
         ),
     ],
 )

@@ -6,10 +6,11 @@ import pytest
 from tests.unit.log.samples import add_binding, given_binding
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.status import read_status
+from tidemark.delivery.writer_state import Cause as WriterCause
+from tidemark.delivery.writer_state import Lease, WriterGate
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.gate import Cause, LogGate
 
@@ -140,7 +141,7 @@ def test_nothing_waits_when_everything_is_published(consensus):
 def test_lag_is_what_a_writer_has_not_finished(consensus):
     given_published(consensus)
     positions = Positions(consensus, "orders")
-    positions.commit(positions.register("archive", {}), 6)
+    positions.commit(positions.register("archive", {}), 6, None)
     archive = read_status(PIPELINE, consensus).writers[1]
     assert (archive.registered, archive.position, archive.lag) == (True, 6, 3)
 
@@ -148,7 +149,7 @@ def test_lag_is_what_a_writer_has_not_finished(consensus):
 def test_a_writer_at_the_end_has_no_lag(consensus):
     given_published(consensus)
     positions = Positions(consensus, "orders")
-    positions.commit(positions.register("archive", {}), 9)
+    positions.commit(positions.register("archive", {}), 9, None)
     assert read_status(PIPELINE, consensus).writers[1].lag == 0
 
 
@@ -158,11 +159,17 @@ def test_a_writer_that_is_not_registered_lags_by_the_whole_log(consensus):
 
 
 def test_a_stopped_writer_says_why(consensus):
-    Positions(consensus, "orders").register("archive", {})
-    body = {"position": 4, "gate": "stopped", "reason": "id 5 cannot be read", "shape": {}}
-    consensus.commit(ObjectKey(Kind.WRITER, "orders/archive"), 1, Change({"head": json.dumps(body)}))
+    positions = Positions(consensus, "orders")
+    gate = WriterGate(WriterCause.MESSAGE, 5, 5, 9, "id 5 cannot be read", at=1)
+    positions.commit(positions.register("archive", {}), 4, None, gate)
     archive = read_status(PIPELINE, consensus).writers[1]
     assert (archive.gate, archive.reason) == ("stopped", "id 5 cannot be read")
+
+
+def test_a_writer_in_somebody_s_hands_is_open(consensus):
+    positions = Positions(consensus, "orders")
+    positions.lend(positions.register("archive", {}), Lease("run", 1, 10**15))
+    assert read_status(PIPELINE, consensus).writers[1].gate == "open"
 
 
 def test_reading_the_status_changes_nothing(consensus):

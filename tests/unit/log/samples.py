@@ -1,15 +1,16 @@
 """Bindings, messages and published logs in one line each: what the tests of the log start from."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
 import pyarrow as pa
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.audit import CRITICAL, AuditRecord, Judgement
+from tidemark.log.audit_record import CRITICAL, AuditRecord, Judgement
 from tidemark.log.binding import Available, Binding, Offsets, Slice, reached_offsets
-from tidemark.log.captured import Captured
+from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.control import HEAD, BindingsHead, LogControl, LogHead
-from tidemark.log.files import LOG_SCHEMA, LogFolder
+from tidemark.log.files import LOG_SCHEMA, LogFolder, write_parquet
 from tidemark.log.publish import publish
 
 SEGMENT_BYTES = 1_000_000_000
@@ -134,18 +135,39 @@ def given_many_messages(binding: Binding) -> pa.Table:
     return pa.table(columns, schema=LOG_SCHEMA)
 
 
+def write_file(
+    folder: LogFolder,
+    binding: Binding,
+    slice_: Slice,
+    batches: Iterable[pa.RecordBatch],
+    is_declared: Callable[[str], bool] = lambda namespace: True,
+) -> CapturedFile | None:
+    """Write the messages of a slice into an area and let the log take the file over, as a capture does."""
+    area = folder.new_area(binding.t)
+    write_parquet(Path(folder.area_at(area), "part-0.parquet"), batches)
+    written = folder.adopt_file(binding, [slice_], f"{area}/part-0.parquet", is_declared)
+    folder.remove_area(area)
+    return written
+
+
+def captured_of(binding: Binding, *files: CapturedFile | None) -> Captured:
+    """The record of a capture that lost nothing on its way."""
+    found = tuple(file for file in files if file is not None)
+    return Captured(binding.t, found, rows_read=sum(one.file.count for one in found))
+
+
 def capture(
     folder: LogFolder, binding: Binding, values: Values, *, audited: bool = True, bad: Judgement | None = None
 ) -> Captured:
     """Do what the capture application does, without Spark; its audit finds nothing, or something bad."""
     files = [
-        folder.write_file(
-            binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])]
+        write_file(
+            folder, binding, s, [given_messages(binding, s.topic, s.partition, values[s.topic, s.partition])]
         )
         for s in binding.slices
         if values.get((s.topic, s.partition))
     ]
-    captured = Captured(binding.t, tuple(file for file in files if file is not None))
+    captured = captured_of(binding, *files)
     folder.write_captured(captured)
     if audited:
         folder.write_audit(AuditRecord(binding.t, captured.digest, (bad,) if bad else ()))

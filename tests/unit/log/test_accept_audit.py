@@ -15,7 +15,7 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.control import Decision, LogControl, LogHead
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import Cause, LogGate, LogStopped

@@ -11,7 +11,8 @@ from dataclasses import replace
 import pytest
 
 from tidemark.errors import TidemarkError
-from tidemark.log.audit import AuditRecord, BadExpectation, Judgement
+from tidemark.log.audit import BadExpectation
+from tidemark.log.audit_record import AuditRecord, Judgement
 from tidemark.log.files import LogFolder
 
 pytestmark = pytest.mark.unit

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.log.samples import SEGMENT_BYTES, given_messages
+from tests.unit.log.samples import SEGMENT_BYTES, captured_of, given_messages, write_file
 
 from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
-from tidemark.log.audit import Judgement
+from tidemark.log.audit_record import Judgement
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Available, Binding, Offsets
 from tidemark.log.capture import capture
@@ -117,8 +117,8 @@ class World:
         for s in readable_slices(binding, self.control.accepted_losses()):
             values = {offset: self.records[s.partition][offset] for offset in range(s.lower, s.upper)}
             messages = given_messages(binding, s.topic, s.partition, values)
-            files.append(self.folder.write_file(binding, s, [messages]))
-        return Captured(binding.t, tuple(file for file in files if file))
+            files.append(write_file(self.folder, binding, s, [messages]))
+        return captured_of(binding, *files)
 
 
 @pytest.fixture
@@ -244,5 +244,7 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
     assert (world.control.log_head().end, world.control.log_gate()) == (4, None)
 
 
-def test_every_point_is_walked():
-    assert {*REPLICATE, *ACCEPT} == set(FaultPoint)
+def test_every_point_of_the_log_is_walked():
+    """Those of deliveries are walked in ``tests/unit/delivery/test_delivery_faults.py``."""
+    deliveries = ("deliver.", "resume.", "rewind.", "acknowledge.")
+    assert {*REPLICATE, *ACCEPT} == {point for point in FaultPoint if not point.startswith(deliveries)}

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import given_binding, given_finding, given_messages
+from tests.unit.log.samples import given_binding, given_finding, given_messages, write_file
 
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
 from tidemark.log.files import LogFolder
@@ -17,8 +17,8 @@ BINDING = given_binding(1_000_000, 103, ("orders", 1, 7, 10))
 
 
 def write(folder: LogFolder) -> CapturedFile:
-    return folder.write_file(
-        BINDING, BINDING.slices[0], [given_messages(BINDING, "orders", 1, {7: b"a", 9: b"c"})]
+    return write_file(
+        folder, BINDING, BINDING.slices[0], [given_messages(BINDING, "orders", 1, {7: b"a", 9: b"c"})]
     )
 
 
@@ -35,34 +35,34 @@ def test_a_capture_that_has_not_finished_is_not_recorded(folder):
 
 def test_a_capture_comes_back_from_its_record(folder):
     file = write(folder)
-    folder.write_captured(Captured(1_000_000, (file,)))
-    assert folder.read_captured(1_000_000) == Captured(1_000_000, (file,))
+    folder.write_captured(Captured(1_000_000, (file,), 2))
+    assert folder.read_captured(1_000_000) == Captured(1_000_000, (file,), 2)
 
 
 def test_a_capture_without_messages_is_recorded_too(folder):
-    folder.write_captured(Captured(1_000_000, ()))
-    assert folder.read_captured(1_000_000) == Captured(1_000_000, ())
+    folder.write_captured(Captured(1_000_000, (), 0))
+    assert folder.read_captured(1_000_000) == Captured(1_000_000, (), 0)
 
 
 def test_another_result_of_the_same_capture_is_refused(folder):
-    folder.write_captured(Captured(1_000_000, (write(folder),)))
+    folder.write_captured(Captured(1_000_000, (write(folder),), 2))
     with pytest.raises(FileDamaged, match=r"captured/00000000000001000000\.json"):
-        folder.write_captured(Captured(1_000_000, ()))
+        folder.write_captured(Captured(1_000_000, (), 0))
 
 
 def test_a_capture_has_the_digest_it_was_recorded_with(folder):
-    captured = Captured(1_000_000, (write(folder),))
+    captured = Captured(1_000_000, (write(folder),), 2)
     folder.write_captured(captured)
     assert folder.read_captured(1_000_000).digest == captured.digest
 
 
-@pytest.mark.parametrize("other", [Captured(1_000_000, ()), Captured(1_000_001, ())])
+@pytest.mark.parametrize("other", [Captured(1_000_000, (), 0), Captured(1_000_001, (), 0)])
 def test_another_capture_has_another_digest(folder, other):
-    assert Captured(1_000_000, (write(folder),)).digest != other.digest
+    assert Captured(1_000_000, (write(folder),), 2).digest != other.digest
 
 
 def test_a_capture_says_what_was_counted_beside_its_files(folder):
-    captured = Captured(1_000_000, (write(folder),))
+    captured = Captured(1_000_000, (write(folder),), 2)
     (file,), (counted,) = captured.files, captured.statistics
     assert (file.first_id, file.last_id, file.count) == (103, 105, 2)
     assert (counted.path, counted.width, counted.rows_written) == (file.path, 3, 2)
@@ -148,7 +148,7 @@ def test_only_areas_of_bindings_are_swept(folder, tmp_path):
 
 
 def test_everything_of_a_binding_is_staged_in_the_binding_s_own_area(folder, tmp_path):
-    captured = Captured(1_000_000, (write(folder),))
+    captured = Captured(1_000_000, (write(folder),), 2)
     folder.write_captured(captured)
     folder.write_audit(AuditRecord(1_000_000, captured.digest, ()))
     folder.write_manifest(Manifest("orders", t=1_000_000, end=105))

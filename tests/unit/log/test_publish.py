@@ -12,6 +12,7 @@ from tests.unit.log.samples import (
     capture,
     given_messages,
     publish_all,
+    write_file,
 )
 
 from tidemark.consensus.objects import Outpaced
@@ -103,7 +104,7 @@ def test_publishing_before_the_capture_changes_nothing(control, folder):
 
 
 def test_files_without_the_capture_s_record_are_not_published(control, folder):
-    folder.write_file(FIRST, FIRST.slices[0], [given_messages(FIRST, "orders", 0, {0: b"a"})])
+    write_file(folder, FIRST, FIRST.slices[0], [given_messages(FIRST, "orders", 0, {0: b"a"})])
     with pytest.raises(NotCaptured):
         publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
 

@@ -16,7 +16,7 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.errors import TidemarkError
-from tidemark.log.audit import AuditRecord
+from tidemark.log.audit_record import AuditRecord
 from tidemark.log.control import LogHead
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
 from tidemark.log.publish import NotAudited, publish, read_log, require_audit

@@ -20,6 +20,7 @@ from tests.unit.log.samples import (
     given_many_messages,
     mark_published,
     publish_all,
+    write_file,
 )
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -275,7 +276,7 @@ def three_segments(tmp_path_factory) -> tuple[Manifest, str]:
     for number, first in enumerate((0, 28_340, 56_680), 1):
         binding = given_binding(100_000 * number, first, ("orders", 0, first, first + 28_340))
         batches = given_many_messages(binding).to_batches()
-        written = LogFolder("orders", root).write_file(binding, binding.slices[0], batches)
+        written = write_file(LogFolder("orders", root), binding, binding.slices[0], batches)
         log = log.with_binding(binding.t, binding.end, [written.file], 1)
     return log, root
 

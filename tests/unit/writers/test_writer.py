@@ -1,12 +1,14 @@
 """What all writers share: which messages are admitted, and how results add up."""
 
+import pickle
 import re
 
 import pyarrow as pa
 import pytest
+from tests.unit.log.samples import given_binding
 
+from tidemark.delivery.writer import BadMessage, Part, Written, admit
 from tidemark.log.files import LOG_SCHEMA
-from tidemark.writers.writer import Written, admit
 
 pytestmark = pytest.mark.unit
 
@@ -60,3 +62,38 @@ def test_results_add_up():
 
 def test_nothing_adds_nothing():
     assert Written() + Written(1, 2, 3, {"rows": 4}) == Written(1, 2, 3, {"rows": 4})
+
+
+BINDING = given_binding(1_000, 10, ("orders", 0, 0, 5))
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_whole"),
+    [
+        pytest.param(0, None, True, id="nothing said"),
+        pytest.param(10, None, True, id="from its beginning"),
+        pytest.param(11, None, False, id="from later on"),
+        pytest.param(10, 14, False, id="up to somewhere"),
+    ],
+)
+def test_a_part_is_whole_when_nothing_of_the_binding_is_left_out(first, last, is_whole):
+    assert Part(BINDING, (), first_id=first, last_id=last).is_whole == is_whole
+
+
+def test_a_single_message_is_never_a_whole_binding():
+    one = given_binding(1_000, 10, ("orders", 0, 0, 1))
+    assert not Part(one, (), first_id=10, last_id=10).is_whole
+
+
+def test_a_bad_message_says_where_it_is_and_how_to_look_at_it():
+    bad = BadMessage("orders", "archive", "refunds", 3, 41, 7, "it is no JSON.")
+    assert str(bad) == (
+        "orders/archive: refunds/3, offset 41 (id 7): it is no JSON. "
+        "Look at it: tidemark log show orders --from 7 --to 7 --json"
+    )
+
+
+def test_a_bad_message_travels_whole():
+    bad = BadMessage("orders", "archive", "refunds", 3, 41, 7, "it is no JSON")
+    sent = pickle.loads(pickle.dumps(bad))
+    assert (str(sent), sent.id, sent.problem) == (str(bad), 7, "it is no JSON")

@@ -1,0 +1,42 @@
+"""What the commands about writers share: a pipeline opened, and a plan shown or carried out."""
+
+import getpass
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidemark.cli.options import print_json
+
+if TYPE_CHECKING:
+    from tidemark.delivery.operate import Plan
+    from tidemark.writers.opened import OpenPipeline
+
+
+def open_pipeline(name: str) -> "OpenPipeline":
+    """A pipeline with the connections that the environment has for it."""
+    from tidemark.cli.connections import look_up
+    from tidemark.delivery.addresses import collect_connections
+    from tidemark.delivery.pipeline_file import find_pipeline
+    from tidemark.writers.opened import OpenPipeline
+
+    declared = find_pipeline(name)
+    return OpenPipeline(declared, collect_connections(declared, look_up))
+
+
+def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json: bool) -> None:
+    """Show a plan; do it where that was asked for, with who and why."""
+    from tidemark.delivery.lease import wall_clock
+    from tidemark.delivery.writer_state import Deed
+
+    if execute and not reason.strip():
+        raise typer.BadParameter("say why", param_hint="--reason")
+    who = by or getpass.getuser()
+    if execute:
+        plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
+    if as_json:
+        print_json({**plan.to_dict(), "who": who, "executed": execute})
+        return
+    typer.echo(f"{plan.pipeline}/{plan.writer}: {plan.action}")
+    for line in plan.lines:
+        typer.echo(f"  {line}")
+    typer.echo(f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.')

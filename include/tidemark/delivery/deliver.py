@@ -1,0 +1,317 @@
+"""deliver: bring a writer to the end of the log, binding by binding, under its lease.
+
+Where the parts of a binding are written is the caller's business: in Spark's tasks, or right here. The lowest
+message that cannot be understood is the wall: the position stops right before it and the gate closes at it.
+An error of the target has no id: what failed is tried once more, then the gate names the range. The position
+passes the end of a binding only when the writer has finished it whole. One writer's trouble is never
+another's.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
+
+import structlog
+
+from tidemark.delivery.lease import Clock, Hold, LeaseLost, Ticket, holding, take, wall_clock
+from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
+from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
+from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
+from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.binding import NOTHING_YET, Binding
+from tidemark.log.errors import LogError
+from tidemark.log.files import LogFolder
+from tidemark.log.manifest import LogFile
+
+events = structlog.get_logger()
+
+TRIES = 2
+"""How often a binding's parts are written before its target is said to have failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDone:
+    """What came of one part; travels back from where it was written."""
+
+    written: Written = field(default_factory=Written)
+    bad: BadMessage | None = None
+    failure: str | None = None
+    """What the target said."""
+    unreadable: str | None = None
+    """What is wrong with the log."""
+
+    def with_log(self) -> "PartDone":
+        """The same, unless it was the log that could not be read."""
+        if self.unreadable is not None:
+            raise LogUnreadable(self.unreadable)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """How far a writer has come in one run, and what was done on the way."""
+
+    position: int
+    total: Written = field(default_factory=Written)
+    gate: WriterGate | None = None
+    """Closed before this run or by it."""
+    closed_now: bool = False
+    failure: str | None = None
+    """Why nothing was delivered although the gate is open."""
+
+
+WriteParts = Callable[[Writer, Sequence[Part], LogFolder, Collection[int], Ticket], list[PartDone]]
+"""Writes all parts of a binding somewhere."""
+
+
+def write_part(
+    writer: Writer, part: Part, log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+) -> PartDone:
+    """Write one part, with the messages that the log has for it."""
+    return write_part_of(writer, part, Writing(read_messages(log, part, acknowledged), ticket))
+
+
+def write_part_of(writer: Writer, part: Part, writing: Writing) -> PartDone:
+    """Write one part; every failure is an answer, except that the writer is no longer ours."""
+    return _answer(lambda: writer.write(part, writing))
+
+
+def finish(
+    writer: Writer,
+    binding: Binding,
+    files: Sequence[LogFile],
+    log: PublishedLog,
+    acknowledged: Collection[int],
+    ticket: Ticket,
+) -> PartDone:
+    """What comes after all parts of a binding; answers like a part."""
+    whole = Part(binding, tuple(files))
+    writing = Writing(read_messages(log.folder, whole, acknowledged), ticket)
+    return _answer(lambda: writer.finish(whole, writing))
+
+
+def _answer(step: Callable[[], Written | None]) -> PartDone:
+    try:
+        return PartDone(step() or Written())
+    except LeaseLost:
+        raise
+    except BadMessage as bad:
+        return PartDone(bad=bad)
+    except LogUnreadable as error:
+        return PartDone(unreadable=str(error))
+    except Exception as error:
+        return PartDone(failure=said(error))
+
+
+def said(error: Exception) -> str:
+    """What a target's error says; ours are sentences already."""
+    if isinstance(error, TidemarkError | LogError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+
+
+def write_parts_here(
+    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+) -> list[PartDone]:
+    """Write the parts one after the other in this process."""
+    return [write_part(writer, part, log, acknowledged, ticket) for part in parts]
+
+
+def deliver_to(
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    write_parts: WriteParts,
+    *,
+    limit: int,
+    reload: Callable[[], WriterState | None],
+    clock: Clock = wall_clock,
+    is_stopping: Callable[[], bool] = lambda: False,
+    start: int = NOTHING_YET,
+) -> Delivered:
+    """Deliver what the writer has not finished with: at least one binding, then at most ``limit`` ids."""
+    # A target that does not answer may not be able to say its shape either. Who is registered is asked for it
+    # only when there is something to deliver, so that this closes the gate as any failure of the target does.
+    state = positions.load(writer.name) or positions.register(writer.name, writer.shape, start)
+    if state.gate is not None:
+        return Delivered(state.position, gate=state.gate)
+    with holding(take(positions, state, holder, clock)) as hold:
+        if hold.state.gate is not None:  # somebody closed it between our look and our lease
+            return Delivered(hold.state.position, gate=hold.state.gate)
+        delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
+        first = hold.state.position
+        for binding, files in log.waiting(first):
+            if is_stopping() or (delivery.position > first and binding.end - first > limit):
+                break
+            if not delivery.deliver(binding, files):
+                break
+        return Delivered(delivery.position, delivery.total, hold.state.gate, hold.state.gate is not None)
+
+
+def deliver_again(
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    write_parts: WriteParts,
+    *,
+    from_t: int,
+    to_t: int,
+    reload: Callable[[], WriterState | None],
+    clock: Clock = wall_clock,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> Delivered:
+    """Deliver finished bindings again: nothing happens where nothing is missing, and no position moves."""
+    state = positions.load(writer.name)
+    if state is None:
+        return Delivered(NOTHING_YET)
+    with holding(take(positions, state, holder, clock)) as hold:
+        position, gate = hold.state.position, hold.state.gate
+        if gate is not None:
+            return Delivered(position, gate=gate)
+        delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
+        for binding, files in log.waiting(NOTHING_YET):
+            if is_stopping():
+                return Delivered(position, delivery.total, failure=f"asked to stop before t = {binding.t}")
+            if from_t <= binding.t <= to_t and binding.end <= position:
+                failure = delivery.deliver_again(binding, files)
+                if failure:
+                    return Delivered(position, delivery.total, failure=failure)
+    return Delivered(position, delivery.total)
+
+
+@dataclass(slots=True)
+class _Work:
+    """How far one binding has come."""
+
+    left: Sequence[Part] | None = None
+    """The parts that are not written yet; None before they are cut."""
+    written: Written = field(default_factory=Written)
+    wall: BadMessage | None = None
+    """The lowest message that cannot be understood."""
+
+    def note(self, results: Sequence[PartDone]) -> str | None:
+        """What came of the parts that were left; what the target said, if it failed."""
+        pairs = list(zip(self.left or (), results, strict=True))
+        self.left = [part for part, done in pairs if done.failure]
+        self.written = reduce(add, (done.written for done in results), self.written)
+        bad = [*([self.wall] if self.wall else []), *(done.bad for done in results if done.bad)]
+        self.wall = min(bad, key=lambda one: one.id, default=None)
+        return next((done.failure for done in results if done.failure), None)
+
+
+class Delivery:
+    """The bindings that one holder brings to one writer."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        log: PublishedLog,
+        positions: Positions,
+        hold: Hold,
+        write_parts: WriteParts,
+        reload: Callable[[], WriterState | None],
+        clock: Clock,
+    ) -> None:
+        self._writer, self._log, self._hold = writer, log, hold
+        self._write_parts, self._reload, self._clock = write_parts, reload, clock
+        self._acknowledged = positions.acknowledged(writer.name)
+        self._is_prepared = False
+        self.total = Written()
+
+    @property
+    def position(self) -> int:
+        """How far the writer has come."""
+        return self._hold.state.position
+
+    def deliver(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate | None = None) -> bool:
+        """Write a binding and move the position to its end, leaving this gate; False when it was stopped."""
+        done = self._attempt(binding, files)
+        if isinstance(done, WriterGate):
+            return self._stop(binding, files, done)
+        self.total += done
+        self._hold.commit(binding.end, self._log.last_ids(files, binding.end), gate)
+        reach(FaultPoint.DELIVER_COMMITTED)
+        events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
+        return True
+
+    def deliver_again(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Write a finished binding once more; what went wrong, if anything did."""
+        done = self._attempt(binding, files)
+        if isinstance(done, WriterGate):
+            return f"{done.where}: {done.reason}"
+        self.total += done
+        return None
+
+    def _attempt(self, binding: Binding, files: Sequence[LogFile]) -> Written | WriterGate:
+        """Write a binding whole, or say why the gate has to close."""
+        work, failure = _Work(), None
+        for _ in range(TRIES):
+            failure = self._go_on(work, binding, files)
+            if failure is None:
+                return self._bad_message(binding, work.wall) if work.wall else work.written
+        return self._target_failed(binding, str(failure))
+
+    def _go_on(self, work: "_Work", binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Do what is left of a binding, up to its wall; what the target said, if it failed."""
+        try:
+            self._prepare()
+            if work.left is None:
+                work.left = self._writer.cut(binding, files)
+        except ShapeChanged:
+            raise
+        except Exception as error:
+            return said(error)
+        # Also beside a wall all parts have to be written: it promises everything below it.
+        failure = work.note(self._write(work.left))
+        if failure or work.wall:
+            return failure
+        done = self._finish(binding, files)
+        work.wall = done.bad
+        return done.failure
+
+    def _prepare(self) -> None:
+        if not self._is_prepared:
+            refuse_other_shape(self._hold.state, self._writer.shape)
+            self._writer.prepare()
+            self._is_prepared = True
+
+    def _write(self, parts: Sequence[Part]) -> list[PartDone]:
+        if not parts:
+            return []
+        ticket = self._hold.ticket(self._reload)
+        results = self._write_parts(self._writer, parts, self._log.folder, self._acknowledged, ticket)
+        reach(FaultPoint.DELIVER_PARTS_WRITTEN)
+        return [done.with_log() for done in results]
+
+    def _finish(self, binding: Binding, files: Sequence[LogFile]) -> PartDone:
+        done = finish(
+            self._writer, binding, files, self._log, self._acknowledged, self._hold.ticket(self._reload)
+        )
+        reach(FaultPoint.DELIVER_FINISHED)
+        return done.with_log()
+
+    def _stop(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate) -> bool:
+        reached = self.position
+        if gate.cause is Cause.MESSAGE:
+            reached = max(reached, gate.first_id - 1)
+        known = self._hold.state.gate
+        closed = known.again(gate) if known else gate
+        self._hold.commit(reached, self._log.last_ids(files, reached), closed)
+        reach(FaultPoint.DELIVER_STOPPED)
+        events.error("writer stopped", writer=self._writer.name, where=gate.where, reason=gate.reason)
+        return False
+
+    def _bad_message(self, binding: Binding, bad: BadMessage) -> WriterGate:
+        if not binding.base <= bad.id <= binding.end:
+            raise ValueError(f"{bad} It is not in the binding from {binding.base} to {binding.end}.")
+        return WriterGate(Cause.MESSAGE, bad.id, bad.id, binding.end, str(bad), self._clock())
+
+    def _target_failed(self, binding: Binding, reason: str) -> WriterGate:
+        is_begun = binding.base <= self.position < binding.end
+        first = self.position + 1 if is_begun else binding.base
+        return WriterGate(Cause.TARGET, first, binding.end, binding.end, reason, self._clock())

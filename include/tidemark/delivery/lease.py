@@ -1,0 +1,191 @@
+"""The lease of a writer: one at a time moves its position, and an old holder is recognised.
+
+Moves of the position are fenced by the control plane itself. Plain writes to a target are not, so whoever
+does them asks ``check`` before every batch.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import structlog
+
+from tidemark.consensus.objects import Outpaced
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.writer_state import SECOND, Entry, Lease, OffsetEntry, WriterGate, WriterState
+from tidemark.errors import TidemarkError
+
+events = structlog.get_logger()
+
+LEASE = 60 * SECOND
+"""How long a holder that died keeps others waiting."""
+MARGIN = 10 * SECOND
+"""How far the clocks of two machines may be apart: ``bind`` refuses more."""
+
+Clock = Callable[[], int]
+"""The time in µs. Decides only who may write, never what is written."""
+
+
+def wall_clock() -> int:
+    """The time now."""
+    return time.time_ns() // 1000
+
+
+class LeaseHeld(TidemarkError):
+    """Somebody else has the writer."""
+
+    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
+        until = datetime.fromtimestamp(lease.deadline / SECOND, UTC).strftime("%H:%M:%S UTC")
+        super().__init__(
+            f"{pipeline}/{writer}: {lease.holder} has this writer until {until} at least. Nothing was "
+            "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
+        )
+        self.pipeline, self.writer, self.lease = pipeline, writer, lease
+
+
+class LeaseLost(TidemarkError):
+    """The writer was given to somebody else, because this holder was silent for too long."""
+
+    def __init__(self, pipeline: str, writer: str, holder: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was "
+            "not committed is delivered by the new holder; nothing is lost or doubled."
+        )
+        self.pipeline, self.writer, self.holder = pipeline, writer, holder
+
+    def __reduce__(self) -> tuple[type["LeaseLost"], tuple[str, str, str]]:
+        return type(self), (self.pipeline, self.writer, self.holder)
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """A holder's claim as it travels to the tasks that write for it."""
+
+    pipeline: str
+    writer: str
+    lease: Lease
+    reload: Callable[[], WriterState | None]
+    """Reads the writer's state anew: the holder may have prolonged its lease since."""
+    clock: Clock = wall_clock
+
+    def check(self) -> None:
+        """Refuse to write for a holder whose time may be over."""
+        if self.clock() < self.lease.deadline - MARGIN:
+            return
+        state = self.reload()
+        held = state.lease if state else None
+        if held is None or held.token != self.lease.token or self.clock() >= held.deadline - MARGIN:
+            raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
+
+
+class Hold:
+    """A writer in the hands of its holder."""
+
+    def __init__(self, positions: Positions, state: WriterState, clock: Clock) -> None:
+        if state.lease is None:
+            raise ValueError(f"{state.pipeline}/{state.name} is held by nobody")
+        self._positions, self._clock = positions, clock
+        self._lock = threading.Lock()
+        self.state, self.holder = state, state.lease.holder
+
+    def ticket(self, reload: Callable[[], WriterState | None]) -> Ticket:
+        """What tasks check before they write."""
+        with self._lock:
+            return Ticket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
+
+    def commit(
+        self, position: int, namespaces: Mapping[str, int], gate: WriterGate | None = None
+    ) -> WriterState:
+        """Move the position, and close or open the gate with it."""
+        with self._lock:
+            entry = None
+            if position > self.state.position:
+                entry = OffsetEntry(
+                    Entry.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
+                )
+            return self._change(
+                lambda state, lease: self._positions.commit(state, position, entry, gate, lease)
+            )
+
+    def renew(self) -> None:
+        """Say that the holder is alive."""
+        with self._lock:
+            self._change(self._positions.lend)
+
+    def release(self) -> None:
+        """Give the writer back."""
+        with self._lock:
+            self._change(lambda state, _: self._positions.lend(state, None))
+
+    def _change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
+        while True:
+            lease = replace(self._lease(), deadline=self._clock() + LEASE)
+            try:
+                self.state = change(self.state, lease)
+                return self.state
+            except Outpaced:
+                # Whoever changed it without taking it has not taken the lease either.
+                newer = self._positions.load(self.state.name)
+                if newer is None or newer.lease is None or newer.lease.token != lease.token:
+                    # Whoever asks next, on whatever thread, is refused without being asked twice.
+                    self.state = replace(self.state, lease=None)
+                    raise LeaseLost(self.state.pipeline, self.state.name, self.holder) from None
+                self.state = newer
+
+    def _lease(self) -> Lease:
+        if self.state.lease is None:
+            raise LeaseLost(self.state.pipeline, self.state.name, self.holder)
+        return self.state.lease
+
+
+def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> Hold:
+    """Take the writer; refused while somebody else has it. The same holder may take it again."""
+    while True:
+        now = clock()
+        held = state.held_at(now)
+        if held and held.holder != holder:
+            raise LeaseHeld(state.pipeline, state.name, held)
+        try:
+            lease = Lease(holder, state.token + 1, now + LEASE)
+            return Hold(positions, positions.lend(state, lease), clock)
+        except Outpaced:
+            newer = positions.load(state.name)
+            if newer is None:
+                raise
+            state = newer
+
+
+@contextmanager
+def holding(hold: Hold, every: float = LEASE / SECOND / 4) -> Iterator[Hold]:
+    """Keep the lease alive while the block works, however long one step takes; then give it back."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(every):
+            try:
+                hold.renew()
+            except Exception as error:
+                # The next commit meets the same trouble, and stops the work with it.
+                events.warning("lease not renewed", writer=hold.state.name, error=str(error))
+
+    keeper = threading.Thread(target=renew, name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield hold
+    finally:
+        over.set()
+        keeper.join()
+        _give_back(hold)
+
+
+def _give_back(hold: Hold) -> None:
+    """Release; what is committed stays so, and what went wrong before is what people must hear."""
+    try:
+        hold.release()
+    except LeaseLost:
+        pass  # it is somebody else's already
+    except Exception as error:
+        events.warning("lease not given back; it ends by itself", writer=hold.state.name, error=str(error))

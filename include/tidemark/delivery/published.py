@@ -1,0 +1,110 @@
+"""The published log as deliveries read it: bindings beyond a position, and their messages."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.delivery.writer import Part
+from tidemark.errors import TidemarkError
+from tidemark.log.binding import Binding
+from tidemark.log.control import LogControl
+from tidemark.log.errors import LogError
+from tidemark.log.files import LogFolder
+from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.publish import read_log
+
+
+class LogUnreadable(TidemarkError):
+    """The log itself cannot be read: no writer is to blame."""
+
+    needs_person = True
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedLog:
+    """A log as it was when it was opened: what is published later is for the next run."""
+
+    control: LogControl
+    folder: LogFolder
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, control: LogControl, root: str) -> "PublishedLog":
+        """The log of a pipeline."""
+        folder = LogFolder(control.pipeline, root)
+        return cls(control, folder, read_log(control, folder))
+
+    def reopened(self) -> "PublishedLog":
+        """The log as it is now."""
+        return replace(self, manifest=read_log(self.control, self.folder))
+
+    @property
+    def end(self) -> int:
+        """The last id of the log."""
+        return self.manifest.end
+
+    def waiting(self, position: int) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
+        """The published bindings beyond a position, with their files, oldest first."""
+        for binding in self.control.bindings_after(position):
+            if binding.t <= self.manifest.t:
+                yield binding, self.manifest.files_at(binding.t)
+
+    def last_ids(self, files: Iterable[LogFile], position: int) -> dict[str, int]:
+        """The last id up to a position, of every namespace in these files. A file has one: its topic."""
+        found: dict[str, int] = {}
+        for file in files:
+            if file.first_id <= position:
+                last_id = file.last_id if file.last_id <= position else self._last_id(file, position)
+                found[file.topic] = max(last_id, found.get(file.topic, last_id))
+        return found
+
+    def _last_id(self, file: LogFile, position: int) -> int:
+        """The last id up to a position that lies in the middle of a file."""
+        found = file.first_id
+        with reading():
+            for batch in self.folder.read_file(file, ["id"]):
+                ids = batch.column("id").filter(pc.less_equal(batch.column("id"), position))
+                found = ids[-1].as_py() if len(ids) else found
+        return found
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Whatever goes wrong while the log is read is the log's fault, never a target's."""
+    try:
+        yield
+    except (LogError, OSError, pa.ArrowException) as error:
+        raise LogUnreadable(str(error)) from error
+
+
+def read_messages(
+    folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a part in id order, without those that a person has acknowledged."""
+    with reading():
+        yield from _read(folder, part, acknowledged, columns)
+
+
+def _read(
+    folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None
+) -> Iterator[pa.RecordBatch]:
+    skipped = pa.array(sorted(acknowledged), pa.int64())
+    last_id = part.last_id
+    for file in sorted(part.files, key=lambda file: file.first_id):
+        if file.last_id < part.first_id or (last_id is not None and file.first_id > last_id):
+            continue
+        is_cut = file.first_id < part.first_id or (last_id is not None and file.last_id > last_id)
+        for batch in folder.read_file(file, columns):
+            ids = batch.column("id")
+            if is_cut:
+                keep = pc.greater_equal(ids, part.first_id)
+                if last_id is not None:
+                    keep = pc.and_(keep, pc.less_equal(ids, last_id))
+                batch = batch.filter(keep)
+            if len(skipped):
+                batch = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=skipped)))
+            if batch.num_rows:
+                yield batch

@@ -1,0 +1,251 @@
+"""resume: after a failure, one message at a time from the position to the gate's ``through``; then it opens.
+
+Without Spark, under the lease. Each message is acknowledged before the next one is sent; acknowledgements
+become durable once a second, when something stops, and when a binding ends. Catching up is bounded by
+progress, never by the clock. A message that fails again leaves the position right before it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.delivery.deliver import Delivery, finish, said, write_part_of, write_parts_here
+from tidemark.delivery.lease import Clock, Hold, Ticket, holding, take, wall_clock
+from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
+from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.writer import Part, Writer, Writing
+from tidemark.delivery.writer_state import SECOND, Cause, WriterGate, WriterState
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.binding import Binding
+from tidemark.log.manifest import LogFile
+
+SHOWN_EVERY = 5 * SECOND
+
+
+class NotRegistered(TidemarkError):
+    """There is no such writer, or it never ran."""
+
+    def __init__(self, pipeline: str, writer: str, known: Sequence[str]) -> None:
+        super().__init__(
+            f"{pipeline} has no registered writer {writer}; there is: {', '.join(known) or 'none'}. "
+            "Nothing was changed."
+        )
+        self.pipeline, self.writer, self.known = pipeline, writer, known
+
+
+class NotResumable(TidemarkError):
+    """The gate was closed for something that redelivering does not mend."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: a verification closed its gate ({reason}), and redelivering does not mend "
+            f"that. Nothing was changed. To open it all the same: tidemark gate open {pipeline} {writer}"
+        )
+        self.pipeline, self.writer, self.reason = pipeline, writer, reason
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """What a resume came to."""
+
+    position: int
+    delivered: int
+    """How many messages were sent one at a time."""
+    gate: WriterGate | None
+    """Still closed, for this; None when it is open."""
+    interrupted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of summaries."""
+        return {
+            "position": self.position,
+            "delivered": self.delivered,
+            "gate": "stopped" if self.gate else "open",
+            "reason": self.gate.reason if self.gate else None,
+            "failed_id": self.gate.first_id if self.gate else None,
+            "failures": self.gate.failures if self.gate else 0,
+            "interrupted": self.interrupted,
+        }
+
+
+def resume_writer(
+    writer: Writer,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    *,
+    singly: int,
+    show: Callable[[str], object],
+    clock: Clock = wall_clock,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> Resumed:
+    """Redeliver up to ``through``; after ``singly`` clean messages in a row (0: never) the rest in bulk."""
+    state = positions.load(writer.name)
+    if state is None:
+        raise NotRegistered(positions.pipeline, writer.name, [])
+    if state.gate is None:
+        return Resumed(state.position, 0, None)
+    with holding(take(positions, state, holder, clock)) as hold:
+        gate = hold.state.gate
+        if gate is None:
+            return Resumed(hold.state.position, 0, None)
+        if gate.cause is Cause.VERIFICATION:
+            raise NotResumable(positions.pipeline, writer.name, gate.reason)
+        if gate.through > log.end:  # the log was opened before that was published
+            log = log.reopened()
+        return _Resume(writer, log, positions, hold, gate, clock, show, is_stopping, singly).run()
+
+
+class _Resume:
+    """One resume of one writer."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        log: PublishedLog,
+        positions: Positions,
+        hold: Hold,
+        gate: WriterGate,
+        clock: Clock,
+        show: Callable[[str], object],
+        is_stopping: Callable[[], bool],
+        singly: int,
+    ) -> None:
+        self._writer, self._log, self._positions, self._hold = writer, log, positions, hold
+        self._clock, self._show, self._is_stopping, self._singly = clock, show, is_stopping, singly
+        self._acknowledged = positions.acknowledged(writer.name)
+        self._gate, self._position, self._namespaces = gate, hold.state.position, dict[str, int]()
+        self._delivered, self._committed_at = 0, clock()
+        self._began_at = self._shown_at = clock()
+
+    def run(self) -> Resumed:
+        """From the position to the gate's ``through``."""
+        gate = self._gate
+        if failed := self._prepare():
+            return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
+        for binding, files in self._log.waiting(self._position):
+            if max(binding.base, self._position + 1) > gate.through:
+                break
+            if stopped := self._one_by_one(binding, files):
+                return stopped
+        self._commit(None)
+        reach(FaultPoint.RESUME_OPENED)
+        self._show(f"{self._name}: at id {self._position}, the gate is open")
+        return Resumed(self._position, self._delivered, None)
+
+    def _one_by_one(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
+        last = min(binding.end, self._gate.through)
+        rest = Part(binding, tuple(files), first_id=self._position + 1, last_id=last)
+        for message in self._singles(rest):
+            if self._is_stopping():
+                return self._interrupt()
+            if self._is_clean and last == binding.end:
+                return self._in_bulk(binding, files)
+            if stopped := self._send(binding, files, message):
+                return stopped
+        if last < binding.end:  # the rest of the binding is for the next run, which finishes it
+            self._position = last
+            return None
+        done = finish(self._writer, binding, files, self._log, self._acknowledged, self._ticket).with_log()
+        reach(FaultPoint.RESUME_FINISHED)
+        if done.bad:
+            return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
+        if done.failure:
+            return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, done.failure)
+        self._position, self._namespaces = binding.end, self._log.last_ids(files, binding.end)
+        self._commit(self._gate if binding.end < self._gate.through else None)
+        return None
+
+    def _singles(self, part: Part) -> Iterator[pa.RecordBatch]:
+        for batch in read_messages(self._log.folder, part, self._acknowledged):
+            yield from (batch.slice(row, 1) for row in range(batch.num_rows))
+
+    def _send(self, binding: Binding, files: Sequence[LogFile], message: pa.RecordBatch) -> Resumed | None:
+        id_, namespace = message["id"][0].as_py(), message["namespace"][0].as_py()
+        part = Part(binding, tuple(files), first_id=id_, last_id=id_)
+        done = write_part_of(self._writer, part, Writing([message], self._ticket)).with_log()
+        if done.bad:
+            return self._fail(Cause.MESSAGE, id_, id_, binding.end, str(done.bad))
+        if done.failure:
+            return self._fail(Cause.TARGET, id_, id_, binding.end, done.failure)
+        reach(FaultPoint.RESUME_WRITTEN)
+        # Not to the binding's end before the binding is finished: nobody would come back to finish it.
+        self._position, self._delivered = min(id_, binding.end - 1), self._delivered + 1
+        self._namespaces[namespace] = id_
+        now = self._clock()
+        if now - self._committed_at >= SECOND:
+            self._commit(self._gate)
+        if now - self._shown_at >= SHOWN_EVERY:
+            self._show_progress(id_, now)
+        return None
+
+    @property
+    def _is_clean(self) -> bool:
+        """Whether so many messages went well that the rest may go in bulk."""
+        return 0 < self._singly <= self._delivered
+
+    def _in_bulk(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
+        self._commit(self._gate)
+        delivery = Delivery(
+            self._writer, self._log, self._positions, self._hold, write_parts_here, self._reload, self._clock
+        )
+        left = self._gate if binding.end < self._gate.through else None
+        whole = delivery.deliver(binding, files, left)
+        self._position, self._gate = self._hold.state.position, self._hold.state.gate or self._gate
+        self._show(f"{self._name}: at id {self._position}, in bulk")
+        return None if whole else Resumed(self._position, self._delivered, self._hold.state.gate)
+
+    def _fail(self, cause: Cause, first: int, last: int, through: int, reason: str) -> Resumed:
+        """Leave the position before what failed."""
+        newer = WriterGate(cause, first, last, through, reason, self._clock())
+        self._gate = self._gate.again(newer)
+        if cause is Cause.MESSAGE:
+            self._position = max(self._position, first - 1)
+        self._commit(self._gate)
+        self._show(f"{self._name}: {self._gate.where} failed ({self._gate.failures}): {reason}")
+        return Resumed(self._position, self._delivered, self._hold.state.gate)
+
+    def _interrupt(self) -> Resumed:
+        self._commit(self._gate)
+        self._show(f"{self._name}: asked to stop, at id {self._position}")
+        return Resumed(self._position, self._delivered, self._gate, interrupted=True)
+
+    def _commit(self, gate: WriterGate | None) -> None:
+        self._hold.commit(self._position, self._namespaces, gate)
+        self._gate = self._hold.state.gate or self._gate
+        self._namespaces, self._committed_at = {}, self._clock()
+        reach(FaultPoint.RESUME_COMMITTED)
+
+    def _prepare(self) -> str | None:
+        """Make the target ready; what it said, if it failed."""
+        try:
+            refuse_other_shape(self._hold.state, self._writer.shape)
+            self._writer.prepare()
+        except ShapeChanged:
+            raise
+        except Exception as error:
+            return said(error)
+        return None
+
+    def _show_progress(self, id_: int, now: int) -> None:
+        self._shown_at = now
+        rate = self._delivered * SECOND / max(now - self._began_at, 1)
+        left, through = self._gate.through - id_, self._gate.through
+        self._show(f"{self._name}: finished id {id_}, {left} ids left to {through}, {rate:.0f}/s")
+
+    @property
+    def _ticket(self) -> Ticket:
+        """The lease as it is now: it is prolonged all the time."""
+        return self._hold.ticket(self._reload)
+
+    def _reload(self) -> WriterState | None:
+        return self._positions.load(self._writer.name)
+
+    @property
+    def _name(self) -> str:
+        return f"{self._positions.pipeline}/{self._writer.name}"

@@ -1,0 +1,27 @@
+"""A clean end: SIGTERM asks whoever delivers to commit what is done and to stop."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+@contextmanager
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """Whether SIGTERM or Ctrl-C came while the block ran; outside a main thread nobody can ask."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.set()
+
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, ask) for number in signals}
+    try:
+        yield asked.is_set
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,135 @@
+"""What a writer is: something that puts the messages of one binding somewhere.
+
+A writer knows nothing of Spark or Airflow: it is cut into parts that run anywhere, in any order and more
+than once, and a last step that runs when all parts are done. Only then is its position moved, by whoever
+called it. The same ``write`` serves a bulk of messages and a single one.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidemark.errors import TidemarkError
+from tidemark.log.binding import Binding
+from tidemark.log.manifest import LogFile
+
+Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What one task takes of a binding."""
+
+    binding: Binding
+    files: tuple[LogFile, ...]
+    number: int | None = None
+    """Which part of the target it is for, where the writer counts them; None for all."""
+    first_id: int = 0
+    last_id: int | None = None
+    """Only these ids; all of the binding's where nothing is said."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing of the binding is left out."""
+        return self.first_id <= self.binding.base and self.last_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was done with a part, or with all of them: every message is counted exactly once."""
+
+    written: int = 0
+    filtered: int = 0
+    """Kept out by the writer's namespaces."""
+    ignored: int = 0
+    """Nothing to write for this kind of writer, dropped by a transform, acknowledged by a person, or there
+    already."""
+    details: Mapping[str, int] = field(default_factory=dict)
+    """What only this kind of writer counts."""
+
+    def __add__(self, other: "Written") -> "Written":
+        names = {**self.details, **other.details}
+        return Written(
+            self.written + other.written,
+            self.filtered + other.filtered,
+            self.ignored + other.ignored,
+            {name: self.details.get(name, 0) + other.details.get(name, 0) for name in names},
+        )
+
+
+class BadMessage(TidemarkError):
+    """A message that the writer cannot understand: the wall."""
+
+    def __init__(
+        self, pipeline: str, writer: str, topic: str, partition: int, offset: int, id_: int, problem: str
+    ) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {topic}/{partition}, offset {offset} (id {id_}): {problem.rstrip('.')}. "
+            f"Look at it: tidemark log show {pipeline} --from {id_} --to {id_} --json"
+        )
+        self.pipeline, self.writer, self.topic, self.partition = pipeline, writer, topic, partition
+        self.offset, self.id, self.problem = offset, id_, problem
+
+    def __reduce__(self) -> tuple[type["BadMessage"], tuple[Any, ...]]:
+        place = (self.topic, self.partition, self.offset, self.id)
+        return type(self), (self.pipeline, self.writer, *place, self.problem)
+
+
+class Check(Protocol):
+    """Asked before every batch of plain writes; raises when the writer is somebody else's by now."""
+
+    def check(self) -> None:
+        """Refuse to go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a part is written with."""
+
+    batches: Iterable[pa.RecordBatch]
+    """The part's messages in id order, those left out that a person has acknowledged."""
+    lease: Check
+
+
+class Writer(Protocol):
+    """One kind of writer; instances are pickled to where their parts run."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the pipeline file."""
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """The settings that shape the output: they may not change while the writer lives."""
+
+    def prepare(self) -> None:
+        """Make what the output needs (folders, tables); called before the first part of a run."""
+
+    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
+        """The parts of a binding."""
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        """Write one part; writing it again changes nothing. ``BadMessage`` for the lowest bad one, with
+        everything below it written; anything else that is raised is the target's fault."""
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        """What comes after all parts of a binding, given whole; doing it again changes nothing."""
+
+    def is_reachable(self) -> None:
+        """Ask the target for a sign of life; raises what is wrong."""
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """Why a person may not let this message pass; None where they may."""
+
+
+def admit(messages: Messages, namespaces: re.Pattern[str]) -> Messages:
+    """The messages whose originating namespace the expression finds a match in."""
+    if namespaces.pattern == ".*":
+        return messages
+    names = pc.unique(messages["namespace"]).to_pylist()
+    admitted = [name for name in names if namespaces.search(name)]
+    return messages.filter(pc.is_in(messages["namespace"], value_set=pa.array(admitted, pa.string())))

@@ -1,0 +1,176 @@
+"""What is known of a writer: its position, its gate and who holds it. Pure values.
+
+A position is the last id a writer has finished with: written, filtered out or acknowledged by a person. Every
+id is a valid one, whether a message has it or not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+SECOND = 1_000_000
+"""In µs, as all times here."""
+
+
+class Gate(StrEnum):
+    """Whether a writer takes messages."""
+
+    OPEN = "open"
+    STOPPED = "stopped"
+
+
+class Cause(StrEnum):
+    """What closes a writer's gate."""
+
+    MESSAGE = "message"
+    """A message that cannot be understood or transformed: its id is known."""
+    TARGET = "target"
+    """The target refused or did not answer: only the range is known."""
+    HAND = "hand"
+    """A person stopped it."""
+    VERIFICATION = "verification"
+    """The target does not hold what the log says."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterGate:
+    """A closed gate; an open one is none at all."""
+
+    cause: Cause
+    first_id: int
+    last_id: int
+    """The message that failed, or the range it is in."""
+    through: int
+    """Up to here messages are redelivered one at a time before the gate opens."""
+    reason: str
+    """One sentence: what is wrong."""
+    at: int
+    """When it was closed."""
+    version: int = 0
+    """The writer's version when it was closed: another one is another closing."""
+    failures: int = 1
+    """How often the same message has failed."""
+
+    @property
+    def where(self) -> str:
+        """The id or the range, for people."""
+        return (
+            f"id {self.first_id}"
+            if self.first_id == self.last_id
+            else f"ids {self.first_id} to {self.last_id}"
+        )
+
+    @property
+    def is_about_messages(self) -> bool:
+        """Whether it opens when what failed is delivered or acknowledged."""
+        return self.cause in (Cause.MESSAGE, Cause.TARGET)
+
+    def again(self, newer: "WriterGate") -> "WriterGate":
+        """The gate after another failure: the same message is counted."""
+        same = (self.first_id, self.last_id, self.cause) == (newer.first_id, newer.last_id, newer.cause)
+        return replace(
+            newer, through=max(self.through, newer.through), failures=self.failures + 1 if same else 1
+        )
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "WriterGate":
+        """The gate a row holds."""
+        return cls(**{**row, "cause": Cause(row["cause"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who alone may move the position, and until when."""
+
+    holder: str
+    token: int
+    """Grows with every new holder, so that an old one is recognised; never comes back, also where the writer
+    was forgotten and registered again."""
+    deadline: int
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """A registered writer."""
+
+    pipeline: str
+    name: str
+    version: int
+    position: int
+    shape: Mapping[str, Any]
+    """The settings that shape its output, as they were at registration."""
+    gate: WriterGate | None = None
+    lease: Lease | None = None
+    token: int = 0
+    """The newest lease's token, whether it is still held or not."""
+
+    @property
+    def status(self) -> Gate:
+        """Whether it takes messages."""
+        return Gate.OPEN if self.gate is None else Gate.STOPPED
+
+    def held_at(self, now: int) -> Lease | None:
+        """The lease, where somebody holds it."""
+        return self.lease if self.lease and self.lease.deadline > now else None
+
+    def to_row(self) -> dict[str, Any]:
+        """The row as the control plane keeps it."""
+        return {
+            "position": self.position,
+            "shape": dict(self.shape),
+            "gate": asdict(self.gate) if self.gate else None,
+            "lease": asdict(self.lease) if self.lease else None,
+            "token": self.token,
+        }
+
+    @classmethod
+    def from_row(cls, pipeline: str, name: str, version: int, row: Mapping[str, Any]) -> "WriterState":
+        """The state a row holds."""
+        return cls(
+            pipeline,
+            name,
+            version,
+            row["position"],
+            row["shape"],
+            WriterGate.from_row(row["gate"]) if row["gate"] else None,
+            Lease(**row["lease"]) if row["lease"] else None,
+            row["token"],
+        )
+
+
+class Entry(StrEnum):
+    """What moved a position."""
+
+    COMMIT = "commit"
+    REWIND = "rewind"
+    ACKNOWLEDGE = "acknowledge"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One line of a writer's offset log."""
+
+    kind: Entry
+    position: int
+    at: int
+    by: str
+    """The run, or the person."""
+    reason: str | None = None
+    namespaces: Mapping[str, int] = field(default_factory=dict)
+    """The last finished id of every namespace that this moved."""
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "OffsetEntry":
+        """The entry a row holds."""
+        return cls(**{**row, "kind": Entry(row["kind"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """What a person did to a writer, and why: kept for ever."""
+
+    what: str
+    who: str
+    reason: str
+    at: int

@@ -1,0 +1,120 @@
+"""The ``kafka`` writer: every message once into a topic, in id order within each of its partitions.
+
+A message keeps its key, value, headers and timestamp and gets two headers more: its id and the writer it
+came through. Where it goes is computed from its key, or from its id where it has none, and from the number
+of partitions, which must stay what it was when the writer was registered. Ids at or below the last one that
+a partition has are not sent again. Never chooses a partition by chance, never creates or changes a topic.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import pyarrow as pa
+from kafka.partitioner.default import murmur2
+
+from tidemark.connections import KafkaConnection
+from tidemark.delivery.pipeline import KafkaDeclaration
+from tidemark.delivery.writer import BadMessage, Part, Writing, Written, admit
+from tidemark.log.binding import Binding
+from tidemark.log.manifest import LogFile
+from tidemark.writers.kafka_output import Outputs, let_go
+from tidemark.writers.kafka_target import Target, count_partitions
+from tidemark.writers.transformed import Transformation
+
+
+@dataclass(frozen=True)
+class KafkaWriter:
+    """Writes one topic."""
+
+    pipeline: str
+    declared: KafkaDeclaration
+    connection: KafkaConnection
+    partitions: int | None = None
+    """How many the topic has, where that is known; otherwise the broker is asked when it matters."""
+
+    @property
+    def name(self) -> str:
+        """See ``Writer.name``."""
+        return self.declared.name
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """See ``Writer.shape``. Asks the broker for the number of partitions."""
+        keys = {"kind", "topic", "namespaces", "transforms"}
+        return {**self.declared.model_dump(mode="json", include=keys), "partitions": self._count}
+
+    def prepare(self) -> None:
+        """Refuse a topic that does not exist."""
+        let_go(self._target)
+        count_partitions(self._target)
+
+    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
+        """One part per partition of the topic: it has one producer."""
+        return [Part(binding, tuple(files), number) for number in range(self._count)]
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        """See ``Writer.write``."""
+        transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
+        pattern = re.compile(self.declared.namespaces)
+        written = filtered = ignored = 0
+        comes_singly = part.last_id is not None
+        with Outputs(self._target, writing.lease, keep=comes_singly) as outputs:
+            try:
+                for batch in writing.batches:
+                    own = batch if part.number is None else self._of_partition(part.number, batch)
+                    admitted = admit(own, pattern)
+                    filtered += own.num_rows - admitted.num_rows
+                    for message in admitted.to_pylist():
+                        output = outputs[partition_of(message["key"], message["id"], self._count)]
+                        is_new = message["id"] > output.last_id
+                        changed = transformation.apply(message) if is_new else None
+                        if changed is None:
+                            ignored += 1
+                        else:
+                            output.add(changed, writing.lease)
+                            written += 1
+            except BadMessage:
+                outputs.commit()
+                raise
+            outputs.commit()
+        return Written(written, filtered, ignored)
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        """Nothing: a transaction is all there is to see."""
+
+    def is_reachable(self) -> None:
+        """Ask for the topic's partitions."""
+        count_partitions(self._target)
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """Of a message whose transaction was aborted nothing is left."""
+        return None
+
+    @cached_property
+    def _count(self) -> int:
+        # Once known it travels with the writer: parts that are cut for one number of partitions and written
+        # for another would leave messages out.
+        return self.partitions if self.partitions is not None else count_partitions(self._target)
+
+    @property
+    def _target(self) -> Target:
+        declared = self.declared
+        return Target(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
+
+    def _of_partition(self, number: int, messages: pa.RecordBatch) -> pa.RecordBatch:
+        keys, ids = messages["key"].to_pylist(), messages["id"].to_pylist()
+        own = [partition_of(key, id_, self._count) == number for key, id_ in zip(keys, ids, strict=True)]
+        return messages.filter(pa.array(own, pa.bool_()))
+
+
+def partition_of(key: bytes | None, id_: int, count: int) -> int:
+    """Where a message goes: by its key as every producer of Kafka's own does it, without one by its id."""
+    return (id_ if key is None else _hash_of(key)) % count
+
+
+@lru_cache(maxsize=65_536)
+def _hash_of(key: bytes) -> int:
+    return int(murmur2(key)) & 0x7FFF_FFFF

@@ -1,0 +1,98 @@
+"""The last id that one writer has put into one partition of its topic.
+
+It is looked for from the partition's end, over the markers that transactions leave, over what was aborted
+and over the messages of other producers, in windows that grow. Usually the first one has it. Where others
+have written a lot since, that much has to be read; where this writer never wrote among their messages, the
+whole partition. Says nothing before every transaction is over that was open when it was asked: behind an
+open one, what is committed cannot be told from what is not.
+"""
+
+import time
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tidemark.log.binding import NOTHING_YET
+from tidemark.writers.kafka_target import ANSWERS_WITHIN, Target, TargetFailed, consuming
+
+ID_HEADER = "tidemark-id"
+WRITER_HEADER = "tidemark-writer"
+
+OTHERS_END_WITHIN = ANSWERS_WITHIN
+"""Seconds that the transactions of other producers are waited for."""
+FIRST_WINDOW = 16
+GROWTH = 8
+_WHAT = "could not be read"
+
+
+def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
+    """The last committed id of this writer; −1 when there is none."""
+    place = TopicPartition(target.topic, partition)
+    with consuming(target, _WHAT, "read_uncommitted") as consumer:
+        _, end = _offsets(consumer, place)
+    with consuming(target, _WHAT) as consumer:
+        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+        upper, window = end, FIRST_WINDOW
+        while upper > begin:
+            lower = max(begin, upper - window)
+            if (found := _largest(target, consumer, place, lower, upper)) is not None:
+                return found
+            upper, window = lower, window * GROWTH
+    return NOTHING_YET
+
+
+def _wait_for_others(
+    target: Target, consumer: Consumer, place: TopicPartition, end: int, seconds: float
+) -> int:
+    """The partition's first offset, once everything below ``end`` is committed or aborted."""
+    deadline = time.monotonic() + seconds
+    while True:
+        begin, stable = _offsets(consumer, place)
+        if stable >= end:
+            return begin
+        if time.monotonic() > deadline:
+            raise TargetFailed(
+                target,
+                f"cannot be written to in partition {place.partition}",
+                f"another producer's transaction is open from offset {stable} on and did not end within "
+                f"{seconds:.0f} s, so nobody can tell which messages are there",
+            )
+        time.sleep(0.1)
+
+
+def _offsets(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    offsets: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWERS_WITHIN)
+    if offsets is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets within the time"))
+    return offsets
+
+
+def _largest(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> int | None:
+    """The largest of this writer's ids among these offsets; ids only grow, whatever others copy."""
+    consumer.assign([TopicPartition(place.topic, place.partition, lower)])
+    largest = None
+    while True:
+        message = consumer.poll(ANSWERS_WITHIN)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no messages within the time"))
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        if error is not None or (message.offset() or 0) >= upper:
+            return largest
+        id_ = id_of(message, target.origin)
+        if id_ is not None and (largest is None or id_ > largest):
+            largest = id_
+        if message.offset() == upper - 1:
+            return largest
+
+
+def id_of(message: Message, origin: str) -> int | None:
+    """The id of a message that this writer sent; None for anybody else's.
+
+    A message that came through another writer first has that one's headers too: the last ones count.
+    """
+    headers = dict(message.headers() or ())
+    writer, id_ = headers.get(WRITER_HEADER), headers.get(ID_HEADER)
+    if writer != origin.encode() or not isinstance(id_, bytes) or not id_.isdigit():
+        return None
+    return int(id_)

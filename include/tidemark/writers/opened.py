@@ -1,0 +1,118 @@
+"""A pipeline opened for work on its writers: what the command line and Airflow's tasks have in common."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tidemark.cassandra.session import connect
+from tidemark.connections import Connections
+from tidemark.consensus.objects import Consensus
+from tidemark.delivery import replicate
+from tidemark.delivery.dead_letters import DeadLetterCopies, DeadLetterFiles, DeadLetters, DeadLetterTable
+from tidemark.delivery.operate import NotPossible, Operator, Plan
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.resume import Resumed, resume_writer
+from tidemark.delivery.stopping import stop_requested
+from tidemark.delivery.writer import Writer
+from tidemark.delivery.writer_state import WriterGate, WriterState
+from tidemark.log.control import LogControl
+from tidemark.writers.registry import build_writers
+
+
+@dataclass(frozen=True)
+class OpenPipeline:
+    """One pipeline, its log and its writers. Nothing is created by looking."""
+
+    pipeline: Pipeline
+    connections: Connections
+
+    @cached_property
+    def consensus(self) -> Consensus:
+        """The control plane."""
+        return replicate.look_at_control(self.connections)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """The writers' state."""
+        return Positions(self.consensus, self.pipeline.name)
+
+    @cached_property
+    def log(self) -> PublishedLog:
+        """The log as it is now."""
+        return PublishedLog.open(LogControl(self.consensus, self.pipeline.name), self.pipeline.log.path)
+
+    @cached_property
+    def operator(self) -> Operator:
+        """What a person may do."""
+        return Operator(self.positions, self.log)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """Where copies of acknowledged messages go."""
+        files = DeadLetterFiles(self.pipeline.name, self.pipeline.log.path)
+        return DeadLetterCopies(files, DeadLetterTable(lambda: connect(self.connections.control)))
+
+    def writer(self, name: str) -> Writer:
+        """One of the pipeline's writers."""
+        for writer in build_writers(self.pipeline, self.connections):
+            if writer.name == name:
+                return writer
+        known = ", ".join(writer.name for writer in self.pipeline.writers)
+        raise NotPossible(self.pipeline.name, name, f"there is no such writer; there is: {known}.")
+
+    def stopped(self) -> dict[str, WriterGate]:
+        """The writers of the file whose gates are closed."""
+        states = [self.positions.load(writer.name) for writer in self.pipeline.writers]
+        return {state.name: state.gate for state in states if state and state.gate}
+
+    def state(self, name: str) -> WriterState | None:
+        """One writer's state; refuses a name that the file does not have."""
+        self.writer(name)
+        return self.positions.load(name)
+
+    def resume(self, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
+        """Resume a writer; a message that fails for the first time is tried once more."""
+        writer = self.writer(name)
+        with stop_requested() as is_stopping:
+            for _ in range(2):
+                resumed = resume_writer(
+                    writer,
+                    self.log,
+                    self.positions,
+                    holder,
+                    singly=self.pipeline.limits.resume_singly,
+                    show=show,
+                    is_stopping=is_stopping,
+                )
+                if resumed.gate is None or resumed.interrupted or resumed.gate.failures > 1:
+                    break
+        return resumed
+
+    def plan(self, action: str, name: str, **options: Any) -> Plan:
+        """What one of a person's actions would do."""
+        match action:
+            case "acknowledge":
+                writer = self.writer(name)
+                return self.operator.acknowledge(
+                    writer, options["first"], options.get("last"), self.dead_letters
+                )
+            case "rewind":
+                return self.operator.rewind(name, options["position"])
+            case "stop":
+                return self.operator.stop(name)
+            case "open":
+                return self.operator.open(name)
+            case _:
+                return self.operator.forget(name, [writer.name for writer in self.pipeline.writers])
+
+
+def resumes_by_itself(gate: WriterGate) -> bool:
+    """Whether a resume is started without a person: once, where messages or their target closed the gate.
+
+    What has failed again waits for a person: every further failure closes the gate anew, and each of those
+    would start another resume that asks them the same.
+    """
+    return gate.is_about_messages and gate.failures == 1

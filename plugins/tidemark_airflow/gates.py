@@ -1,0 +1,138 @@
+"""Gates of writers in the DAGs: what a closed one holds up, and the resume that it starts."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, task
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tidemark_airflow.connections import pipeline_connections
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.delivery.writer_state import WriterGate
+    from tidemark.writers.opened import OpenPipeline
+
+
+NO_TIMEOUT = timedelta(days=3650)
+"""What waits for a person or for a target is never given up."""
+
+
+def gate_task(writer: str) -> str:
+    """The id of the task that shows a writer's gate."""
+    return f"gate_{writer}"
+
+
+def open_pipeline(name: str) -> "OpenPipeline":
+    """A pipeline with the connections that Airflow has for it."""
+    from tidemark.delivery.pipeline_file import find_pipeline
+    from tidemark.writers.opened import OpenPipeline
+
+    declared = find_pipeline(name)
+    return OpenPipeline(declared, pipeline_connections(declared))
+
+
+def advice(pipeline: str, writer: str, gate: "WriterGate") -> str:
+    """What a person should know about a closed gate."""
+    return (
+        f"{pipeline}/{writer}: the gate is closed at {gate.where} ({gate.cause}): {gate.reason} "
+        f"Look at the runs of {pipeline}.resume, or: tidemark gate show {pipeline} {writer}"
+    )
+
+
+def resume_run_id(writer: str, version: int) -> str:
+    """One automatic resume per closing of a gate: a second start finds the first one's run."""
+    return f"auto__{writer}__gate_{version}"
+
+
+class GateTrigger(BaseTrigger):
+    """Waits until a writer's gate is open."""
+
+    def __init__(self, pipeline: str, writer: str, every: float = 5.0) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline, self.writer, self.every = pipeline, writer, every
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """See ``BaseTrigger.serialize``."""
+        keys = {"pipeline": self.pipeline, "writer": self.writer, "every": self.every}
+        return f"{type(self).__module__}.{type(self).__name__}", keys
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, and look again."""
+        shown = None
+        while reason := await asyncio.to_thread(self._reason):
+            if reason != shown:
+                self.log.info("%s", reason)
+                shown = reason
+            await asyncio.sleep(self.every)
+        yield TriggerEvent({"writer": self.writer})  # type: ignore[no-untyped-call]
+
+    def _reason(self) -> str | None:
+        gate = open_pipeline(self.pipeline).stopped().get(self.writer)
+        return advice(self.pipeline, self.writer, gate) if gate else None
+
+
+class GateSensor(BaseSensorOperator):
+    """Lets a run pass where a writer's gate is open.
+
+    Closed, it skips at once with what to do, or, for a pipeline that stops as a whole, waits without holding
+    a worker.
+    """
+
+    def __init__(self, *, pipeline: str, writer: str, waits: bool, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline, self.writer, self.waits = pipeline, writer, waits
+
+    def execute(self, context: "Context") -> None:
+        """Pass, skip or wait."""
+        gate = open_pipeline(self.pipeline).stopped().get(self.writer)
+        if gate is None:
+            return
+        said = advice(self.pipeline, self.writer, gate)
+        if not self.waits:
+            raise AirflowSkipException(said)
+        self.log.warning("%s Everything waits for it, because of on_failure: stop_pipeline.", said)
+        self.defer(trigger=GateTrigger(self.pipeline, self.writer), method_name="go_on", timeout=NO_TIMEOUT)
+
+    def go_on(self, context: "Context", event: dict[str, Any]) -> None:
+        """The gate is open."""
+        self.log.info("%s/%s: the gate is open", self.pipeline, self.writer)
+
+
+@task(task_id="find_stopped", doc_md="Which writers are stopped, and the resumes to start for them.")
+def find_stopped(pipeline: str) -> list[dict[str, Any]]:
+    """What to start: one resume per closed gate that may resume by itself."""
+    from tidemark.writers.opened import resumes_by_itself
+
+    stopped = open_pipeline(pipeline).stopped()
+    for writer, gate in stopped.items():
+        print(advice(pipeline, writer, gate))
+    return [
+        {"trigger_run_id": resume_run_id(writer, gate.version), "conf": {"writer": writer}}
+        for writer, gate in stopped.items()
+        if resumes_by_itself(gate)
+    ]
+
+
+@task(task_id="check_writers", doc_md="Fail the run where a writer stopped in it, so that somebody is told.")
+def check_writers(pipeline: str, **context: Any) -> dict[str, Any]:
+    """What came of every writer."""
+    delivered = context["ti"].xcom_pull(task_ids="deliver")
+    if not delivered:
+        return {}
+    failures = [
+        f"{name}: {one['failure'] or one['gate']['reason']}"
+        for name, one in delivered["writers"].items()
+        if one["failure"] or one["stopped_now"]
+    ]
+    if failures:
+        raise AirflowFailException(
+            f"{pipeline}: not everything was delivered. {' '.join(failures)} What was finished is kept, and "
+            f"the others went on. A resume was started where one helps: see {pipeline}.resume."
+        )
+    result: dict[str, Any] = delivered["writers"]
+    return result

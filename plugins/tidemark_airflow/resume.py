@@ -1,0 +1,183 @@
+"""The tasks of ``<pipeline>.resume``: wait for the target, redeliver, ask a person, do what they say."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseSensorOperator, task
+from airflow.sdk.exceptions import AirflowFailException
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tidemark_airflow.asking import asking_a_person
+from tidemark_airflow.gates import NO_TIMEOUT, open_pipeline, resume_run_id
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class Action(StrEnum):
+    """What a run of ``resume`` does."""
+
+    RESUME = "resume"
+    ACKNOWLEDGE = "acknowledge"
+    REWIND = "rewind"
+    STOP = "stop"
+    OPEN = "open"
+
+
+class Answer(StrEnum):
+    """What a person may say when a message has failed again."""
+
+    RETRY = "Retry"
+    ACKNOWLEDGE = "Acknowledge and dead-letter"
+    STOP = "Stop"
+
+
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+
+
+class TargetTrigger(BaseTrigger):
+    """Waits until a writer's target answers; pauses grow, and the reason is shown."""
+
+    def __init__(self, pipeline: str, writer: str) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.pipeline, self.writer = pipeline, writer
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """See ``BaseTrigger.serialize``."""
+        keys = {"pipeline": self.pipeline, "writer": self.writer}
+        return f"{type(self).__module__}.{type(self).__name__}", keys
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Ask, and ask again."""
+        pause = FIRST_PAUSE
+        while reason := await asyncio.to_thread(_silence, self.pipeline, self.writer):
+            self.log.info("%s/%s: the target does not answer: %s", self.pipeline, self.writer, reason)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
+        yield TriggerEvent({"writer": self.writer})  # type: ignore[no-untyped-call]
+
+
+def _silence(pipeline: str, writer: str) -> str | None:
+    """Why the target does not answer; None where it does."""
+    try:
+        open_pipeline(pipeline).writer(writer).is_reachable()
+    except Exception as error:  # whatever it is, it is shown, and asked again
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+class TargetSensor(BaseSensorOperator):
+    """Waits, without holding a worker, until the target of a writer answers."""
+
+    template_fields = ("writer",)
+
+    def __init__(self, *, pipeline: str, writer: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.pipeline, self.writer = pipeline, writer
+
+    def execute(self, context: "Context") -> None:
+        """Ask once; then wait."""
+        reason = _silence(self.pipeline, self.writer)
+        if reason is None:
+            return
+        self.log.warning("%s/%s: the target does not answer: %s", self.pipeline, self.writer, reason)
+        trigger = TargetTrigger(self.pipeline, self.writer)
+        self.defer(trigger=trigger, method_name="go_on", timeout=NO_TIMEOUT)
+
+    def go_on(self, context: "Context", event: dict[str, Any]) -> None:
+        """The target answers."""
+        self.log.info("%s/%s: the target answers", self.pipeline, self.writer)
+
+
+@task.branch(task_id="choose", doc_md="Resume, or do what the parameters ask for.")
+def choose(**context: Any) -> str:
+    """The task to go on with."""
+    return "wait_for_target" if context["params"]["action"] == Action.RESUME else "act"
+
+
+@task(task_id="act", doc_md="Do what the parameters ask for: acknowledge, rewind, stop or open.")
+def act(pipeline: str, **context: Any) -> dict[str, Any]:
+    """One action of a person, with its reason."""
+    params = context["params"]
+    who = context["dag_run"].triggering_user_name or context["run_id"]
+    return perform(pipeline, params["writer"], params["action"], params["id"], who, params["reason"], print)
+
+
+def perform(
+    pipeline: str, writer: str, action: str, id_: int | None, who: str, reason: str | None, show: Any
+) -> dict[str, Any]:
+    """Show the plan of an action and do it."""
+    from tidemark.delivery.lease import wall_clock
+    from tidemark.delivery.operate import NotPossible
+    from tidemark.delivery.writer_state import Deed
+
+    with asking_a_person():
+        if not (reason or "").strip():
+            raise NotPossible(pipeline, writer, "say why, in the parameter `reason`.")
+        if id_ is None and action in (Action.ACKNOWLEDGE, Action.REWIND):
+            raise NotPossible(pipeline, writer, f"say which id to {action}, in the parameter `id`.")
+        plan = open_pipeline(pipeline).plan(action, writer, first=id_, position=id_)
+        for line in plan.lines:
+            show(line)
+        plan.execute(Deed(action, who, str(reason).strip(), wall_clock()))
+    return plan.to_dict()
+
+
+@task(
+    task_id="redeliver",
+    retries=5,  # a process that died keeps its lease for a minute
+    doc_md="One message at a time from the position to the end of what failed.",
+)
+def redeliver(pipeline: str, **context: Any) -> dict[str, Any]:
+    """Resume the writer; what it came to."""
+    writer = context["params"]["writer"]
+    with asking_a_person():
+        resumed = open_pipeline(pipeline).resume(writer, f"{pipeline}.resume {context['run_id']}", print)
+    if resumed.interrupted:
+        raise InterruptedError(
+            f"{pipeline}/{writer}: asked to stop at id {resumed.position}; what is done is kept"
+        )
+    return {"writer": writer, **resumed.to_dict()}
+
+
+@task.short_circuit(task_id="is_stuck", doc_md="Ask a person only where the same message failed again.")
+def is_stuck(resumed: dict[str, Any]) -> bool:
+    """Whether the gate is still closed."""
+    return bool(resumed["gate"] == "stopped")
+
+
+@task(task_id="follow_answer", doc_md="Do what the person said; then another resume, unless they said stop.")
+def follow_answer(pipeline: str, resumed: dict[str, Any], answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """What to start next: one resume, or nothing."""
+    writer, (chosen,) = resumed["writer"], answer["chosen_options"]
+    user = answer.get("responded_by_user") or {}
+    who = user.get("name") or user.get("id") or "unknown"
+    print(f"{who}: {chosen}")
+    if chosen == Answer.ACKNOWLEDGE:
+        reason = (answer.get("params_input") or {}).get("reason")
+        perform(pipeline, writer, Action.ACKNOWLEDGE, resumed["failed_id"], who, reason, print)
+    gate = open_pipeline(pipeline).stopped().get(writer)
+    if gate is None or chosen == Answer.STOP:
+        return []
+    run_id = f"{resume_run_id(writer, gate.version)}__after_{resumed['failures']}"
+    return [{"trigger_run_id": run_id, "conf": {"writer": writer}}]
+
+
+@task(task_id="check_gate", doc_md="Fail where the gate is still closed, so that the run tells the truth.")
+def check_gate(pipeline: str, **context: Any) -> dict[str, Any]:
+    """How the writer stands after this run."""
+    writer = context["params"]["writer"]
+    opened = open_pipeline(pipeline)
+    state = opened.state(writer)
+    gate = state.gate if state else None
+    goes_on = context["ti"].xcom_pull(task_ids="follow_answer")
+    if gate is not None and not goes_on and context["params"]["action"] == Action.RESUME:
+        said = f"{pipeline}/{writer}: the gate is still closed at {gate.where}: {gate.reason}"
+        raise AirflowFailException(said)
+    return {
+        "writer": writer,
+        "position": state.position if state else -1,
+        "gate": "stopped" if gate else "open",
+    }

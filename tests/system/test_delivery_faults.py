@@ -1,0 +1,227 @@
+"""Deaths during a delivery, on real services: processes are killed at every point, the next ones go on."""
+
+import json
+import signal
+import socket
+import socketserver
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pyarrow.parquet as pq
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.structs import TopicPartition
+from tests.system.log_runs import LogRuns, declare_log, publish_here
+
+from tidemark.connections import Connections, KafkaConnection
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.replicate import open_control
+from tidemark.delivery.writer_state import Cause, WriterState
+from tidemark.embedded.ports import free_port
+from tidemark.faults import FaultPoint
+
+pytestmark = pytest.mark.system
+
+
+def send(services: Any, topic: str, count: int, partitions: int = 1) -> None:
+    with KafkaProducer(**services.kafka.client_options()) as producer:
+        for number in range(count):
+            value = b'{"n":%d}' % number
+            producer.send(topic, key=b"k", value=value, partition=number % partitions)
+
+
+@pytest.fixture
+def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
+    """A pipeline of the test's own with a published log of 200 messages, and one files writer."""
+    name = f"deaths-{uuid4().hex[:8]}"
+    services.create_topic(name, partitions=2)
+    send(services, name, 200, partitions=2)
+    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    for variable in ("KAFKA", "CASSANDRA"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{variable}_DEFAULT", raising=False)
+    runs = declare_log(tmp_path, name, connections, monkeypatch)
+    publish_here(runs, "run-1")
+    return runs
+
+
+def state(runs: LogRuns) -> WriterState:
+    found = Positions(open_control(runs.connections), runs.name).load("archive")
+    assert found is not None
+    return found
+
+
+def archived(runs: LogRuns) -> list[int]:
+    folder = Path(runs.pipeline.writers[0].path)
+    files = sorted(folder.glob("*.parquet"))
+    return [id_ for file in files for id_ in pq.read_table(file)["id"].to_pylist()]
+
+
+def block(runs: LogRuns) -> Path:
+    """A file where the folder of the writer should be."""
+    folder = Path(runs.pipeline.writers[0].path)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("in the way")
+    return folder
+
+
+def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
+    for point in (
+        FaultPoint.DELIVER_PARTS_WRITTEN,
+        FaultPoint.DELIVER_FINISHED,
+        FaultPoint.DELIVER_COMMITTED,
+    ):
+        assert runs.deliver("run-1", point).code == -9, point
+
+    ended = runs.deliver("run-1")
+
+    assert ended.summary["writers"]["archive"]["position"] == 199
+    assert state(runs).gate is None
+    assert archived(runs) == list(range(200))
+
+
+def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
+    # Given: the target is broken, and the process that finds it so dies when it has closed the gate.
+    broken = block(runs)
+    assert runs.deliver("run-1", FaultPoint.DELIVER_STOPPED).code == -9
+    gate = state(runs).gate
+    assert gate is not None
+    assert (gate.first_id, gate.last_id, gate.through) == (0, 199, 199)
+    broken.unlink()
+
+    # When: resumes die one after the other.
+    for point in (
+        FaultPoint.RESUME_WRITTEN,
+        FaultPoint.RESUME_FINISHED,
+        FaultPoint.RESUME_COMMITTED,
+    ):
+        assert runs.step("resume", "archive", point).code == -9, point
+
+    # Then: the last one finds everything done or does it.
+    assert runs.step("resume", "archive").code == 0
+    assert (state(runs).position, state(runs).gate) == (199, None)
+    assert archived(runs) == list(range(200))
+
+
+def test_a_zombie_changes_nothing(runs: LogRuns) -> None:
+    # Given: a delivery that is paused when everything is written and nothing committed.
+    with runs.paused_delivery("run-1", FaultPoint.DELIVER_FINISHED) as zombie:
+        assert state(runs).position == -1
+
+        # When: another one takes its place and finishes; then the first one goes on.
+        assert runs.deliver("run-1").summary["writers"]["archive"]["position"] == 199
+        before, files = state(runs), archived(runs)
+        zombie.send_signal(signal.SIGCONT)
+        assert zombie.wait(60) == 0
+        outcome = json.loads(zombie.summary.read_text())["writers"]["archive"]
+
+    # Then: its token is stale, and its bytes are the same.
+    assert state(runs) == before
+    assert archived(runs) == files == list(range(200))
+    assert "has lost this writer to somebody else" in outcome["failure"]
+
+
+class Forwarder(socketserver.ThreadingTCPServer):
+    """The broker under another address, until somebody takes it away."""
+
+    allow_reuse_address, daemon_threads = True, True
+
+    def __init__(self, port: int, target: int) -> None:
+        class Passing(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                with socket.create_connection(("127.0.0.1", target)) as broker:
+                    back = threading.Thread(target=pump, args=(broker, self.request), daemon=True)
+                    back.start()
+                    pump(self.request, broker)
+
+        super().__init__(("127.0.0.1", port), Passing)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+def pump(source: socket.socket, sink: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65_536):
+            sink.sendall(data)
+    with suppress(OSError):
+        sink.shutdown(socket.SHUT_RDWR)
+
+
+def republished(services: Any, topic: str) -> list[int]:
+    """The ids in a topic, as a reader of committed records sees them."""
+    options = {**services.kafka.client_options(), "isolation_level": "read_committed"}
+    found: list[int] = []
+    with KafkaConsumer(**options, auto_offset_reset="earliest") as consumer:
+        place = TopicPartition(topic, 0)
+        consumer.assign([place])
+        (end,) = consumer.end_offsets([place]).values()
+        while consumer.position(place) < end:
+            for record in consumer.poll(1000).get(place, []):
+                found.append(int(dict(record.headers)["tidemark-id"]))
+    return found
+
+
+def test_F_a_broker_that_is_gone_closes_the_gate_until_it_is_back(
+    services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Given: a writer to a broker of its own address, delivered to once.
+    name, port = f"gone-{uuid4().hex[:8]}", free_port(set())
+    for topic in (name, f"{name}.out"):
+        services.create_topic(topic, partitions=1)
+    target = KafkaConnection(servers=f"127.0.0.1:{port}")
+    connections = Connections(
+        kafka=services.kafka,
+        cassandra={"cassandra_default": services.cassandra},
+        kafka_targets={"kafka_gone": target},
+    )
+    writer = 'name: archive, kind: kafka, topic: "{name}.out", connection: kafka_gone'
+    runs = declare_log(tmp_path, name, connections, monkeypatch, writer=writer)
+    send(services, name, 3)
+    publish_here(runs, "run-1")
+    with Forwarder(port, services.settings.kafka_port):
+        assert runs.deliver("run-1").summary["writers"]["archive"]["position"] == 2
+
+    # When: it is gone during the next delivery, and still gone for a resume.
+    send(services, name, 4)
+    publish_here(runs, "run-2")
+    runs.deliver("run-1")
+    gate = state(runs).gate
+    assert gate is not None
+    assert (gate.cause, gate.first_id, gate.last_id, state(runs).position) == (Cause.TARGET, 3, 6, 2)
+
+    # Then: once it is back, a resume delivers what is missing, each message once.
+    with Forwarder(port, services.settings.kafka_port):
+        assert runs.step("resume", "archive").code == 0
+    assert (state(runs).position, state(runs).gate) == (6, None)
+    assert republished(services, f"{name}.out") == list(range(7))
+
+
+def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
+    # Given: a writer that waits for id 0.
+    broken = block(runs)
+    runs.deliver("run-1")
+    broken.unlink()
+    execute = ("--execute", "--reason", "known", "--by", "ann")
+
+    # When: the command that lets the message pass dies, before and after that is decided.
+    acknowledge = ("offsets", "ack", runs.name, "archive", "0", *execute)
+    assert runs.command(*acknowledge, fault=FaultPoint.ACKNOWLEDGE_COPIED).code == -9
+    assert state(runs).position == -1
+    assert runs.command(*acknowledge, fault=FaultPoint.ACKNOWLEDGE_COMMITTED).code == -9
+    assert state(runs).position == 0
+
+    # And: a rewind dies just decided, and a resume with the gate just opened.
+    rewind = ("offsets", "rewind", runs.name, "archive", "-1", *execute)
+    assert runs.command(*rewind, fault=FaultPoint.REWIND_COMMITTED).code == -9
+    assert state(runs).position == -1
+    assert runs.step("resume", "archive", FaultPoint.RESUME_OPENED).code == -9
+
+    # Then: everything but what was acknowledged is there, and nothing is left to do.
+    assert (state(runs).position, state(runs).gate) == (199, None)
+    assert runs.deliver("run-1").summary["writers"]["archive"]["written"] == 0
+    assert archived(runs) == list(range(1, 200))

@@ -1,0 +1,129 @@
+"""Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from kafka import KafkaProducer
+from tests.system.conftest import wait_until
+from tests.system.test_replicate import status_of
+
+from tidemark.delivery.status import WriterStatus
+
+pytestmark = pytest.mark.system
+
+
+def send(services: Any, topic: str, *values: bytes) -> None:
+    with KafkaProducer(**services.kafka.client_options()) as producer:
+        for value in values:
+            producer.send(topic, key=b"k", value=value, partition=0)
+
+
+def writer(services: Any, pipeline: str, name: str) -> WriterStatus:
+    return next(one for one in status_of(services, pipeline).writers if one.name == name)
+
+
+def stands(services: Any, pipeline: str, name: str) -> tuple[int, str]:
+    """A writer's position and gate."""
+    found = writer(services, pipeline, name)
+    return found.position, found.gate
+
+
+def values(folder: Path) -> list[bytes]:
+    files = sorted(folder.glob("*.parquet"))
+    return [value for file in files for value in pq.read_table(file)["value"].to_pylist()]
+
+
+def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(services: Any) -> None:
+    # Given: a file where the folder of one of two writers should be.
+    home = services.settings.home
+    services.create_topic("barred", partitions=1)
+    (home / "picky").mkdir(exist_ok=True)
+    (home / "picky" / "barred").write_text("in the way")
+    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
+
+    # When: a run meets it.
+    services.replicate("barred", expected="failed")
+
+    # Then: the other writer went on, and a resume waits for the target.
+    assert stands(services, "barred", "picky") == (-1, "stopped")
+    assert stands(services, "barred", "plain") == (1, "open")
+    resume = services.resume_of("barred")
+    assert resume.startswith("auto__picky__gate_")
+    services.wait_for_task("barred.resume", resume, "wait_for_target", "deferred")
+
+    # And: further runs pass over the stopped writer, say so, and start no second resume.
+    send(services, "barred", b'{"n": 3}')
+    later = services.replicate("barred")
+    assert "the gate is closed at ids 0 to 1 (target)" in services.task_logs("barred.replicate", later)
+    assert services.resume_of("barred") == resume
+
+    # When: the cause is gone.
+    (home / "picky" / "barred").unlink()
+    assert services.wait_for_run("barred.resume", resume) == "success"
+
+    # Then: the gate is open at the end of what failed.
+    assert stands(services, "barred", "picky") == (1, "open")
+    assert values(home / "picky" / "barred") == [b'{"n":1}', b'{"n":2}']
+    assert values(home / "plain" / "barred") == [b'{"n": 1}', b'{"n": 2}', b'{"n": 3}']
+
+    # And: a person can stop it again from the UI.
+    conf = {"writer": "picky", "action": "stop", "reason": "maintenance"}
+    acted = services.airflow.trigger("barred.resume", conf)
+    assert services.wait_for_run("barred.resume", acted) == "success"
+    assert writer(services, "barred", "picky").reason == "stopped by admin: maintenance"
+
+
+def answer(services: Any, run_id: str, option: str, reason: str) -> None:
+    """Answer as a person does under Required Actions."""
+    services.wait_for_task("walled.resume", run_id, "ask", "awaiting_input")
+    seen = time.monotonic()
+    # Airflow 3.3 loses an answer that comes within a second; no person is that quick.
+    wait_until(lambda: time.monotonic() - seen > 5, what="a person's pause")
+    path = f"/dags/walled.resume/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
+    body = {"chosen_options": [option], "params_input": {"reason": reason}}
+    services.airflow.request("PATCH", path, "answer", json=body)
+
+
+def test_F5b_a_message_that_fails_again_is_acknowledged_by_a_person_while_the_pipeline_waits(
+    services: Any,
+) -> None:
+    # Given: the second of three messages is no JSON object, and a stopped writer stops the pipeline.
+    home = services.settings.home
+    services.create_topic("walled", partitions=1)
+    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
+
+    # When: it was tried in bulk, then twice alone.
+    services.replicate("walled", expected="failed")
+    first = services.resume_of("walled")
+
+    # Then: a person is asked; to try again leads to the same question.
+    answer(services, first, "Retry", "")
+    assert services.wait_for_run("walled.resume", first) == "success"
+    second = services.resume_of("walled", after=1)
+    assert stands(services, "walled", "picky") == (0, "stopped")
+
+    # And: meanwhile another run waits, deferred, and binds nothing.
+    send(services, "walled", b'{"n": 4}')
+    waiting = services.airflow.trigger("walled.replicate")
+    services.wait_for_task("walled.replicate", waiting, "gate_picky", "deferred")
+    assert status_of(services, "walled").log.end == 2
+
+    # When: they let the message pass.
+    answer(services, second, "Acknowledge and dead-letter", "a test record")
+    assert services.wait_for_run("walled.resume", second) == "success"
+
+    # Then: a resume delivers the rest, what was left out is on record, and the waiting run goes on by itself.
+    third = services.resume_of("walled", after=2)
+    assert services.wait_for_run("walled.resume", third) == "success"
+    query = "SELECT * FROM tidemark.dead_letter WHERE pipeline = 'walled' AND writer = 'picky'"
+    (row,) = services.session.execute(query)
+    assert (row.id, row.value, row.reason, row.who) == (1, b"poison", "a test record", "admin")
+    letter = json.loads((home / "log" / "walled" / "dead_letters" / "picky" / f"{1:020d}.json").read_text())
+    assert (letter["message"]["value"], letter["who"]) == ("poison", "admin")
+    assert services.wait_for_run("walled.replicate", waiting) == "success"
+    assert stands(services, "walled", "picky") == (3, "open")
+    assert values(home / "picky" / "walled") == [b'{"n":1}', b'{"n":3}', b'{"n":4}']

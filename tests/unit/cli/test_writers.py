@@ -1,0 +1,238 @@
+"""``tidemark offsets``, ``gate`` and ``resume``: what a person sees of writers and does to them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.log.samples import given_binding, publish_all
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.lease import take, wall_clock
+from tidemark.delivery.pipeline_file import find_pipeline
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.writer_state import Cause, WriterGate
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.writers.files import FilesWriter
+
+pytestmark = [
+    pytest.mark.unit,
+    pytest.mark.filterwarnings(
+        "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    ),  # kafka-python's own
+]
+
+FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
+SECOND = given_binding(2_000_000, 3, ("orders", 0, 3, 6), run_id="run-2")
+
+
+@pytest.fixture
+def positions(installation, monkeypatch) -> Positions:
+    """Two published bindings; ``archive`` was stopped by its target after the first one."""
+    consensus = MemoryConsensus()
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
+    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
+    monkeypatch.setattr("tidemark.delivery.dead_letters.DeadLetterTable.keep", lambda self, letters: None)
+    folder = LogFolder("orders", str(installation / ".tidemark" / "log" / "orders"))
+    values = {
+        FIRST: {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}},
+        SECOND: {("orders", 0): {3: b"d", 5: b"f"}},
+    }
+    publish_all(LogControl(consensus, "orders"), folder, values)
+    positions = Positions(consensus, "orders")
+    writer = FilesWriter("orders", find_pipeline("orders").writers[1])
+    hold = take(positions, positions.register("archive", writer.shape), "orders.replicate run-1")
+    hold.commit(2, {"orders": 2})
+    hold.commit(2, {}, WriterGate(Cause.TARGET, 3, 5, 5, "OSError: no space left", wall_clock()))
+    hold.release()
+    return positions
+
+
+@pytest.fixture
+def archive(installation) -> Path:
+    return installation / ".tidemark" / "archive"
+
+
+EXECUTE = ("--execute", "--reason", "known", "--by", "ann")
+
+
+# Looking
+
+
+def test_gate_show_says_what_is_wrong_and_what_to_do(run, positions):
+    ended = run("gate", "show", "orders")
+    assert (ended.code, ended.err) == (0, "")
+    assert "orders/cassandra: open" in ended.out
+    assert "orders/archive: stopped at ids 3 to 5 (target): OSError: no space left" in ended.out
+    assert "tidemark resume orders archive" in ended.out
+
+
+def test_gate_show_as_json(run, positions):
+    shown = json.loads(run("gate", "show", "orders", "archive", "--json").out)
+    assert (shown["gate"], shown["cause"], shown["through"]) == ("stopped", "target", 5)
+
+
+def test_offsets_list_shows_every_writer(run, positions):
+    shown = {one["name"]: one for one in json.loads(run("offsets", "list", "orders", "--json").out)}
+    assert (shown["archive"]["position"], shown["archive"]["lag"], shown["archive"]["gate"]) == (
+        2,
+        3,
+        "stopped",
+    )
+    assert shown["cassandra"]["registered"] is False
+
+
+def test_offsets_list_of_one_writer_has_its_namespaces_and_history(run, positions):
+    shown = json.loads(run("offsets", "list", "orders", "archive", "--json").out)
+    assert (shown["position"], shown["namespaces"]) == (2, {"orders": 2})
+    assert [(entry["kind"], entry["position"]) for entry in shown["history"]] == [("commit", 2)]
+
+
+def test_offsets_list_of_one_writer_is_a_table_too(run, positions):
+    ended = run("offsets", "list", "orders", "archive")
+    assert (ended.code, "position 2, stopped" in ended.out, "orders.replicate run-1" in ended.out) == (
+        0,
+        True,
+        True,
+    )
+
+
+# Doing
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["offsets", "ack", "orders", "archive", "3"], id="ack"),
+        pytest.param(["offsets", "rewind", "orders", "archive", "0"], id="rewind"),
+        pytest.param(["gate", "open", "orders", "archive"], id="open"),
+    ],
+)
+def test_a_plan_changes_nothing(run, positions, command):
+    before = positions.load("archive")
+    ended = run(*command)
+    assert (ended.code, ended.out.splitlines()[-1]) == (
+        0,
+        'Nothing was changed. Add --execute --reason "…" to do it.',
+    )
+    assert positions.load("archive") == before
+
+
+@pytest.mark.parametrize(
+    "command", [["offsets", "ack", "orders", "archive", "3"], ["gate", "open", "orders", "archive"]]
+)
+def test_nothing_is_done_without_a_reason(run, positions, command):
+    before = positions.load("archive")
+    ended = run(*command, "--execute")
+    assert (ended.code, "say why" in ended.err) == (2, True)
+    assert positions.load("archive") == before
+
+
+def test_ack_lets_the_message_pass_and_keeps_a_copy(run, positions, installation):
+    assert run("offsets", "ack", "orders", "archive", "3", *EXECUTE).code == 0
+    state = positions.load("archive")
+    assert (state.position, state.gate is not None) == (3, True)
+    letter = installation / ".tidemark" / "log" / "orders" / "dead_letters" / "archive" / f"{3:020d}.json"
+    copied = json.loads(letter.read_text())
+    assert (copied["message"]["value"], copied["who"], copied["reason"]) == ("d", "ann", "known")
+    assert [(deed.what, deed.who, deed.reason) for deed in positions.deeds("archive")] == [
+        ("acknowledge", "ann", "known")
+    ]
+
+
+def test_ack_of_everything_that_failed_opens_the_gate(run, positions):
+    plan = json.loads(run("offsets", "ack", "orders", "archive", "3", "5", "--json").out)
+    # The last id stays open: the next delivery has to finish the binding, though nothing of it is left.
+    assert (plan["ids"], plan["position"], plan["executed"]) == ([3, 5], 4, False)
+    assert run("offsets", "ack", "orders", "archive", "3", "5", *EXECUTE).code == 0
+    assert (positions.load("archive").position, positions.load("archive").gate) == (4, None)
+
+
+def test_rewind_is_an_entry_of_its_own(run, positions):
+    assert run("offsets", "rewind", "orders", "archive", "0", *EXECUTE).code == 0
+    assert positions.load("archive").position == 0
+    assert [(entry.kind, entry.by, entry.reason) for entry in positions.history("archive")][-1] == (
+        "rewind",
+        "ann",
+        "known",
+    )
+
+
+def test_rewind_to_the_beginning(run, positions):
+    assert run("offsets", "rewind", "orders", "archive", "-1", *EXECUTE).code == 0
+    assert positions.load("archive").position == -1
+
+
+def test_a_misspelled_option_is_refused(run, positions):
+    ended = run("offsets", "rewind", "orders", "archive", "0", "--exekute")
+    assert (ended.code, positions.load("archive").position) == (2, 2)
+
+
+def test_open_and_stop(run, positions):
+    assert run("gate", "open", "orders", "archive", *EXECUTE).code == 0
+    assert positions.load("archive").gate is None
+    assert run("gate", "stop", "orders", "archive", *EXECUTE).code == 0
+    assert positions.load("archive").gate.cause is Cause.HAND
+
+
+def test_resume_delivers_what_failed_and_opens_the_gate(run, positions, archive):
+    ended = run("resume", "orders", "archive")
+    assert (ended.code, ended.out.splitlines()[-1]) == (0, "orders/archive: at id 5; the gate is open.")
+    assert [path.name for path in archive.glob("*.parquet")] == [f"{3:020d}-{5:020d}.parquet"]
+
+
+def test_resume_as_json_keeps_its_progress_out_of_the_answer(run, positions):
+    answer = json.loads(run("resume", "orders", "archive", "--json").out)
+    assert (answer["position"], answer["delivered"], answer["gate"]) == (5, 2, "open")
+
+
+def test_a_resume_that_fails_says_where_and_how_to_go_on(run, positions, archive):
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    archive.write_text("in the way")
+    ended = run("resume", "orders", "archive")
+    assert (ended.code, "still stopped at id 3" in ended.err) == (1, True)
+    assert "tidemark offsets ack orders archive 3" in ended.err
+
+
+# Wrong input
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        pytest.param(["gate", "show", "ordres"], "Did you mean `orders`?", id="a pipeline"),
+        pytest.param(["gate", "show", "orders", "archiv"], "there is: cassandra, archive", id="a writer"),
+        pytest.param(
+            ["offsets", "list", "orders", "archiv"], "no registered writer archiv", id="one to list"
+        ),
+        pytest.param(["offsets", "ack", "orders", "archive", "5"], "it waits for id 3", id="not the next"),
+        pytest.param(["offsets", "ack", "orders", "archive", "3", "4"], "ends with a message", id="a hole"),
+        pytest.param(
+            ["offsets", "ack", "orders", "archive", "3", "99"], "the log ends at id 5", id="no such id"
+        ),
+        pytest.param(["offsets", "rewind", "orders", "archive", "2"], "from -1 to 1", id="nowhere"),
+        pytest.param(["offsets", "rewind", "orders", "cassandra", "2"], "ever registered", id="never ran"),
+        pytest.param(
+            ["offsets", "forget", "orders", "archive"], "remove it there first", id="still declared"
+        ),
+        pytest.param(
+            ["gate", "stop", "orders", "archive"], "its gate is closed already", id="closed already"
+        ),
+        pytest.param(["gate", "open", "orders", "cassandra"], "ever registered", id="nothing to open"),
+        pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_sentence_and_creates_nothing(run, positions, command, said):
+    before = {name: positions.load(name) for name in ("archive", "cassandra", "archiv", "nobody")}
+    ended = run(*command)
+    assert (ended.code, said in ended.err) == (1, True), ended
+    assert {name: positions.load(name) for name in before} == before
+
+
+def test_nothing_is_done_while_a_run_has_the_writer(run, positions):
+    take(positions, positions.load("archive"), "orders.replicate run-9")
+    ended = run("gate", "open", "orders", "archive", *EXECUTE)
+    assert (ended.code, "orders.replicate run-9 has this writer until" in ended.err) == (1, True)
