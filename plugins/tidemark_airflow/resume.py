@@ -34,7 +34,7 @@ class Answer(StrEnum):
     STOP = "Stop"
 
 
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
 
 
 class TargetTrigger(BaseTrigger):

@@ -138,6 +138,19 @@ class Services:
 
         wait_until(lambda: state() in states, 120, f"{task_id} of {run_id} {states}, {state()}")
 
+    def wait_for_question(self, dag_id: str, run_id: str, task_id: str) -> None:
+        """Wait until a task asks a person and may be answered.
+
+        Airflow 3.3 loses an answer that overtakes the executor's own report of the task that asked.
+        """
+        self.wait_for_task(dag_id, run_id, task_id, "awaiting_input")
+        log = self.settings.home / "logs" / "airflow-scheduler.log"
+        place = f"dag_id='{dag_id}', task_id='{task_id}', run_id='{run_id}'"
+        report = f"success for task instance TaskInstanceKey({place}"
+        wait_until(
+            lambda: report in log.read_text(errors="replace"), 60, f"the executor's report of {task_id}"
+        )
+
     def wait_for_run(self, dag_id: str, run_id: str) -> str:
         """The state in which a run ended."""
         ended = ("success", "failed")

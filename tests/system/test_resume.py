@@ -1,14 +1,12 @@
 """Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read."""
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
-from tests.system.conftest import wait_until
 from tests.system.test_replicate import status_of
 
 from tidemark.delivery.status import WriterStatus
@@ -79,10 +77,7 @@ def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(services:
 
 def answer(services: Any, run_id: str, option: str, reason: str) -> None:
     """Answer as a person does under Required Actions."""
-    services.wait_for_task("walled.resume", run_id, "ask", "awaiting_input")
-    seen = time.monotonic()
-    # Airflow 3.3 loses an answer that comes within a second; no person is that quick.
-    wait_until(lambda: time.monotonic() - seen > 5, what="a person's pause")
+    services.wait_for_question("walled.resume", run_id, "ask")
     path = f"/dags/walled.resume/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
     body = {"chosen_options": [option], "params_input": {"reason": reason}}
     services.airflow.request("PATCH", path, "answer", json=body)
