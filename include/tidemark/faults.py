@@ -30,14 +30,16 @@ class FaultPoint(StrEnum):
     PUBLISH_COMMITTED = "publish.committed"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"
+    DELIVER_SETTLED = "deliver.settled"
     DELIVER_COMMITTED = "deliver.committed"
     DELIVER_STOPPED = "deliver.stopped"
     RESUME_WRITTEN = "resume.written"
     RESUME_COMMITTED = "resume.committed"
-    RESUME_FINISHED = "resume.finished"
     RESUME_OPENED = "resume.opened"
     REWIND_COMMITTED = "rewind.committed"
     ACKNOWLEDGE_COPIED = "acknowledge.copied"
+    ACKNOWLEDGE_RECORDED = "acknowledge.recorded"
+    ACKNOWLEDGE_SETTLED = "acknowledge.settled"
     ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
 
 

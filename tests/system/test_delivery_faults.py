@@ -94,7 +94,7 @@ def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
     # When: resumes die one after the other.
     for point in (
         FaultPoint.RESUME_WRITTEN,
-        FaultPoint.RESUME_FINISHED,
+        FaultPoint.DELIVER_FINISHED,
         FaultPoint.RESUME_COMMITTED,
     ):
         assert runs.step("resume", "archive", point).code == -9, point

@@ -17,7 +17,7 @@ import structlog
 from tidemark.delivery.lease import Clock, Hold, LeaseLost, Ticket, holding, take, wall_clock
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
-from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
+from tidemark.delivery.writer import BadMessage, Part, Past, Writer, Writing, Written
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -42,6 +42,11 @@ class PartDone:
     """What the target said."""
     unreadable: str | None = None
     """What is wrong with the log."""
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether anything went wrong."""
+        return bool(self.bad or self.failure or self.unreadable)
 
     def with_log(self) -> "PartDone":
         """The same, unless it was the log that could not be read."""
@@ -87,10 +92,24 @@ def finish(
     acknowledged: Collection[int],
     ticket: Ticket,
 ) -> PartDone:
-    """What comes after all parts of a binding; answers like a part."""
+    """What comes after all parts of a binding, up to the promise to its readers; answers like a part."""
     whole = Part(binding, tuple(files))
     writing = Writing(read_messages(log.folder, whole, acknowledged), ticket)
-    return _answer(lambda: writer.finish(whole, writing))
+    done = _answer(lambda: writer.finish(whole, writing))
+    reach(FaultPoint.DELIVER_FINISHED)
+    return done if done.is_trouble else settle(writer, binding, binding.end, ticket)
+
+
+def settle(writer: Writer, binding: Binding, position: int, ticket: Ticket) -> PartDone:
+    """The promise that has to stand before a position is committed; answers like a part."""
+    done = _answer(lambda: writer.settle(binding, position, ticket))
+    reach(FaultPoint.DELIVER_SETTLED)
+    return done
+
+
+def past_of(state: WriterState, log: PublishedLog, binding: Binding) -> Past:
+    """What a writer is to know of itself before it takes a binding."""
+    return Past(state.position, state.reached, log.control.offsets_before(binding))
 
 
 def _answer(step: Callable[[], Written | None]) -> PartDone:
@@ -261,6 +280,7 @@ class Delivery:
         try:
             self._prepare()
             if work.left is None:
+                self._writer.examine(binding, past_of(self._hold.state, self._log, binding))
                 work.left = self._writer.cut(binding, files)
         except ShapeChanged:
             raise
@@ -289,16 +309,17 @@ class Delivery:
         return [done.with_log() for done in results]
 
     def _finish(self, binding: Binding, files: Sequence[LogFile]) -> PartDone:
-        done = finish(
-            self._writer, binding, files, self._log, self._acknowledged, self._hold.ticket(self._reload)
-        )
-        reach(FaultPoint.DELIVER_FINISHED)
-        return done.with_log()
+        ticket = self._hold.ticket(self._reload)
+        return finish(self._writer, binding, files, self._log, self._acknowledged, ticket).with_log()
 
     def _stop(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate) -> bool:
         reached = self.position
-        if gate.cause is Cause.MESSAGE:
-            reached = max(reached, gate.first_id - 1)
+        if gate.cause is Cause.MESSAGE and gate.first_id - 1 > reached:
+            done = settle(self._writer, binding, gate.first_id - 1, self._hold.ticket(self._reload))
+            if done.failure:
+                gate = self._target_failed(binding, done.failure)
+            else:
+                reached = gate.first_id - 1
         known = self._hold.state.gate
         closed = known.again(gate) if known else gate
         self._hold.commit(reached, self._log.last_ids(files, reached), closed)

@@ -110,6 +110,11 @@ class Hold:
                 lambda state, lease: self._positions.commit(state, position, entry, gate, lease)
             )
 
+    def change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
+        """Anything else that is to be durable with the writer, while it is held."""
+        with self._lock:
+            return self._change(change)
+
     def renew(self) -> None:
         """Say that the holder is alive."""
         with self._lock:

@@ -4,7 +4,7 @@ Each is a plan first: it is looked at, then done by the very same person with a 
 writer's audit rows. Nothing is done while a run has the writer, and nothing is created by a mistyped name.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,18 @@ import pyarrow as pa
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
-from tidemark.delivery.lease import Clock, LeaseHeld, wall_clock
+from tidemark.delivery.deliver import said
+from tidemark.delivery.lease import LEASE, Clock, Hold, LeaseHeld, LeaseLost, holding, wall_clock
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
-from tidemark.delivery.writer import Part, Writer
-from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.writer import Check, Part, Writer
+from tidemark.delivery.writer_state import Cause, Deed, Entry, Lease, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
 
+ACKNOWLEDGING = "an acknowledgement"
+"""Who has the writer meanwhile: one that died is taken up by the same command at once."""
 MOST_ACKNOWLEDGED = 1_000
 """How many messages a person may let pass at once: more is a decision about the writer."""
 
@@ -32,6 +35,17 @@ class NotPossible(TidemarkError):
 
     def __init__(self, pipeline: str, writer: str, problem: str) -> None:
         super().__init__(f"{pipeline}/{writer}: {problem} Nothing was changed.")
+        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+
+
+class NotSettled(TidemarkError):
+    """The target failed when a message was let pass."""
+
+    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: the message is acknowledged and its copy is kept, but the target failed: "
+            f"{problem.rstrip('.')}. The position is as it was; the next resume goes on from there."
+        )
         self.pipeline, self.writer, self.problem = pipeline, writer, problem
 
 
@@ -76,7 +90,7 @@ class Operator:
 
     def acknowledge(self, writer: Writer, first: int, last: int | None, letters: DeadLetters) -> Plan:
         """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters."""
-        state = self._free(writer.name)
+        state = self._free(writer.name, ACKNOWLEDGING)
         last = first if last is None else last
         messages = self._messages(state, first, last)
         for message in messages:
@@ -88,18 +102,30 @@ class Operator:
         ids = [int(message["id"]) for message in messages]
 
         def execute(deed: Deed) -> None:
-            self._refuse_changed(state)
             kept = [
                 DeadLetter(state.pipeline, state.name, message, error, deed.reason, deed.who, deed.at)
                 for message in messages
             ]
-            letters.keep(kept)
-            reach(FaultPoint.ACKNOWLEDGE_COPIED)
             names = {message["namespace"]: int(message["id"]) for message in messages}
             entry = OffsetEntry(Entry.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
-            row = Positions.acknowledged_row(ids, deed.who)
-            self._commit(state, position, entry, None if opens else gate, deed, row)
-            reach(FaultPoint.ACKNOWLEDGE_COMMITTED)
+            # Nobody else may write while the target is made to agree.
+            with holding(self._take(state, ACKNOWLEDGING)) as hold:
+                letters.keep(kept)
+                reach(FaultPoint.ACKNOWLEDGE_COPIED)
+                # Before the target promises its readers to be past the message: should we die in between,
+                # the promise would be nobody's.
+                hold.change(lambda held, lease: self._positions.acknowledge(held, ids, deed.who, lease))
+                reach(FaultPoint.ACKNOWLEDGE_RECORDED)
+                ticket = hold.ticket(lambda: self._positions.load(state.name))
+                self._let_pass(writer, messages, position, ticket)
+                reach(FaultPoint.ACKNOWLEDGE_SETTLED)
+                after = None if opens else gate
+                hold.change(
+                    lambda held, _: self._positions.commit(
+                        held, position, entry, after, None, self._positions.audit_row(held, deed)
+                    )
+                )
+                reach(FaultPoint.ACKNOWLEDGE_COMMITTED)
 
         lines = [
             f"position {state.position} → {position}",
@@ -109,6 +135,32 @@ class Operator:
         if position < last:
             lines.insert(1, f"the next delivery finishes the binding and moves it to {last} and beyond")
         return self._plan("acknowledge", state, lines, {"ids": ids, "position": position}, execute)
+
+    def _let_pass(
+        self, writer: Writer, messages: Sequence[Mapping[str, Any]], position: int, lease: Check
+    ) -> None:
+        """Make the target agree that these messages will never be there."""
+        try:
+            for message in messages:
+                writer.discard(message)
+            for binding, _ in self._log.waiting(int(messages[0]["id"]) - 1):
+                if binding.base <= position:
+                    writer.settle(binding, min(position, binding.end), lease)
+        except LeaseLost:
+            raise
+        except Exception as error:
+            raise NotSettled(self._positions.pipeline, writer.name, said(error)) from error
+
+    def _take(self, state: WriterState, holder: str) -> Hold:
+        """Take the writer, if it is still as the plan saw it."""
+        try:
+            return Hold(
+                self._positions,
+                self._positions.lend(state, Lease(holder, state.token + 1, self._clock() + LEASE)),
+                self._clock,
+            )
+        except Outpaced:
+            raise ChangedMeanwhile(state.pipeline, state.name) from None
 
     def _position_after(self, state: WriterState, last: int) -> int:
         """Where an acknowledgement leaves the writer: before the end of a binding that nobody has finished.
@@ -208,14 +260,18 @@ class Operator:
             raise self._refuse(state, f"{last} comes before {first}.")
         if last > self._log.end:
             raise self._refuse(state, f"the log ends at id {self._log.end}.")
+        # One that was acknowledged by a command that died is here still.
+        known = self._positions.acknowledged(state.name)
         found: list[dict[str, Any]] = []
-        for batch in self._waiting(state, state.position + 1, last):
+        before = [id_ for id_ in known if id_ < first]
+        for batch in self._waiting(state, state.position + 1, last, before):
             if len(found) + batch.num_rows > MOST_ACKNOWLEDGED:
                 raise self._refuse(state, f"that is more than {MOST_ACKNOWLEDGED} messages at once.")
             found += batch.to_pylist()
         ids = [int(message["id"]) for message in found]
-        if not ids or (ids[0], ids[-1]) != (first, last):
-            following = next(self._waiting(state, state.position + 1, self._log.end), None)
+        is_done = known.issuperset(ids) and (state.gate is None or state.gate.first_id not in ids)
+        if is_done or (ids[0], ids[-1]) != (first, last):
+            following = next(self._waiting(state, state.position + 1, self._log.end, known), None)
             if following is None:
                 raise self._refuse(state, "it waits for no message.")
             waited = f"it waits for id {following['id'][0]}"
@@ -224,31 +280,28 @@ class Operator:
 
     def _is_left(self, state: WriterState, position: int, through: int) -> bool:
         """Whether there is a message to deliver beyond a position."""
-        return any(batch.num_rows for batch in self._waiting(state, position + 1, through))
+        known = self._positions.acknowledged(state.name)
+        return any(batch.num_rows for batch in self._waiting(state, position + 1, through, known))
 
-    def _waiting(self, state: WriterState, first: int, last: int) -> Iterator[pa.RecordBatch]:
-        """The messages of a range that nobody has acknowledged yet."""
-        passed = self._positions.acknowledged(state.name)
+    def _waiting(
+        self, state: WriterState, first: int, last: int, passed: Collection[int]
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of a range, without those that were let pass."""
         for binding, files in self._log.waiting(first - 1):
             if binding.base > last:
                 break
             part = Part(binding, tuple(files), first_id=first, last_id=last)
             yield from read_messages(self._log.folder, part, passed)
 
-    def _free(self, name: str) -> WriterState:
-        """The writer, if it exists and nobody has it."""
+    def _free(self, name: str, holder: str | None = None) -> WriterState:
+        """The writer, if it exists and nobody else has it."""
         state = self._positions.load(name)
         if state is None:
             raise self._unknown(name)
-        if held := state.held_at(self._clock()):
+        held = state.held_at(self._clock())
+        if held and held.holder != holder:
             raise LeaseHeld(state.pipeline, state.name, held)
         return state
-
-    def _refuse_changed(self, state: WriterState) -> None:
-        """Look again before anything is done that cannot be taken back with the commit."""
-        newer = self._positions.load(state.name)
-        if newer is None or newer.version != state.version:
-            raise ChangedMeanwhile(state.pipeline, state.name)
 
     def _unknown(self, name: str) -> NotPossible:
         return NotPossible(self._positions.pipeline, name, "no writer of this name was ever registered.")
@@ -263,10 +316,9 @@ class Operator:
         entry: OffsetEntry | None,
         gate: WriterGate | None,
         deed: Deed,
-        row: Mapping[str, str] | None = None,
         unfinished: Sequence[str] = (),
     ) -> None:
-        further = {**(row or {}), **self._positions.audit_row(state, deed)}
+        further = self._positions.audit_row(state, deed)
         try:
             self._positions.commit(state, position, entry, gate, None, further, unfinished)
         except Outpaced:

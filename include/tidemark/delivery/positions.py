@@ -66,7 +66,9 @@ class Positions:
         if known is None:
             # A version never comes back. Beginning with it, no token does, and whoever held the writer
             # before it was forgotten is still recognised.
-            fresh = WriterState(self.pipeline, writer, version, position, shape, token=version)
+            fresh = WriterState(
+                self.pipeline, writer, version, position, shape, token=version, reached=position
+            )
             try:
                 return self._store(fresh)
             except Outpaced:
@@ -99,12 +101,20 @@ class Positions:
                 f"{state.pipeline}/{state.name}: {position} is behind the position {state.position}"
             )
         closed = replace(gate, version=state.version + 1) if gate and gate != state.gate else gate
-        changed = replace(state, position=position, gate=closed, lease=lease)
+        reached = max(position, state.reached)
+        changed = replace(state, position=position, gate=closed, lease=lease, reached=reached)
         puts = dict(further or {})
         if entry is not None:
             puts[f"ack/{state.version + 1:020d}"] = json.dumps(asdict(entry), sort_keys=True)
             puts |= {f"ns/{name}": json.dumps(last_id) for name, last_id in entry.namespaces.items()}
         return self._store(changed, puts, [f"ns/{name}" for name in unfinished])
+
+    def acknowledge(
+        self, state: WriterState, ids: Sequence[int], by: str, lease: Lease | None
+    ) -> WriterState:
+        """Keep that a person let these ids pass unwritten; one row, because a transaction is bounded."""
+        row = {f"acknowledged/{ids[0]:020d}": json.dumps({"ids": list(ids), "by": by})}
+        return self._store(replace(state, lease=lease), row)
 
     def forget(self, state: WriterState, deed: Deed) -> None:
         """Remove everything of a writer but what people did to it."""
@@ -119,11 +129,6 @@ class Positions:
     def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
         """The row that keeps a deed, as part of the change it is about."""
         return {f"audit/{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
-
-    @staticmethod
-    def acknowledged_row(ids: Sequence[int], by: str) -> dict[str, str]:
-        """The row that keeps which ids a person let pass: one for all, because a transaction is bounded."""
-        return {f"acknowledged/{ids[0]:020d}": json.dumps({"ids": list(ids), "by": by})}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
         """The ids that a person let pass unwritten."""

@@ -11,7 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.delivery.deliver import Delivery, finish, said, write_part_of, write_parts_here
+from tidemark.delivery.deliver import (
+    Delivery,
+    finish,
+    past_of,
+    said,
+    settle,
+    write_part_of,
+    write_parts_here,
+)
 from tidemark.delivery.lease import Clock, Hold, Ticket, holding, take, wall_clock
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
@@ -47,6 +55,10 @@ class NotResumable(TidemarkError):
             f"that. Nothing was changed. To open it all the same: tidemark gate open {pipeline} {writer}"
         )
         self.pipeline, self.writer, self.reason = pipeline, writer, reason
+
+
+class _Unsettled(Exception):
+    """The target did not take the promise for a position, so it cannot be committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,23 +134,31 @@ class _Resume:
         self._gate, self._position, self._namespaces = gate, hold.state.position, dict[str, int]()
         self._delivered, self._committed_at = 0, clock()
         self._began_at = self._shown_at = clock()
+        self._binding: Binding | None = None
 
     def run(self) -> Resumed:
         """From the position to the gate's ``through``."""
         gate = self._gate
         if failed := self._prepare():
             return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
-        for binding, files in self._log.waiting(self._position):
-            if max(binding.base, self._position + 1) > gate.through:
-                break
-            if stopped := self._one_by_one(binding, files):
-                return stopped
-        self._commit(None)
+        try:
+            for binding, files in self._log.waiting(self._position):
+                if max(binding.base, self._position + 1) > gate.through:
+                    break
+                self._binding = binding
+                if stopped := self._one_by_one(binding, files):
+                    return stopped
+            self._commit(None)
+        except _Unsettled as unsettled:
+            self._position = self._hold.state.position
+            return self._fail(Cause.TARGET, self._position + 1, gate.last_id, gate.through, str(unsettled))
         reach(FaultPoint.RESUME_OPENED)
         self._show(f"{self._name}: at id {self._position}, the gate is open")
         return Resumed(self._position, self._delivered, None)
 
     def _one_by_one(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
+        if failed := self._examine(binding):
+            return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
         last = min(binding.end, self._gate.through)
         rest = Part(binding, tuple(files), first_id=self._position + 1, last_id=last)
         for message in self._singles(rest):
@@ -152,7 +172,6 @@ class _Resume:
             self._position = last
             return None
         done = finish(self._writer, binding, files, self._log, self._acknowledged, self._ticket).with_log()
-        reach(FaultPoint.RESUME_FINISHED)
         if done.bad:
             return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
         if done.failure:
@@ -216,6 +235,10 @@ class _Resume:
         return Resumed(self._position, self._delivered, self._gate, interrupted=True)
 
     def _commit(self, gate: WriterGate | None) -> None:
+        if self._binding and self._hold.state.position < self._position < self._binding.end:
+            done = settle(self._writer, self._binding, self._position, self._ticket)
+            if done.failure:
+                raise _Unsettled(done.failure)
         self._hold.commit(self._position, self._namespaces, gate)
         self._gate = self._hold.state.gate or self._gate
         self._namespaces, self._committed_at = {}, self._clock()
@@ -223,14 +246,17 @@ class _Resume:
 
     def _prepare(self) -> str | None:
         """Make the target ready; what it said, if it failed."""
-        try:
+
+        def prepare() -> None:
             refuse_other_shape(self._hold.state, self._writer.shape)
             self._writer.prepare()
-        except ShapeChanged:
-            raise
-        except Exception as error:
-            return said(error)
-        return None
+
+        return _failure_of(prepare)
+
+    def _examine(self, binding: Binding) -> str | None:
+        """What the writer has to say against its target."""
+        past = past_of(self._hold.state, self._log, binding)
+        return _failure_of(lambda: self._writer.examine(binding, past))
 
     def _show_progress(self, id_: int, now: int) -> None:
         self._shown_at = now
@@ -249,3 +275,14 @@ class _Resume:
     @property
     def _name(self) -> str:
         return f"{self._positions.pipeline}/{self._writer.name}"
+
+
+def _failure_of(step: Callable[[], None]) -> str | None:
+    """What the target said, if it failed."""
+    try:
+        step()
+    except ShapeChanged:
+        raise
+    except Exception as error:
+        return said(error)
+    return None

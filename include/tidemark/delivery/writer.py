@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Binding
+from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 
 Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
@@ -95,8 +95,22 @@ class Writing:
     lease: Check
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What the control plane knows of a writer before a binding is written."""
+
+    position: int
+    reached: int
+    """The highest position it ever had."""
+    offsets: Mapping[TopicPartition, int]
+    """The last offset bound before this binding, of those of its partitions that were bound before."""
+
+
 class Writer(Protocol):
-    """One kind of writer; instances are pickled to where their parts run."""
+    """One kind of writer; instances are pickled to where their parts run.
+
+    Whoever has nothing to say to the last four inherits their silence.
+    """
 
     @property
     def name(self) -> str:
@@ -122,8 +136,21 @@ class Writer(Protocol):
     def is_reachable(self) -> None:
         """Ask the target for a sign of life; raises what is wrong."""
 
+    def examine(self, binding: Binding, past: Past) -> None:
+        """Refuse a target that is not as this writer left it; asked before a binding is cut."""
+        return None
+
+    def settle(self, binding: Binding, position: int, lease: Check) -> None:
+        """Promise the target's readers everything up to a position, right before it is committed."""
+        return None
+
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """Why a person may not let this message pass; None where they may."""
+        return None
+
+    def discard(self, message: Mapping[str, Any]) -> None:
+        """Take back what an attempt may have written of a message that a person lets pass."""
+        return None
 
 
 def admit(messages: Messages, namespaces: re.Pattern[str]) -> Messages:

@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tidemark.log.binding import NOTHING_YET
+
 SECOND = 1_000_000
 """In µs, as all times here."""
 
@@ -104,6 +106,8 @@ class WriterState:
     lease: Lease | None = None
     token: int = 0
     """The newest lease's token, whether it is still held or not."""
+    reached: int = NOTHING_YET
+    """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
 
     @property
     def status(self) -> Gate:
@@ -122,6 +126,7 @@ class WriterState:
             "gate": asdict(self.gate) if self.gate else None,
             "lease": asdict(self.lease) if self.lease else None,
             "token": self.token,
+            "reached": self.reached,
         }
 
     @classmethod
@@ -136,6 +141,7 @@ class WriterState:
             WriterGate.from_row(row["gate"]) if row["gate"] else None,
             Lease(**row["lease"]) if row["lease"] else None,
             row["token"],
+            row["reached"],
         )
 
 

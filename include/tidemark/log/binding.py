@@ -84,6 +84,14 @@ class Binding:
         """The id of one record."""
         return offset + self.shifts[topic, partition]
 
+    def offsets_at(self, position: int) -> dict[TopicPartition, int]:
+        """The last offset whose id is at or below a position, of every partition that has one here."""
+        return {
+            place: min(s.upper - 1, position - self.shifts[place])
+            for s in self.slices
+            if position - self.shifts[place := (s.topic, s.partition)] >= s.lower
+        }
+
     def write_time(self, id_: int) -> int:
         """The timestamp (µs) that every cell written for this message carries."""
         return self.t + (id_ - self.base)

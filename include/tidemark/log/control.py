@@ -113,6 +113,21 @@ class LogControl:
             before = min(rows)
         return found
 
+    def offsets_before(self, binding: Binding) -> dict[TopicPartition, int]:
+        """The last offset bound before a binding, of those of its partitions that were bound before."""
+        wanted = {(s.topic, s.partition) for s in binding.slices}
+        found: dict[TopicPartition, int] = {}
+        before = _row(binding.t)
+        while wanted - found.keys():
+            rows = self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows
+            if not rows:
+                break
+            for body in reversed(list(rows.values())):
+                older = Binding.from_json(body)
+                found = {**older.offsets_at(older.end), **found}
+            before = min(rows)
+        return {place: offset for place, offset in found.items() if place in wanted}
+
     def add_binding(self, head: BindingsHead, binding: Binding) -> None:
         """Make a binding durable, if nobody was faster."""
         after = replace(

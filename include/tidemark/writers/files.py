@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.delivery import pipeline as declaration
-from tidemark.delivery.writer import Part, Writing, Written, admit
+from tidemark.delivery.writer import Part, Writer, Writing, Written, admit
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding
 from tidemark.log.errors import FileDamaged
@@ -40,7 +40,7 @@ class NameTaken(TidemarkError):
 
 
 @dataclass(frozen=True)
-class FilesWriter:
+class FilesWriter(Writer):
     """Writes a binding's messages into a folder."""
 
     pipeline: str

@@ -17,7 +17,7 @@ from kafka.partitioner.default import murmur2
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.writer import BadMessage, Part, Writing, Written, admit
+from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written, admit
 from tidemark.log.binding import Binding
 from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
@@ -26,7 +26,7 @@ from tidemark.writers.transformed import Transformation
 
 
 @dataclass(frozen=True)
-class KafkaWriter:
+class KafkaWriter(Writer):
     """Writes one topic."""
 
     pipeline: str
@@ -88,10 +88,6 @@ class KafkaWriter:
     def is_reachable(self) -> None:
         """Ask for the topic's partitions."""
         count_partitions(self._target)
-
-    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """Of a message whose transaction was aborted nothing is left."""
-        return None
 
     @cached_property
     def _count(self) -> int:

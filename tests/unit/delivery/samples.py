@@ -17,7 +17,7 @@ from tidemark.delivery.pipeline import FilesDeclaration
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
-from tidemark.delivery.writer import BadMessage, Part, Writing, Written
+from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
 from tidemark.delivery.writer_state import SECOND, Cause, Deed, WriterGate, WriterState
 from tidemark.log.binding import Binding
 from tidemark.log.control import LogControl
@@ -199,7 +199,7 @@ def files_under(folder: Path) -> dict[str, str]:
 
 
 @dataclass
-class Stream:
+class Stream(Writer):
     """Like a topic: takes messages one after the other, and never one at or below the last it has.
 
     What is skipped once can never be put right here, and what comes twice is not taken twice.

@@ -163,6 +163,12 @@ class Walk:
         return world.outcome()
 
 
+ACKNOWLEDGE = (
+    FaultPoint.ACKNOWLEDGE_COPIED,
+    FaultPoint.ACKNOWLEDGE_RECORDED,
+    FaultPoint.ACKNOWLEDGE_SETTLED,
+    FaultPoint.ACKNOWLEDGE_COMMITTED,
+)
 WALKS = {
     "deliver": Walk(
         "good",
@@ -170,17 +176,27 @@ WALKS = {
         {
             FaultPoint.DELIVER_PARTS_WRITTEN: 3,
             FaultPoint.DELIVER_FINISHED: 3,
+            FaultPoint.DELIVER_SETTLED: 3,
             FaultPoint.DELIVER_COMMITTED: 3,
         },
     ),
-    "stop": Walk("bad", World.run, {FaultPoint.DELIVER_PARTS_WRITTEN: 2, FaultPoint.DELIVER_STOPPED: 1}),
+    "stop": Walk(
+        "bad",
+        World.run,
+        {
+            FaultPoint.DELIVER_PARTS_WRITTEN: 2,
+            FaultPoint.DELIVER_SETTLED: 2,
+            FaultPoint.DELIVER_STOPPED: 1,
+        },
+    ),
     "resume": Walk(
         "good",
         World.go_on,
         {
             FaultPoint.RESUME_WRITTEN: 4,
             FaultPoint.RESUME_COMMITTED: 4,
-            FaultPoint.RESUME_FINISHED: 1,
+            FaultPoint.DELIVER_FINISHED: 1,
+            FaultPoint.DELIVER_SETTLED: 3,
             FaultPoint.RESUME_OPENED: 1,
         },
         given_unresumed,
@@ -194,6 +210,7 @@ WALKS = {
             FaultPoint.RESUME_COMMITTED: 3,
             FaultPoint.DELIVER_PARTS_WRITTEN: 1,
             FaultPoint.DELIVER_FINISHED: 1,
+            FaultPoint.DELIVER_SETTLED: 3,
             FaultPoint.DELIVER_COMMITTED: 1,
             FaultPoint.RESUME_OPENED: 1,
         },
@@ -203,14 +220,14 @@ WALKS = {
     "acknowledge": Walk(
         "bad",
         World.let_pass,
-        {FaultPoint.ACKNOWLEDGE_COPIED: 1, FaultPoint.ACKNOWLEDGE_COMMITTED: 1},
+        dict.fromkeys(ACKNOWLEDGE, 1),
         World.run,
         World.go_on,
     ),
     "acknowledge all": Walk(
         "bad",
         World.let_rest_pass,
-        {FaultPoint.ACKNOWLEDGE_COPIED: 1, FaultPoint.ACKNOWLEDGE_COMMITTED: 1},
+        dict.fromkeys(ACKNOWLEDGE, 1),
         World.run,
         World.run,
     ),

@@ -58,6 +58,10 @@ class MemoryLog:
         self.bindings.append(binding)
         self.manifest = self.manifest.with_binding(t, binding.end, files, NO_LIMIT)
 
+    def offsets_before(self, binding: Binding) -> dict[tuple[str, int], int]:
+        older = [one for one in self.bindings if one.t < binding.t]
+        return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
+
     def _file(self, binding: Binding, topic: str, text: str) -> LogFile | None:
         lower = self.reached[topic]
         values = {lower + i: letter.encode() for i, letter in enumerate(text) if letter != HOLE}

@@ -276,6 +276,9 @@ def _key() -> ObjectKey:
     return ObjectKey(Kind.WRITER, "orders/stream")
 
 
-def test_an_acknowledgement_of_a_thousand_is_one_row_of_bounded_size():
-    (body,) = Positions.acknowledged_row(range(10**12, 10**12 + 1_000), "ann").values()
+def test_an_acknowledgement_of_a_thousand_is_one_row_of_bounded_size(house):
+    writer = Stream()
+    state = house.positions.register(writer.name, {})
+    house.positions.acknowledge(state, range(10**12, 10**12 + 1_000), "ann", None)
+    (body,) = (body for row, body in house.rows(writer).items() if row.startswith("acknowledged/"))
     assert len(body) < 20_000
