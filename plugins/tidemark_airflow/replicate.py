@@ -32,6 +32,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     from tidemark.delivery.pipeline import OnFailure
     from tidemark.delivery.pipeline_file import find_pipeline
     from tidemark.delivery.replicate import begin_run
+    from tidemark.writers.opened import OpenPipeline
 
     declared = find_pipeline(pipeline)
     if interval := again_interval(context["dag_run"], context["params"]):
@@ -40,8 +41,10 @@ def bind(pipeline: str, **context: Any) -> list[str]:
         print(f"{pipeline}: delivers the bindings from {interval[0]} to {interval[1]} again; makes none")
         return ["deliver"]
     by_hand = context["dag_run"].run_type == "manual"
+    connections = pipeline_connections(declared)
+    begin_at = OpenPipeline(declared, connections).next_offsets
     with asking_a_person():
-        plan = begin_run(declared, pipeline_connections(declared), context["run_id"], retry=by_hand)
+        plan = begin_run(declared, connections, context["run_id"], retry=by_hand, next_offsets=begin_at)
     context["ti"].xcom_push(key="messages", value=plan.messages)
     waits = declared.on_failure is OnFailure.STOP_PIPELINE
     gates = [] if waits else [gate_task(writer.name) for writer in declared.writers]

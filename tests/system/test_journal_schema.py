@@ -1,4 +1,4 @@
-"""The schema of a journal keyspace on real Cassandra: from nothing, from old tables, beside others who start."""
+"""The schema of a journal keyspace on real Cassandra: from nothing, from old tables, beside others."""
 
 import subprocess
 import sys
@@ -30,9 +30,9 @@ pytestmark = pytest.mark.system
 
 SPEC = {
     "journal": (
-        "id text, topic text, segment bigint, seq_nr bigint, partition int, offset bigint, timestamp timestamp, "
-        "origin text, version text, meta_record_id uuid, tags set<text>, metadata text, payload_type text, "
-        "payload_txt text, payload_bin blob, headers map<text;text>",
+        "id text, topic text, segment bigint, seq_nr bigint, partition int, offset bigint, "
+        "timestamp timestamp, origin text, version text, meta_record_id uuid, tags set<text>, metadata text, "
+        "payload_type text, payload_txt text, payload_bin blob, headers map<text;text>",
         [["id", "topic", "segment"], ["seq_nr", "timestamp"]],
     ),
     "metajournal": (
@@ -51,18 +51,18 @@ SPEC = {
 """kafka-journal's tables, as its contract has them; ``;`` for a comma inside a type."""
 
 OLD_TABLES = (
-    "CREATE TABLE {}.journal (id text, topic text, segment bigint, seq_nr bigint, partition int, offset bigint, "
-    "timestamp timestamp, origin text, tags set<text>, metadata text, payload_type text, payload_txt text, "
-    "payload_bin blob, PRIMARY KEY ((id, topic, segment), seq_nr, timestamp))",
+    "CREATE TABLE {}.journal (id text, topic text, segment bigint, seq_nr bigint, partition int, "
+    "offset bigint, timestamp timestamp, origin text, tags set<text>, metadata text, payload_type text, "
+    "payload_txt text, payload_bin blob, PRIMARY KEY ((id, topic, segment), seq_nr, timestamp))",
     "CREATE TABLE {}.metajournal (id text, topic text, segment bigint, partition int, offset bigint, "
-    "segment_size int, seq_nr bigint, delete_to bigint, created timestamp, created_date date, updated timestamp, "
-    "expire_after duration, expire_on date, origin text, properties map<text, text>, metadata text, "
-    "PRIMARY KEY ((topic, segment), id))",
+    "segment_size int, seq_nr bigint, delete_to bigint, created timestamp, created_date date, "
+    "updated timestamp, expire_after duration, expire_on date, origin text, properties map<text, text>, "
+    "metadata text, PRIMARY KEY ((topic, segment), id))",
     "CREATE TABLE {}.metadata (id text, topic text, partition int, offset bigint, segment_size int, "
     "seq_nr bigint, delete_to bigint, created timestamp, updated timestamp, origin text, "
     "properties map<text, text>, metadata text, PRIMARY KEY ((topic), id))",
-    "CREATE TABLE {}.pointer (topic text, partition int, offset bigint, created timestamp, updated timestamp, "
-    "PRIMARY KEY ((topic), partition))",
+    "CREATE TABLE {}.pointer (topic text, partition int, offset bigint, created timestamp, "
+    "updated timestamp, PRIMARY KEY ((topic), partition))",
 )
 ONE_COPY = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
 
@@ -120,8 +120,9 @@ class Target:
     def lock(self, seconds: int) -> None:
         """Hold the lock as somebody else, for so long."""
         self.execute(
-            "INSERT INTO {}.locks (id, expiry_ms, timestamp, metadata) "
-            f"VALUES ('kafka-journal', 60000, '2026-03-01T12:00:00Z', 'akka-7') IF NOT EXISTS USING TTL {seconds}"
+            "INSERT INTO {}.locks (id, expiry_ms, timestamp, metadata) VALUES "
+            "('kafka-journal', 60000, '2026-03-01T12:00:00Z', 'akka-7') "
+            f"IF NOT EXISTS USING TTL {seconds}"
         )
 
 
@@ -141,16 +142,25 @@ def target(services: Any) -> Iterator[Target]:
         yield target
 
 
+@dataclass(frozen=True)
+class Made:
+    target: Target
+    prepared: Prepared
+    setting: Any
+    """The row of the version, as it was written."""
+
+
 @pytest.fixture(scope="module")
-def made(services: Any) -> Iterator[tuple[Target, Prepared]]:
+def made(services: Any) -> Iterator[Made]:
     """A keyspace made from nothing, for all tests that leave its tables as they are."""
     with given_target(services) as target:
-        yield target, target.create()
+        prepared = target.create()
+        yield Made(target, prepared, target.execute("SELECT * FROM {}.setting").one())
 
 
 @pytest.fixture
-def ready(made: tuple[Target, Prepared]) -> Iterator[Target]:
-    target = made[0]
+def ready(made: Made) -> Iterator[Target]:
+    target = made.target
     target.version = "8"
     yield target
     target.execute("DELETE FROM {}.locks WHERE id = 'kafka-journal' IF EXISTS")
@@ -175,7 +185,7 @@ def statements_of(session: Any) -> Iterator[list[str]]:
 
 
 def test_from_nothing_all_is_created_in_order_without_a_migration(made):
-    _, prepared = made
+    prepared = made.prepared
     names = [statement.split(" (")[0].split(".")[-1] for statement in prepared.statements[1:6]]
     assert (names, prepared.fresh, prepared.migrations) == (
         ["locks", "journal", "pointer2", "setting", "metajournal"],
@@ -184,17 +194,15 @@ def test_from_nothing_all_is_created_in_order_without_a_migration(made):
     )
 
 
-def test_from_nothing_the_version_is_8_and_names_this_host(services):
-    with given_target(services) as target:
-        target.create()
-        row = target.execute("SELECT * FROM {}.setting").one()
+def test_from_nothing_the_version_is_8_and_names_this_host(made):
+    row = made.setting
     assert (row.key, row.value, row.origin, row.metadata) == ("schema-version", "8", gethostname(), None)
     assert abs(row.timestamp.replace(tzinfo=UTC) - datetime.now(UTC)) < timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("table", SPEC)
 def test_a_table_has_the_columns_and_the_primary_key_of_the_contract(made, table):
-    rows = [row for row in made[0].look("columns", "*") if row.table_name == table]
+    rows = [row for row in made.target.look("columns", "*") if row.table_name == table]
     columns, keys = SPEC[table]
     wanted = dict(column.split(" ") for column in columns.replace(", ", ",").split(","))
     assert {row.column_name: row.type for row in rows} == {
@@ -206,7 +214,7 @@ def test_a_table_has_the_columns_and_the_primary_key_of_the_contract(made, table
 
 
 def test_metajournal_has_its_two_indexes(made):
-    indexes = made[0].look("indexes", "table_name, index_name, options")
+    indexes = made.target.look("indexes", "table_name, index_name, options")
     assert {(row.table_name, row.index_name, row.options["target"]) for row in indexes} == {
         ("metajournal", "metajournal_created_date_idx", "created_date"),
         ("metajournal", "metajournal_expire_on_idx", "expire_on"),
@@ -214,14 +222,36 @@ def test_metajournal_has_its_two_indexes(made):
 
 
 def test_no_lock_is_left_behind(made):
-    assert made[0].locks == []
+    assert made.target.locks == []
 
 
-def test_tables_get_the_names_that_are_declared(services):
+@pytest.fixture(scope="module")
+def declared_otherwise(services: Any) -> Iterator[Target]:
+    replication = {"class": "NetworkTopologyStrategy", "datacenter1": 1}
     names = {table: f"my_{table}" for table in SPEC}
-    with given_target(services, tables=names) as target:
+    with given_target(services, replication=replication, tables=names) as target:
         target.create()
-        assert (target.tables, target.create()) == (set(names.values()), Prepared())
+        yield target
+
+
+def test_tables_get_the_names_that_are_declared(declared_otherwise):
+    assert declared_otherwise.tables == {f"my_{table}" for table in SPEC}
+
+
+def test_tables_are_found_again_by_the_names_that_are_declared(declared_otherwise):
+    assert declared_otherwise.create() == Prepared()
+
+
+def test_a_keyspace_is_created_for_the_declared_data_centres(declared_otherwise):
+    assert declared_otherwise.replication == {"class": "NetworkTopologyStrategy", "datacenter1": "1"}
+
+
+def test_a_data_centre_that_is_not_there_is_refused_by_name(services):
+    replication = {"class": "NetworkTopologyStrategy", "nowhere": 1}
+    with given_target(services, replication=replication) as target:
+        with pytest.raises(SchemaStepFailed, match=r"CREATE KEYSPACE .*nowhere"):
+            target.create()
+        assert target.look("keyspaces", "keyspace_name") == []
 
 
 # Once more
@@ -232,28 +262,6 @@ def test_a_second_start_does_nothing_and_only_reads(ready):
         assert ready.create() == Prepared()
     assert [statement for statement in sent if not statement.startswith("SELECT")] == []
     assert len(sent) == 5
-
-
-def test_a_keyspace_keeps_the_replication_it_has(services):
-    with given_target(services, replication={"replication_factor": 3}) as target:
-        target.make_keyspace()
-        target.create()
-        assert target.replication == {"class": "SimpleStrategy", "replication_factor": "1"}
-
-
-def test_a_keyspace_is_created_for_the_declared_data_centres(services):
-    replication = {"class": "NetworkTopologyStrategy", "datacenter1": 1}
-    with given_target(services, replication=replication) as target:
-        target.create()
-        assert target.replication == {"class": "NetworkTopologyStrategy", "datacenter1": "1"}
-
-
-def test_a_data_centre_that_is_not_there_is_refused_by_name(services):
-    replication = {"class": "NetworkTopologyStrategy", "nowhere": 1}
-    with given_target(services, replication=replication) as target:
-        with pytest.raises(SchemaStepFailed, match="CREATE KEYSPACE .*nowhere"):
-            target.create()
-        assert target.look("keyspaces", "keyspace_name") == []
 
 
 # From what is there
@@ -278,8 +286,8 @@ def test_tables_without_a_version_pass_all_nine_migrations_unchanged(ready):
 
 @pytest.fixture(scope="module")
 def migrated(services: Any) -> Iterator[Target]:
-    """A keyspace of the oldest kind with an entity in it, after a start."""
-    with given_target(services) as target:
+    """A keyspace of the oldest kind with an entity in it, after a start that declares three copies of it."""
+    with given_target(services, replication={"replication_factor": 3}) as target:
         target.make_keyspace()
         target.execute(
             *OLD_TABLES,
@@ -299,6 +307,10 @@ def migrated(services: Any) -> Iterator[Target]:
 def test_an_old_keyspace_gets_todays_tables_and_loses_the_old_ones(migrated):
     assert migrated.tables == set(SPEC)
     assert migrated.version == "8"
+
+
+def test_an_old_keyspace_keeps_the_replication_it_has(migrated):
+    assert migrated.replication == {"class": "SimpleStrategy", "replication_factor": "1"}
 
 
 def test_an_old_keyspace_gets_the_columns_of_the_migrations(migrated):
@@ -426,7 +438,7 @@ def test_a_lock_of_another_is_waited_for(ready):
 def test_a_lock_that_is_held_for_too_long_is_an_error_that_names_the_holder(ready):
     ready.version = "7"
     ready.lock(seconds=60)
-    with pytest.raises(SchemaLockHeld, match="akka-7 has been changing .* since 2026-03-01 12:00:00 UTC"):
+    with pytest.raises(SchemaLockHeld, match=r"akka-7 has been changing .* since 2026-03-01 12:00:00 UTC"):
         ready.create(Limits(wait=0.3))
     assert ([row.metadata for row in ready.locks], ready.version) == (["akka-7"], "7")
 

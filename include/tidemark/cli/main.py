@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from tidemark.cli.gate import app as gate
+from tidemark.cli.journal import app as journal
 from tidemark.cli.log import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
+app.add_typer(journal, name="journal", help="Journals in Cassandra: hand-back.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 

@@ -5,7 +5,7 @@ audit of a capture found and stops at a bad one; ``publish_run`` makes a capture
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cassandra.cluster import Session
@@ -17,9 +17,10 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
+from tidemark.faults import FaultPoint, reach
 from tidemark.log.audit_record import AuditRecord
 from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
-from tidemark.log.binding import NOTHING_YET, Binding, Slice
+from tidemark.log.binding import NOTHING_YET, Binding, Slice, TopicPartition
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import LogStopped
@@ -28,6 +29,8 @@ from tidemark.log.loss import find_losses_of
 from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import read_available, read_still_available
 from tidemark.log.topics import SourceTopics
+
+NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +78,24 @@ def source_topics(pipeline: Pipeline) -> SourceTopics:
     return SourceTopics(pipeline.name, kafka.topics, kafka.topic_prefixes, kafka.isolation)
 
 
-def begin_run(pipeline: Pipeline, connections: Connections, run_id: str, *, retry: bool) -> RunPlan:
+def begin_run(
+    pipeline: Pipeline,
+    connections: Connections,
+    run_id: str,
+    *,
+    retry: bool,
+    next_offsets: NextOffsets | None = None,
+) -> RunPlan:
     """Bind what is new, unless something older has to be finished first.
 
     A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
-    person has started.
+    person has started. ``next_offsets`` says where a pipeline begins that continues somebody else's work.
     """
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)
     binding = find_unfinished(control, run_id)
     if binding is None:
-        binding = _bind_new(pipeline, connections, control, run_id)
+        binding = _bind_new(pipeline, connections, control, run_id, next_offsets)
     else:
         gate = control.log_gate()
         if gate is not None and not retry and binding.run_id != run_id:
@@ -102,13 +112,20 @@ def begin_run(pipeline: Pipeline, connections: Connections, run_id: str, *, retr
 
 
 def _bind_new(
-    pipeline: Pipeline, connections: Connections, control: LogControl, run_id: str
+    pipeline: Pipeline,
+    connections: Connections,
+    control: LogControl,
+    run_id: str,
+    next_offsets: NextOffsets | None,
 ) -> Binding | None:
     now = _now()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
     head = control.bindings_head()
     available = read_available(source_topics(pipeline), connections.kafka)
+    if next_offsets and head.newest is None and not head.reached:
+        head = control.start_from(head, next_offsets(available.offsets))
+        reach(FaultPoint.TAKEN_OVER)
     return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
 
 

@@ -4,8 +4,9 @@ JSON is held as its canonical text (``jsontext``), because that is what the tabl
 inside it.
 """
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+from msgspec import Struct
 
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.expiry import ExpireAfter, read_expire_after
@@ -23,8 +24,7 @@ class Event(NamedTuple):
     payload: str | bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PayloadMetadata:
+class PayloadMetadata(Struct, frozen=True):
     """What an append's payload says about itself; ``data`` is canonical JSON text."""
 
     expire_after: ExpireAfter | None = None
@@ -44,8 +44,7 @@ class PayloadMetadata:
 NO_METADATA = PayloadMetadata()
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(Struct, frozen=True):
     """All events of one append, at least one, in order."""
 
     events: tuple[Event, ...]

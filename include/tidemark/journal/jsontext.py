@@ -1,15 +1,19 @@
 """JSON as the journal's tables hold it: parsed with care for numbers, written in one canonical form.
 
 The form is that of kafka-journal: compact, members in their order, numbers as decimals of 34 digits without
-trailing zeros. Most numbers survive a double or an int unchanged, so those go through the C scanner and
-encoder; a document with any other number is parsed a second time with ``Decimal``. Accepts exactly UTF-8;
-never NaN or Infinity.
+trailing zeros. msgspec reads nearly every document; it refuses, or is not asked about, those of which the
+original knows better: integers of 20 digits and more, lone surrogates, text behind the document. They are
+parsed a second time, with ``Decimal`` and with care, and only that says what is wrong with one. Accepts
+exactly UTF-8; never NaN or Infinity.
 """
 
 import json
 import re
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, DecimalException, InvalidOperation, Overflow
-from typing import NoReturn
+from typing import Annotated, Any, Final, NoReturn
+
+import msgspec
 
 from tidemark.journal.errors import Undecodable
 
@@ -27,19 +31,37 @@ _DECIMAL128 = Context(
 
 _WHITESPACE = " \t\n\r"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_DELETE = "\\u007f"
+
+_LONG = 20  # shorter integers are exact, and written as they were read
+_LONG_DIGITS = b"0" * _LONG
+_LONG_INTEGER = b"," + _LONG_DIGITS
+# To look for all of them at once: every digit as 0, and all that may stand before a number as a comma.
+_ALIKE = bytes.maketrans(b"123456789 \t\n\r:[-", b"0" * 9 + b"," * 7)
+_DEEPEST_INSIDE = DEEPEST - 3  # for a payload: the document around it has three levels
+
+SeqNr = Annotated[int, msgspec.Meta(ge=1, le=LONG_MAX)]
+"""A sequence number in the shape of a quick reader."""
 
 
 class _Exact(Exception):
-    """This document holds a number that only ``Decimal`` keeps as it is."""
+    """This value holds a number that only ``Decimal`` keeps as it is."""
 
 
-def _quick_int(text: str) -> int:
-    if len(text) < 20:
-        return int(text)
-    raise _Exact
+class NeedsCare(ValueError):
+    """What was read quickly may not be what the original would have read."""
 
 
-def _quick_float(text: str) -> int | float:
+UNUSUAL: Final = (msgspec.MsgspecError, ValueError, RecursionError)
+"""What the quick functions raise. It says nothing about the document but: ``parse`` it."""
+
+
+def _integer(text: str) -> int | Decimal:
+    return int(text) if len(text) < _LONG else _exact(text)
+
+
+def _number(text: str) -> int | float | Decimal:
+    """A number with a fraction or an exponent."""
     # At most 15 significant digits: the double's shortest text is then the decimal itself, without trailing
     # zeros.
     if len(text) <= 16:
@@ -48,58 +70,83 @@ def _quick_float(text: str) -> int | float:
             return int(number) if number.is_integer() else number
         if not number and "e" not in text and "E" not in text:
             return 0
-    raise _Exact
+    return _exact(text)
 
 
 def _exact(text: str) -> int | Decimal:
-    mantissa = text.lower().partition("e")[0]
-    if sum(map(str.isdigit, mantissa)) >= _TOO_MANY_DIGITS:
+    is_plain = len(text) < _TOO_MANY_DIGITS and "e" not in text and "E" not in text
+    if not is_plain and sum(map(str.isdigit, text.lower().partition("e")[0])) >= _TOO_MANY_DIGITS:
         raise Undecodable("not JSON we can keep: a number of 310 digits or more")
     try:
         number = _DECIMAL128.create_decimal(text)
     except DecimalException:
         raise Undecodable("not JSON we can keep: a number with an exponent out of range") from None
-    exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int) or abs(exponent) >= _TOO_LARGE_SCALE:
+    if not is_plain and abs(int(number.as_tuple().exponent)) >= _TOO_LARGE_SCALE:
         raise Undecodable("not JSON we can keep: a number with an exponent out of range")
     if abs(number) < _EXPANDED_BELOW and number == number.to_integral_value():
         return int(number)
-    return number
+    return number.normalize(_DECIMAL128)
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_quick = json.JSONDecoder(
-    parse_int=_quick_int, parse_float=_quick_float, parse_constant=_refuse_constant
+_careful = json.JSONDecoder(
+    parse_int=_integer, parse_float=_number, parse_constant=_refuse_constant
 ).raw_decode
-_careful = json.JSONDecoder(parse_int=_exact, parse_float=_exact, parse_constant=_refuse_constant).raw_decode
+
+
+def quick_reader(shape: Any) -> Callable[[bytes], Any]:
+    """A function that reads documents of one shape (a type for msgspec); others are one of ``UNUSUAL``.
+
+    The shape must forbid unknown members: msgspec skips them without a look at their numbers.
+    """
+    decode = msgspec.json.Decoder(shape, float_hook=_number).decode
+
+    def read(data: bytes) -> Any:
+        # Of all that msgspec takes, only such numbers are not what it says.
+        alike = data.translate(_ALIKE)
+        if _LONG_INTEGER in alike or alike.startswith(_LONG_DIGITS):
+            raise NeedsCare
+        return decode(data)
+
+    return read
+
+
+_quick: Callable[[bytes], object] = quick_reader(Any)
+_quick_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+def quick_text(value: object) -> str:
+    """The canonical text of a value out of a quick reader; one of ``UNUSUAL`` when that is uncertain."""
+    data = _quick_encode(value)
+    if len(data) > _DEEPEST_INSIDE and _is_deeper(_DEEPEST_INSIDE, value, data):
+        raise NeedsCare
+    text = data.decode()
+    return text.replace("\x7f", _DELETE) if "\x7f" in text else text
 
 
 def parse(data: bytes) -> object:
     """The value a JSON document stands for; numbers as int, float (where that is exact) or ``Decimal``."""
     try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        raise Undecodable(f"not UTF-8 at byte {error.start}") from None
-    try:
-        value, end = _quick(text)
-    except (_Exact, ValueError, RecursionError):
-        end = -1
-    if end != len(text):
-        value = _parse_with_care(text)
-    if text.count("{") + text.count("[") > DEEPEST and _is_too_deep(value):
+        value = _quick(data)
+    except UNUSUAL:
+        value = _parse_with_care(data)
+    if len(data) > DEEPEST and _is_deeper(DEEPEST, value, data):
         raise Undecodable(f"not JSON we can keep: nested deeper than {DEEPEST} levels")
     return value
 
 
-def _parse_with_care(text: str) -> object:
-    """What the quick way did not take: exact numbers, space around the document, or no JSON at all.
+def _parse_with_care(data: bytes) -> object:
+    """What the quick way did not take: long integers, something around the document, or no JSON at all.
 
     The original's second parser reads one document and does not look behind it, so neither do we.
     """
-    text = text.removeprefix("\ufeff").lstrip(_WHITESPACE)
+    try:
+        text = data.decode().removeprefix("\ufeff").lstrip(_WHITESPACE)
+    except UnicodeDecodeError as error:
+        raise Undecodable(f"not UTF-8 at byte {error.start}") from None
     try:
         value, end = _careful(text)
     except Undecodable:
@@ -113,9 +160,12 @@ def _parse_with_care(text: str) -> object:
     return value
 
 
-def _is_too_deep(value: object) -> bool:
+def _is_deeper(levels: int, value: object, data: bytes) -> bool:
+    """Whether a value is nested deeper than so many levels; mostly its ``data`` cannot be."""
+    if data.count(b"{") + data.count(b"[") <= levels:
+        return False
     level: list[dict[str, object] | list[object]] = [value] if isinstance(value, dict | list) else []
-    for _ in range(DEEPEST):
+    for _ in range(levels):
         inside = [items.values() if isinstance(items, dict) else items for items in level]
         level = [item for items in inside for item in items if isinstance(item, dict | list)]
         if not level:
@@ -139,7 +189,7 @@ def canonical(value: object) -> str:
         text = _written(value)
     # Both can only stand inside a string. A lone surrogate has no UTF-8: its escape is the same JSON value.
     if "\x7f" in text:
-        text = text.replace("\x7f", "\\u007f")
+        text = text.replace("\x7f", _DELETE)
     if not text.isascii() and _LONE_SURROGATE.search(text):
         text = _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text
@@ -147,7 +197,10 @@ def canonical(value: object) -> str:
 
 def canonical_text(data: bytes) -> str:
     """A JSON document in its canonical form."""
-    return canonical(parse(data))
+    try:
+        return quick_text(_quick(data))
+    except UNUSUAL:
+        return canonical(parse(data))
 
 
 def _written(value: object) -> str:

@@ -2,18 +2,24 @@
 
 Reading follows the original's order of looking, because it decides which odd record is ignored and which one
 is an error: no key, no timestamp, no ``journal.action`` header, an action nobody knows yet and an append
-without a value are no actions; a header that cannot be understood is ``Undecodable``. The payload is not
-looked at.
+without a value are no actions; a header that cannot be understood is ``Undecodable``. An append as the
+original writes it is read quickly, everything else member by member. The payload is not looked at.
 """
 
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from msgspec import Struct, field
+from msgspec.json import Decoder
+
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.errors import Undecodable, Unwritable
 from tidemark.journal.jsontext import (
     LONG_MAX,
+    UNUSUAL,
+    NeedsCare,
+    SeqNr,
     canonical,
     optional_text,
     parse,
@@ -21,6 +27,7 @@ from tidemark.journal.jsontext import (
     shown,
     storable,
 )
+from tidemark.journal.payload import Form
 
 ACTION_HEADER = "journal.action"
 NO_TIMESTAMP = -1
@@ -41,6 +48,31 @@ class KafkaRecord(NamedTuple):
     headers: tuple[tuple[str, bytes], ...]
 
 
+class _Range(Struct, forbid_unknown_fields=True):
+    first: SeqNr = field(name="from")
+    last: SeqNr = field(name="to")
+
+
+class _NoMetadata(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class _Body(Struct, forbid_unknown_fields=True, rename="camel"):
+    range: _Range
+    payload_type: Form
+    origin: str | None = None
+    version: str | None = None
+    metadata: _NoMetadata | None = None
+
+
+class _AppendHeader(Struct, forbid_unknown_fields=True):
+    append: _Body
+
+
+# Text and bounded numbers only: there is nothing in it that msgspec could read in another way than ``parse``.
+_read_append = Decoder(_AppendHeader).decode
+
+
 def read_action(
     key: bytes | None,
     value: bytes | None,
@@ -51,29 +83,54 @@ def read_action(
     """The action of a Kafka record; None when it is none. ``timestamp`` is in milliseconds."""
     if key is None or timestamp is None or timestamp_type == NO_TIMESTAMP:
         return None
-    for name, data in headers:
+    for name, header in headers:
         if name == ACTION_HEADER:
-            if data is None:
+            if header is None:
                 raise Undecodable(f"header {ACTION_HEADER} is null")
-            header = parse(data)
             break
     else:
         return None
+    try:
+        body = _read_append(header).append
+        if body.range.first > body.range.last:
+            raise NeedsCare
+    except UNUSUAL:
+        return _read_with_care(read_key(key), value, timestamp, header, headers)
+    if value is None:
+        return None
+    return Append(
+        read_key(key),
+        timestamp,
+        body.range.first,
+        body.range.last,
+        body.payload_type,
+        value,
+        body.origin,
+        body.version,
+        None,
+        _text_headers(headers) if len(headers) > 1 else {},
+    )
+
+
+def _read_with_care(
+    key: str, value: bytes | None, timestamp: int, data: bytes, headers: _Headers
+) -> Action | None:
+    header = parse(data)
     if type(header) is not dict:
         return None
     body: object
     if type(body := header.get("append")) is dict:
-        return _append(_text_of(key), value, timestamp, body, headers)
+        return _append(key, value, timestamp, body, headers)
     if type(body := header.get("mark")) is dict:
         mark = optional_text(body.get("id"), "mark.id")
         if mark is None:
             raise Undecodable("mark.id is missing")
-        return Mark(_text_of(key), timestamp, mark, *_origin_and_version(body))
+        return Mark(key, timestamp, mark, *_origin_and_version(body))
     if type(body := header.get("delete")) is dict:
         to = sequence_number(body.get("to"), "delete.to")
-        return Delete(_text_of(key), timestamp, to, *_origin_and_version(body))
+        return Delete(key, timestamp, to, *_origin_and_version(body))
     if type(body := header.get("purge")) is dict:
-        return Purge(_text_of(key), timestamp, *_origin_and_version(body))
+        return Purge(key, timestamp, *_origin_and_version(body))
     return None
 
 
@@ -126,7 +183,7 @@ def _text_headers(headers: _Headers) -> dict[str, str]:
     return texts
 
 
-def _text_of(key: bytes) -> str:
+def read_key(key: bytes) -> str:
     """A key as Java decodes it: what is not UTF-8 becomes U+FFFD, an encoded surrogate a single one."""
     try:
         return key.decode()

@@ -7,6 +7,7 @@ a person took. What is decided with them is in ``bind.py``, ``publish.py`` and `
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
@@ -143,6 +144,12 @@ class LogControl:
             f"run/{binding.run_id}": str(binding.t),
         }
         self._consensus.commit(self._bindings, head.version, Change(puts))
+
+    def start_from(self, head: BindingsHead, reached: Mapping[TopicPartition, int]) -> BindingsHead:
+        """Let the source begin at these offsets instead of the earliest, if nobody was faster."""
+        begun = replace(head, reached=dict(reached))
+        version = self._consensus.commit(self._bindings, head.version, Change({HEAD: begun.to_json()}))
+        return replace(begun, version=version)
 
     def advance_upper(self, head: BindingsHead, upper: int) -> None:
         """Record that up to ``upper`` there was nothing new to bind."""

@@ -1,15 +1,15 @@
 """The ``journal`` writer: actions into the tables that kafka-journal's clients read.
 
-One Kafka partition is one part, so an entity is always one task's, in order. What the target has already
-(offsets at or below ``pointer2``) is dropped. A message that cannot be understood stops the writer: it is
-never skipped.
+One Kafka partition is one part, so an entity is always one task's, in order; a large one is shared out by
+entity. What the target has already (offsets at or below ``pointer2``) is dropped. A message that cannot be
+understood stops the writer: it is never skipped.
 """
 
 import re
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from zlib import crc32
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -17,24 +17,28 @@ import pyarrow as pa
 from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.writer import BadMessage, Part, Writing, Written, admit
-from tidemark.journal.action import Delete, Purge
-from tidemark.journal.effect import Effect, Message
+from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
+from tidemark.journal.action import Action, Append, Delete, Purge
+from tidemark.journal.effect import Message
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
-from tidemark.journal.record import read_action
-from tidemark.log.binding import Binding
+from tidemark.journal.record import read_action, read_key
+from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
+from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
+from tidemark.writers.journal_heads import Heads
+from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
 from tidemark.writers.journal_tables import JournalTables
 
-MESSAGES_AT_ONCE = 16_384
-"""How many messages are folded before their effect is written: what bounds the memory of a task."""
+MESSAGES_A_PART = 250_000
+"""What a task should take at most of one partition; the entities of a larger one are shared out."""
+NO_POINTER = -1
 
 
 @dataclass(frozen=True)
-class JournalWriter:
+class JournalWriter(Writer):
     """Writes one journal keyspace."""
 
     pipeline: str
@@ -57,126 +61,160 @@ class JournalWriter:
         """Make keyspace and tables."""
         create_journal(connect(self.connection), self.pipeline, self.declared)
 
+    def examine(self, binding: Binding, past: Past) -> None:
+        """Refuse tables whose pointers are not where this writer left them.
+
+        Before its first delivery any pointer is good: tables may be taken over. After a rewind they are
+        ahead, up to the highest position there ever was; past it, nobody but this writer can have been in
+        the binding it is about to write.
+        """
+        slices = [s for s in binding.slices if self._admits(s.topic)]
+        for s in slices:
+            before = past.offsets.get((s.topic, s.partition), NO_POINTER)
+            if s.lower <= before:
+                raise OffsetsBegunAnew(self.pipeline, self.name, s.topic, s.partition, s.lower, before)
+        if past.reached < 0:
+            return
+        pointers = self._tables.read_pointers([(s.topic, s.partition) for s in slices])
+        reached = {**past.offsets, **binding.offsets_at(past.position)}
+        for s in slices:
+            place = s.topic, s.partition
+            found, least = pointers.get(place, NO_POINTER), reached.get(place, NO_POINTER)
+            if found < least or (found >= s.upper and binding.base > past.reached):
+                most = s.upper - 1 if binding.base > past.reached else None
+                raise TablesChanged(
+                    self.pipeline, self.name, self.declared.keyspace, *place, found, least, most
+                )
+
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        """One part per Kafka partition that the filter admits; a file holds one namespace, its topic's."""
-        return [Part(binding, (file,)) for file in files]
+        """One part per Kafka partition, or several of a large one; a file holds one partition."""
+        return [Part(binding, (file,), number) for file in files for number in _numbers(file)]
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        tables = JournalTables(connect(self.connection), self.declared)
-        pattern = re.compile(self.declared.namespaces)
-        total = Written()
-        pointers: dict[tuple[str, int], int] = {}
-        for batch in _chunks(writing.batches):
-            admitted = admit(batch, pattern)
-            total += Written(filtered=batch.num_rows - admitted.num_rows)
-            if admitted.num_rows == 0:
-                continue
-            place = admitted["topic"][0].as_py(), admitted["partition"][0].as_py()
-            if place not in pointers:
-                found = tables.read_pointer(*place)
-                pointers[place] = -1 if found is None else found
-            writing.lease.check()
-            total += self._write_chunk(tables, place[0], admitted, pointers[place])
-        return total
+        tables, is_ours = self._tables, _share(part)
+        total, at_work = Written(), dict[TopicPartition, JournalPart]()
+        with tables.bulk(writing.lease.check) as bulk:
+            for chunk in _chunks(_of_share(writing.batches, part.number, is_ours)):
+                admitted = admit(chunk, re.compile(self.declared.namespaces))
+                total += Written(filtered=chunk.num_rows - admitted.num_rows)
+                if admitted.num_rows == 0:
+                    continue
+                topic, partition = place = admitted["topic"][0].as_py(), admitted["partition"][0].as_py()
+                if place not in at_work:
+                    pointer = tables.read_pointers([place]).get(place, NO_POINTER)
+                    heads = Heads(tables, topic, partition, is_ours)
+                    at_work[place] = JournalPart(
+                        tables, bulk, heads, place, pointer, self.declared.segment_size, ZoneInfo(self.zone)
+                    )
+                done, bad = at_work[place].take(admitted)
+                total += done
+                if bad:
+                    at_work[place].finish()
+                    raise BadMessage(
+                        self.pipeline, self.name, topic, partition, bad.offset, bad.id, bad.problem
+                    )
+            entities = sum(one.finish() for one in at_work.values())
+        return total + Written(details={"entities": entities})
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """Move the pointers: from now on readers take this binding from Cassandra."""
-        binding = part.binding
-        writing.lease.check()
-        tables = JournalTables(connect(self.connection), self.declared)
-        pattern = re.compile(self.declared.namespaces)
-        for s in binding.slices:
-            if pattern.search(s.topic):
-                write_time = binding.write_time(binding.id_of(s.topic, s.partition, s.upper - 1))
-                tables.write_pointer(s.topic, s.partition, s.upper - 1, binding.t, write_time)
+        """Nothing: readers look at the pointers."""
+
+    def settle(self, binding: Binding, position: int, lease: Check) -> None:
+        """Move the pointers: from now on readers take everything up to there from Cassandra."""
+        pointers = {
+            place: (offset, binding.write_time(binding.id_of(*place, offset)))
+            for place, offset in binding.offsets_at(position).items()
+            if self._admits(place[0])
+        }
+        lease.check()
+        self._tables.write_pointers(pointers, binding.t)
 
     def is_reachable(self) -> None:
         """Ask Cassandra for the time."""
         server_time(connect(self.connection))
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What was applied half cannot be taken back: a delete or a purge can only be tried again."""
-        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
-        times = (message["timestamp"], message["timestamp_type"])
-        try:
-            action = read_action(message["key"], message["value"], *times, headers)
-        except Undecodable:
-            return None
+        """What was applied cannot be taken back: a delete or a purge can only be tried again."""
+        action = _action(message)
         if isinstance(action, Delete | Purge):
             return "a delete or a purge may be applied half by now; it can only be tried again."
+        if isinstance(action, Append):
+            head = self._head(message, action)
+            if head and head.partition == message["partition"] and head.offset >= message["offset"]:
+                return "it is applied already. Resume: nothing of it is left to do."
         return None
 
-    def _write_chunk(self, tables: JournalTables, topic: str, chunk: pa.Table, pointer: int) -> Written:
-        """Write everything below the first bad message; then say which one that is."""
-        messages, ignored, bad = self._read(topic, chunk, pointer)
-        effects: list[Effect] = []
-        heads = tables.read_heads(topic, list({message.action.key for message in messages}))
-        while True:
-            try:
-                effects = self._fold(topic, heads, messages)
-                break
-            except BadMessage as worse:
-                bad = worse
-                messages = [message for message in messages if message.id < worse.id]
-        tables.write(effects)
-        if bad:
-            raise bad
-        return Written(
-            written=len(messages),
-            ignored=ignored,
-            details={
-                "events": sum(effect.events for effect in effects),
-                "duplicates": sum(len(effect.duplicates) for effect in effects),
-            },
-        )
-
-    def _read(
-        self, topic: str, chunk: pa.Table, pointer: int
-    ) -> tuple[list[Message], int, BadMessage | None]:
-        """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
-        messages: list[Message] = []
-        ignored = 0
-        for record in chunk.to_pylist():
-            headers = [(header["name"], header["value"]) for header in record["headers"] or ()]
-            place = (record["partition"], record["offset"])
-            times = (record["timestamp"], record["timestamp_type"])
-            try:
-                action = read_action(record["key"], record["value"], *times, headers)
-            except Undecodable as error:
-                return messages, ignored, self._bad(topic, *place, record["id"], error.reason)
-            if action is None or record["offset"] <= pointer:
-                ignored += 1
-            else:
-                messages.append(Message(record["id"], *place, record["write_time"], record["t"], action))
-        return messages, ignored, None
-
-    def _fold(self, topic: str, heads: Mapping[str, Any], messages: Sequence[Message]) -> list[Effect]:
-        entities: dict[str, list[Message]] = {}
-        for message in messages:
-            entities.setdefault(message.action.key, []).append(message)
-        return [self._fold_one(topic, key, heads.get(key), actions) for key, actions in entities.items()]
-
-    def _fold_one(self, topic: str, key: str, head: Head | None, actions: Sequence[Message]) -> Effect:
-        """What an entity's actions amount to; blames the first one that cannot be applied."""
-        size, zone = self.declared.segment_size, ZoneInfo(self.zone)
-
-        def fails_by(last: int) -> bool:
-            try:
-                fold(topic, key, head, actions[: last + 1], segment_size=size, zone=zone)
-            except JournalError:
-                return True
-            return False
-
+    def discard(self, message: Mapping[str, Any]) -> None:
+        """Remove the rows that an attempt may have left of an append."""
+        action = _action(message)
+        if not isinstance(action, Append):
+            return
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        head = self._head(message, action)
         try:
-            return fold(topic, key, head, actions, segment_size=size, zone=zone)
-        except JournalError as error:
-            bad = actions[bisect_left(range(len(actions)), True, key=fails_by)]
-            problem = f"entity {key}: {error}"
-            raise self._bad(topic, bad.partition, bad.offset, bad.id, problem) from None
+            effect = fold(
+                message["topic"],
+                action.key,
+                head,
+                [Message(message["id"], *place, action)],
+                segment_size=self.declared.segment_size,
+                zone=ZoneInfo(self.zone),
+            )
+        except JournalError:
+            return  # what cannot be applied has written nothing
+        self._tables.remove_rows(effect.rows)
 
-    def _bad(self, topic: str, partition: int, offset: int, id_: int, problem: str) -> BadMessage:
-        return BadMessage(self.pipeline, self.name, topic, partition, offset, id_, problem)
+    def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
+        heads = Heads(self._tables, message["topic"], message["partition"])
+        heads.load([action.key])
+        return heads[action.key]
+
+    def _admits(self, topic: str) -> bool:
+        return re.search(self.declared.namespaces, topic) is not None
+
+    @property
+    def _tables(self) -> JournalTables:
+        return JournalTables.of(connect(self.connection), self.declared)
+
+
+def _action(message: Mapping[str, Any]) -> Action | None:
+    """The action of a message; None also where it cannot be understood."""
+    headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+    times = (message["timestamp"], message["timestamp_type"])
+    try:
+        return read_action(message["key"], message["value"], *times, headers)
+    except Undecodable:
+        return None
+
+
+def _shares(file: LogFile) -> int:
+    return -(-file.count // MESSAGES_A_PART)
+
+
+def _numbers(file: LogFile) -> Sequence[int | None]:
+    return range(_shares(file)) if _shares(file) > 1 else (None,)
+
+
+def _share(part: Part) -> Callable[[str], bool]:
+    """Whether an entity belongs to a part."""
+    if part.number is None:
+        return lambda key: True
+    number, shares = part.number, _shares(part.files[0])
+    return lambda key: crc32(key.encode()) % shares == number
+
+
+def _of_share(
+    batches: Iterable[pa.RecordBatch], number: int | None, is_ours: Callable[[str], bool]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a part's own entities; what has no entity is the first one's."""
+    for batch in batches:
+        if number is None:
+            yield batch
+        else:
+            keys = batch["key"].to_pylist()
+            ours = [number == 0 if key is None else is_ours(read_key(key)) for key in keys]
+            yield batch.filter(pa.array(ours, pa.bool_()))
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

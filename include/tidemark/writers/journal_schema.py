@@ -1,69 +1,186 @@
-"""The five tables of a kafka-journal keyspace, made where they are missing.
+"""Makes a keyspace ready for a journal, beside kafka-journal's clients, which do the same when they start.
 
-The version row says which migrations a keyspace has seen. One that is older or newer than the version we
-know is refused: writing into it could break its other users.
+Whoever comes first creates the tables and applies the migrations, under a lock that all keep to; the others
+find nothing to do and take no lock. A keyspace that is newer than we know, or whose tables are others than
+kafka-journal's, is refused. A migration that fails leaves the version where it is: nothing passes it unseen.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
 from cassandra.cluster import Session
 
+from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.errors import TidemarkError
+from tidemark.writers.journal_changes import Change, CreateKeyspace, CreateTable, DropTable
+from tidemark.writers.journal_found import VERSION_KEY, read_keyspace, with_consistency
+from tidemark.writers.journal_layout import Found, qualified
+from tidemark.writers.journal_lock import STEP, origin, schema_lock
+from tidemark.writers.journal_plan import Step, plan, refuse
+from tidemark.writers.journal_schema_errors import SchemaDiffers, SchemaStepFailed
+from tidemark.writers.journal_waiting import once_usable
 
-SCHEMA_VERSION = 8
-_VERSION_KEY = "schema-version"
-
-
-class SchemaVersionUnknown(TidemarkError):
-    """The keyspace was made by a version of kafka-journal that we do not write for."""
-
-    def __init__(self, pipeline: str, keyspace: str, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: keyspace {keyspace} has schema version {found}, but only {SCHEMA_VERSION} can be "
-            "written. Nothing was delivered. Bring it there with kafka-journal, or name another keyspace."
-        )
-        self.pipeline, self.keyspace, self.found = pipeline, keyspace, found
+events = structlog.get_logger()
 
 
-def create_journal(session: Session, pipeline: str, journal: JournalDeclaration) -> None:
-    """Make keyspace and tables where they are missing, and check the version of those that are there."""
-    for statement in _statements(journal):
-        session.execute(statement)
-    setting = f"{journal.keyspace}.{journal.tables.setting}"
-    found = session.execute(f"SELECT value FROM {setting} WHERE key = %s", (_VERSION_KEY,)).one()
-    if found is None:
-        session.execute(
-            f"INSERT INTO {setting} (key, value, timestamp, origin) VALUES (%s, %s, toTimestamp(now()), %s) "
-            "IF NOT EXISTS",
-            (_VERSION_KEY, str(SCHEMA_VERSION), "tidemark"),
-        )
-    elif found.value != str(SCHEMA_VERSION):
-        raise SchemaVersionUnknown(pipeline, journal.keyspace, found.value)
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What only tests have otherwise."""
+
+    wait: float = 60.0
+    """Seconds to wait for somebody else's lock."""
+    shortest_grace: int = 3600
+    """The ``gc_grace_seconds`` below which a data table is refused."""
 
 
-def _statements(journal: JournalDeclaration) -> list[str]:
-    keyspace, tables = journal.keyspace, journal.tables
-    factors = "".join(f", '{place}': {count}" for place, count in journal.replication.factors.items())
-    replication = f"{{'class': '{journal.replication.strategy.value}'{factors}}}"
-    index = f"CREATE INDEX IF NOT EXISTS {tables.metajournal}_%s_idx ON {keyspace}.{tables.metajournal} (%s)"
-    return [
-        f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {replication}",
-        f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.journal} ("
-        "id text, topic text, segment bigint, seq_nr bigint, partition int, offset bigint, "
-        "timestamp timestamp, origin text, version text, meta_record_id uuid, tags set<text>, "
-        "metadata text, payload_type text, payload_txt text, payload_bin blob, headers map<text, text>, "
-        "PRIMARY KEY ((id, topic, segment), seq_nr, timestamp))",
-        f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.pointer2} ("
-        "topic text, partition int, offset bigint, created timestamp, updated timestamp, "
-        "PRIMARY KEY ((topic, partition)))",
-        f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.setting} ("
-        "key text PRIMARY KEY, value text, timestamp timestamp, origin text, metadata text)",
-        f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.locks} ("
-        "id text PRIMARY KEY, expiry_ms bigint, timestamp timestamp, metadata text)",
-        f"CREATE TABLE IF NOT EXISTS {keyspace}.{tables.metajournal} ("
-        "id text, topic text, segment bigint, partition int, offset bigint, segment_size int, seq_nr bigint, "
-        "delete_to bigint, created timestamp, created_date date, updated timestamp, expire_after duration, "
-        "expire_on date, record_id uuid, origin text, properties map<text, text>, metadata text, "
-        "PRIMARY KEY ((topic, segment), id))",
-        index % ("created_date", "created_date"),
-        index % ("expire_on", "expire_on"),
-    ]
+AS_DESIGNED = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What was done to a keyspace: nothing, in all starts but the first."""
+
+    statements: tuple[str, ...] = ()
+    """The changes of the schema that were sent."""
+    migrations: tuple[int, ...] = ()
+    """The steps that the version has passed."""
+    fresh: bool = False
+    """Whether none of the tables was there, so that no migration was needed."""
+
+
+def create_journal(
+    session: Session, pipeline: str, journal: JournalDeclaration, limits: Limits = AS_DESIGNED
+) -> Prepared:
+    """Make keyspace and tables where they are missing, and bring those that are there to today's version."""
+    return _Setup(session, pipeline, journal, limits).run()
+
+
+class _Setup:
+    """One start in one keyspace."""
+
+    def __init__(self, session: Session, pipeline: str, journal: JournalDeclaration, limits: Limits) -> None:
+        self._session, self._pipeline, self._journal, self._limits = session, pipeline, journal, limits
+        self._found = Found()
+        self._check: Callable[[], None] = lambda: None
+        self._sent: list[str] = []
+
+    def run(self) -> Prepared:
+        """Do what is left to do."""
+        self._found = self._read()
+        if not self._plan():
+            return Prepared()
+        # The lock is kept in the keyspace, so these two are made without it.
+        for change in (CreateKeyspace(), CreateTable("locks")):
+            self._make(change)
+        with schema_lock(self._session, self._pipeline, self._journal, self._limits.wait) as self._check:
+            # Somebody else may have done it while we waited, at a node that ours has not heard of it from.
+            self._look_again("agree on the schema before it is changed")
+            steps = self._plan()
+            for step in steps:
+                self._take(step)
+            self._refuse(())
+        migrated = tuple(step.version for step in steps if step.change and step.version is not None)
+        fresh = any(step.change is None for step in steps)
+        done = {"statements": len(self._sent), "migrations": migrated}
+        events.info("journal schema made ready", keyspace=self._journal.keyspace, **done)
+        return Prepared(tuple(self._sent), migrated, fresh)
+
+    def _plan(self) -> tuple[Step, ...]:
+        steps = plan(self._journal, self._found)
+        self._refuse(steps)
+        return steps
+
+    def _refuse(self, steps: tuple[Step, ...]) -> None:
+        refuse(self._pipeline, self._journal, self._found, steps, self._limits.shortest_grace)
+
+    def _take(self, step: Step) -> None:
+        if step.change:
+            self._make(step.change, step.version)
+        if step.version is not None:
+            self._write_version(step.version)
+
+    def _make(self, change: Change, migration: int | None = None) -> None:
+        """Change the schema, and see that it has changed.
+
+        What counts is what the keyspace shows, not what Cassandra answers: "exists already" and "does not
+        exist" are then no errors, an answer that got lost neither, and everything else is one.
+        """
+        if change.is_done(self._journal, self._found):
+            return
+        if isinstance(change, DropTable):
+            self._save_from(change.name)
+        statement, cause = change.statement(self._journal), None
+        step = statement if migration is None else f"migration {migration}, {statement}"
+        self._check()
+        self._sent.append(statement)
+        try:
+            future = self._session.execute_async(statement, timeout=STEP)
+            future.result()
+            if not future.is_schema_agreed:
+                cause = "the nodes do not agree on the schema"
+        except FAILURES as error:
+            cause = _said(error)
+        self._look_again(step, cause)
+        if not change.is_done(self._journal, self._found):
+            raise self._failed(step, cause or "Cassandra did nothing about it")
+
+    def _read(self) -> Found:
+        return once_usable(lambda: read_keyspace(self._session, self._journal))
+
+    def _look_again(self, step: str, cause: str | None = None) -> None:
+        """Wait until all nodes have the same schema, and read it."""
+        try:
+            self._session.cluster.refresh_keyspace_metadata(self._journal.keyspace)
+            self._found = self._read()
+        except FAILURES as error:
+            raise self._failed(step, cause or _said(error)) from error
+
+    def _write_version(self, version: int) -> None:
+        self._check()
+        setting, now = qualified(self._journal, "setting"), datetime.now(UTC)
+        query = f"INSERT INTO {setting} (key, value, timestamp, origin) VALUES (%s, %s, %s, %s)"
+        values = (VERSION_KEY, str(version), now, origin())
+        try:
+            self._session.execute(with_consistency(self._journal, query), values)
+        except FAILURES as error:
+            raise self._failed(f"write version {version}", _said(error)) from error
+
+    def _save_from(self, old_table: str) -> None:
+        """Keep what is only in a table that is about to be dropped."""
+        try:
+            if old_table == "pointer":
+                self._carry_pointers()
+            elif self._has_rows(f"{self._journal.keyspace}.{old_table}") and not self._has_rows(
+                qualified(self._journal, "metajournal")
+            ):
+                # Too many to be moved under a lock that ends after a minute.
+                raise SchemaDiffers(
+                    self._pipeline,
+                    self._journal.keyspace,
+                    [f"its heads are all in the old table {old_table}, which would have to be dropped"],
+                )
+        except FAILURES as error:
+            raise self._failed(f"save what is in {old_table}", _said(error)) from error
+
+    def _carry_pointers(self) -> None:
+        # Each with the time it was written at: where pointer2 has a newer one, that one stays.
+        old, new = f"{self._journal.keyspace}.pointer", qualified(self._journal, "pointer2")
+        columns = "topic, partition, offset, created, updated"
+        select = with_consistency(self._journal, f"SELECT {columns}, WRITETIME(offset) FROM {old}")
+        insert = f"INSERT INTO {new} ({columns}) VALUES (%s, %s, %s, %s, %s) USING TIMESTAMP %s"
+        for row in self._session.execute(select):
+            if row.offset is not None:
+                self._session.execute(with_consistency(self._journal, insert), tuple(row))
+
+    def _has_rows(self, table: str) -> bool:
+        query = with_consistency(self._journal, f"SELECT topic FROM {table} LIMIT 1")
+        return self._session.execute(query).one() is not None
+
+    def _failed(self, step: str, cause: str) -> SchemaStepFailed:
+        return SchemaStepFailed(self._pipeline, self._journal.keyspace, step, cause)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"

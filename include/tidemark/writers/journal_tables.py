@@ -1,27 +1,35 @@
-"""Heads, rows and pointers in a kafka-journal keyspace: the statements, and nothing that decides.
+"""The statements of a kafka-journal keyspace, and nothing that decides.
 
-Every write carries its message's write time, so writes may be repeated and may arrive late. A head is
-written whole, null where it has nothing; a row leaves out what it has not.
+Every write carries its message's write time, so writes may be repeated and may arrive late. A head is written
+whole, null where it has nothing; a row leaves out what it has not.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cassandra import ConsistencyLevel
 from cassandra.cluster import Session
 from cassandra.concurrent import execute_concurrent_with_args
-from cassandra.query import UNSET_VALUE, PreparedStatement
-from cassandra.util import Duration
+from cassandra.query import PreparedStatement
 
+from tidemark.cassandra.bulk import BulkStatement, BulkWriter
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.journal.effect import Effect, Row
-from tidemark.journal.expiry import duration
+from tidemark.journal.effect import Effect, HeadTombstone, Row
 from tidemark.journal.head import Head
-from tidemark.journal.segments import head_segments, stored_segment_size
+from tidemark.log.binding import TopicPartition
+from tidemark.writers import journal_cells
 
-IN_FLIGHT = 64
-_DAY = 86_400_000_000_000
+READS_IN_FLIGHT = 16
+HEADS_OF_A_SEGMENT = 100
+"""How many heads of one segment are read whole before they are asked for one by one."""
+
+_SELECTED = (
+    "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
+    "expire_on, record_id, origin"
+)
+_opened: WeakKeyDictionary[Session, dict[tuple[str, ...], "JournalTables"]] = WeakKeyDictionary()
 
 
 class JournalTables:
@@ -33,29 +41,18 @@ class JournalTables:
         keyspace, tables = journal.keyspace, journal.tables
         rows, heads = f"{keyspace}.{tables.journal}", f"{keyspace}.{tables.metajournal}"
         pointers = f"{keyspace}.{tables.pointer2}"
-        columns = Row._fields[:-1]
-        self._insert_row = self._prepare(
-            f"INSERT INTO {rows} ({', '.join(columns)}) "
-            f"VALUES ({', '.join('?' * len(columns))}) USING TIMESTAMP ?"
-        )
-        self._delete_segment = self._prepare(
-            f"DELETE FROM {rows} USING TIMESTAMP ? WHERE id = ? AND topic = ? AND segment = ?"
-        )
-        self._delete_rows = self._prepare(
-            f"DELETE FROM {rows} USING TIMESTAMP ? WHERE id = ? AND topic = ? AND segment = ? AND seq_nr <= ?"
-        )
-        self._insert_head = self._prepare(
-            f"INSERT INTO {heads} (id, topic, segment, partition, offset, segment_size, seq_nr, delete_to, "
-            "created, created_date, updated, expire_after, expire_on, record_id, origin) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
-        )
-        self._delete_head = self._prepare(
+        segment = f"DELETE FROM {rows} USING TIMESTAMP ? WHERE id = ? AND topic = ? AND segment = ?"
+        self._insert_row = self._bulk_statement(_insert(rows, journal_cells.ROW_COLUMNS))
+        self._delete_segment = self._bulk_statement(segment)
+        self._delete_rows = self._bulk_statement(f"{segment} AND seq_nr <= ?")
+        self._delete_row = self._bulk_statement(f"{segment} AND seq_nr = ? AND timestamp = ?")
+        self._insert_head = self._bulk_statement(_insert(heads, journal_cells.HEAD_COLUMNS))
+        self._delete_head = self._bulk_statement(
             f"DELETE FROM {heads} USING TIMESTAMP ? WHERE topic = ? AND segment = ? AND id = ?"
         )
-        self._select_head = self._prepare(
-            "SELECT partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
-            f"expire_on, record_id, origin FROM {heads} WHERE topic = ? AND segment = ? AND id = ?"
-        )
+        head = f"SELECT {_SELECTED} FROM {heads} WHERE topic = ? AND segment"
+        self._select_heads = self._prepare(f"{head} = ? AND id IN ?")
+        self._select_segments = self._prepare(f"{head} IN ? PER PARTITION LIMIT {HEADS_OF_A_SEGMENT}")
         self._select_pointer = self._prepare(
             f"SELECT offset FROM {pointers} WHERE topic = ? AND partition = ?"
         )
@@ -68,64 +65,90 @@ class JournalTables:
             "WHERE topic = ? AND partition = ?"
         )
 
-    def read_heads(self, topic: str, keys: Sequence[str]) -> dict[str, Head]:
-        """The heads of those entities that have one, wherever it is kept."""
-        heads: dict[str, Head] = {}
-        for place in range(2):
-            wanted = [
-                (key, segments[place])
-                for key in keys
-                if key not in heads and len(segments := head_segments(key)) > place
-            ]
-            found = self._run(self._select_head, [(topic, segment, key) for key, segment in wanted])
-            for (key, segment), rows in zip(wanted, found, strict=True):
-                if row := rows.one():
-                    heads[key] = _head(segment, row)
-        return heads
+    @classmethod
+    def of(cls, session: Session, journal: JournalDeclaration) -> "JournalTables":
+        """The tables over a session: prepared once, because messages may come singly."""
+        key = (journal.keyspace, journal.consistency.value, *dict(journal.tables).values())
+        opened = _opened.setdefault(session, {})
+        if key not in opened:
+            opened[key] = cls(session, journal)
+        return opened[key]
 
-    def write(self, effects: Sequence[Effect]) -> None:
-        """Write what folds amount to, in an order that a crash anywhere leaves repeatable."""
-        segments, parts = [], []
+    def bulk(self, check: Callable[[], None] | None = None) -> BulkWriter:
+        """What rows, heads and tombstones are added to."""
+        return BulkWriter(self._session, self._consistency, check=check)
+
+    def add_tombstones(self, bulk: BulkWriter, effects: Iterable[Effect]) -> bool:
+        """Delete what deletes and purges leave of an entity's rows; whether there was anything."""
+        found = False
         for effect in effects:
             for segment, up_to, write_time in effect.tombstones:
-                if up_to is None:
-                    segments.append((write_time, effect.key, effect.topic, segment))
-                else:
-                    parts.append((write_time, effect.key, effect.topic, segment, up_to))
-        self._run(self._delete_segment, segments)
-        self._run(self._delete_rows, parts)
-        self._run(self._insert_row, [_row_values(row) for effect in effects for row in effect.rows])
-        self._run(
-            self._delete_head,
-            [
-                (effect.head_tombstone.write_time, effect.topic, segment, effect.key)
-                for effect in effects
-                if effect.head_tombstone
-                for segment in effect.head_tombstone.segments
-            ],
-        )
-        self._run(
-            self._insert_head,
-            [
-                _head_values(effect.topic, effect.key, effect.head, effect.write_time)
-                for effect in effects
-                if effect.head and effect.write_time is not None
-            ],
-        )
+                found = True
+                place = (effect.topic, effect.key, segment, up_to, write_time)
+                statement = self._delete_segment if up_to is None else self._delete_rows
+                bulk.add(statement, journal_cells.segment_tombstone_cells(*place))
+        return found
 
-    def read_pointer(self, topic: str, partition: int) -> int | None:
-        """The offset up to which a partition is visible; None when nothing is."""
-        row = self._session.execute(self._select_pointer, (topic, partition)).one()
-        return None if row is None else int(row.offset)
+    def add_rows(self, bulk: BulkWriter, effects: Iterable[Effect]) -> None:
+        """Write the rows."""
+        statement, encode, add = self._insert_row, journal_cells.row_cells, bulk.add
+        for effect in effects:
+            for row in effect.rows:
+                add(statement, encode(row))
 
-    def write_pointer(self, topic: str, partition: int, offset: int, at: int, write_time: int) -> None:
-        """Promise readers that everything up to ``offset`` is visible."""
-        moment = _moment(at)
-        if self.read_pointer(topic, partition) is None:
-            values: tuple[Any, ...] = (topic, partition, offset, moment, moment, write_time)
-            self._session.execute(self._insert_pointer, values)
-        else:
-            self._session.execute(self._update_pointer, (write_time, offset, moment, topic, partition))
+    def remove_rows(self, rows: Iterable[Row]) -> None:
+        """Take single rows back."""
+        with self.bulk() as bulk:
+            for row in rows:
+                bulk.add(self._delete_row, journal_cells.row_tombstone_cells(row))
+
+    def add_head(self, bulk: BulkWriter, topic: str, key: str, head: Head, write_time: int) -> None:
+        """Write a head."""
+        bulk.add(self._insert_head, journal_cells.head_cells(topic, key, head, write_time))
+
+    def add_head_tombstone(self, bulk: BulkWriter, topic: str, key: str, tombstone: HeadTombstone) -> None:
+        """Delete an entity's head, wherever it may be."""
+        for segment in tombstone.segments:
+            place = (topic, key, segment, tombstone.write_time)
+            bulk.add(self._delete_head, journal_cells.head_tombstone_cells(*place))
+
+    def read_segments(self, topic: str, groups: Sequence[Sequence[int]]) -> Iterable[Any]:
+        """The heads of whole segments: the first of each, should there be very many."""
+        for found in self._run(self._select_segments, [(topic, list(group)) for group in groups]):
+            yield from found
+
+    def read_heads(self, topic: str, wanted: Iterable[tuple[int, Sequence[str]]]) -> Iterable[Any]:
+        """The heads of these entities in these segments."""
+        for found in self._run(
+            self._select_heads, [(topic, segment, list(keys)) for segment, keys in wanted]
+        ):
+            yield from found
+
+    def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset up to which a partition is visible, of those that have one."""
+        found = self._run(self._select_pointer, places)
+        rows = zip(places, (result.one() for result in found), strict=True)
+        return {place: int(row.offset) for place, row in rows if row is not None}
+
+    def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
+        """Promise readers that everything up to an offset is visible, each with its write time.
+
+        A pointer that is further already stays where it is.
+        """
+        moment = datetime.fromtimestamp(at // 1000 / 1000, UTC)
+        found = self.read_pointers(list(pointers))
+        new = [
+            (*place, offset, moment, moment, write_time)
+            for place, (offset, write_time) in pointers.items()
+            if place not in found
+        ]
+        later = [
+            (write_time, offset, moment, *place)
+            for place, (offset, write_time) in pointers.items()
+            if place in found and found[place] < offset
+        ]
+        self._run(self._insert_pointer, new)
+        self._run(self._update_pointer, later)
 
     def _prepare(self, query: str) -> PreparedStatement:
         statement = self._session.prepare(query)
@@ -133,65 +156,16 @@ class JournalTables:
         statement.is_idempotent = True
         return statement
 
-    def _run(self, statement: PreparedStatement, arguments: Iterable[Sequence[Any]]) -> list[Any]:
+    def _bulk_statement(self, query: str) -> BulkStatement:
+        return BulkStatement.of(self._prepare(query))
+
+    def _run(self, statement: PreparedStatement, arguments: Sequence[Sequence[Any]]) -> list[Any]:
         found = execute_concurrent_with_args(
-            self._session, statement, list(arguments), concurrency=IN_FLIGHT, raise_on_first_error=True
+            self._session, statement, arguments, concurrency=READS_IN_FLIGHT, raise_on_first_error=True
         )
         return [each.result_or_exc for each in found]
 
 
-def _row_values(row: Row) -> tuple[Any, ...]:
-    values: Mapping[str, Any] = row._asdict() | {
-        "timestamp": _moment(row.timestamp * 1000),
-        "tags": set(row.tags),
-        "headers": dict(row.headers),
-    }
-    return tuple(UNSET_VALUE if value is None else value for value in values.values())
-
-
-def _head_values(topic: str, key: str, head: Head, write_time: int) -> tuple[Any, ...]:
-    after = None if head.expire_after is None else Duration(*duration(head.expire_after))
-    return (
-        key,
-        topic,
-        head.segment,
-        head.partition,
-        head.offset,
-        head.segment_size,
-        head.seq_nr,
-        head.delete_to,
-        _moment(head.created * 1000),
-        head.created_date,
-        _moment(head.updated * 1000),
-        after,
-        head.expire_on,
-        head.record_id,
-        head.origin,
-        write_time,
-    )
-
-
-def _head(segment: int, row: Any) -> Head:
-    after = row.expire_after
-    return Head(
-        segment,
-        row.partition,
-        row.offset,
-        stored_segment_size(row.segment_size),
-        row.seq_nr,
-        row.delete_to,
-        _milliseconds(row.created),
-        _milliseconds(row.updated),
-        None if after is None else after.days * _DAY + after.nanoseconds,
-        None if row.expire_on is None else row.expire_on.date(),
-        row.record_id,
-        row.origin,
-    )
-
-
-def _moment(microseconds: int) -> datetime:
-    return datetime.fromtimestamp(microseconds // 1000 / 1000, UTC)
-
-
-def _milliseconds(moment: datetime | None) -> int:
-    return 0 if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)
+def _insert(table: str, columns: Sequence[str]) -> str:
+    markers = ", ".join("?" * len(columns))
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({markers}) USING TIMESTAMP ?"

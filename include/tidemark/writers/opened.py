@@ -11,15 +11,17 @@ from tidemark.consensus.objects import Consensus
 from tidemark.delivery import replicate
 from tidemark.delivery.dead_letters import DeadLetterCopies, DeadLetterFiles, DeadLetters, DeadLetterTable
 from tidemark.delivery.operate import NotPossible, Operator, Plan
-from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.pipeline import Pipeline, SourceStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.replicate import NextOffsets
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterGate, WriterState
 from tidemark.log.control import LogControl
 from tidemark.writers.registry import build_writers
+from tidemark.writers.take_over import HandBack, TakeOver
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,19 @@ class OpenPipeline:
         """Where copies of acknowledged messages go."""
         files = DeadLetterFiles(self.pipeline.name, self.pipeline.log.path)
         return DeadLetterCopies(files, DeadLetterTable(lambda: connect(self.connections.control)))
+
+    @property
+    def next_offsets(self) -> NextOffsets | None:
+        """Where the pipeline begins, if it continues somebody else's work."""
+        if self.pipeline.source.kafka.start is not SourceStart.POINTERS:
+            return None
+        return TakeOver(self.pipeline, self.connections).next_offsets
+
+    def plan_hand_back(self, name: str) -> Plan:
+        """What giving a journal's tables back would do."""
+        self.writer(name)
+        control = LogControl(self.consensus, self.pipeline.name)
+        return HandBack(self.pipeline, self.connections, control, self.positions).plan(name)
 
     def writer(self, name: str) -> Writer:
         """One of the pipeline's writers."""

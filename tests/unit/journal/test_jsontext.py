@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.jsontext import canonical_text, long, parse, sequence_number
+from tidemark.journal.jsontext import (
+    _exact,
+    _integer,
+    _number,
+    canonical,
+    canonical_text,
+    long,
+    parse,
+    sequence_number,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -164,8 +173,15 @@ def test_canonical_text_means_the_same_and_is_a_fixed_point(value: object) -> No
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=None))
 @settings(max_examples=80, deadline=None)
 def test_the_quick_way_writes_what_the_exact_one_does(number: Decimal) -> None:
-    """A huge neighbour sends the whole document the exact way."""
+    """Also beside a number that only ``Decimal`` can hold."""
     text = f"{number:f}" if abs(number.adjusted()) < 60 else "1"
     quick = canonical_text(f"[{text}]".encode())
     exact = canonical_text(f"[{text},1e5000]".encode())
     assert exact == f"{quick[:-1]},1E+5000]"
+
+
+@given(st.from_regex(r"-?(0|[1-9][0-9]{0,16})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?", fullmatch=True))
+@settings(max_examples=300, deadline=None)
+def test_a_double_is_taken_only_where_it_writes_the_decimal(text: str) -> None:
+    read = _number if set(text) & set(".eE") else _integer
+    assert canonical(read(text)) == canonical(_exact(text))

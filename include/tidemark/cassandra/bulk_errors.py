@@ -1,0 +1,124 @@
+"""What the error of a batch means: for it, for how much is sent, and for a person if it was the last.
+
+Only for statements that may be repeated. Nothing here waits or sends.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from random import uniform
+
+from cassandra import InvalidRequest, OperationTimedOut, Timeout, Unavailable, WriteFailure
+from cassandra.cluster import NoHostAvailable
+from cassandra.connection import ConnectionBusy, ConnectionException
+from cassandra.protocol import (
+    CDCWriteException,
+    IsBootstrappingErrorMessage,
+    OverloadedErrorMessage,
+    ServerError,
+    TruncateError,
+)
+
+from tidemark.errors import TidemarkError
+
+_OVERLOAD = (OverloadedErrorMessage, Timeout, OperationTimedOut)
+_PASSING = (
+    CDCWriteException,
+    ConnectionBusy,
+    ConnectionException,
+    IsBootstrappingErrorMessage,
+    NoHostAvailable,
+    ServerError,
+    TruncateError,
+    Unavailable,
+    WriteFailure,
+)
+_TOO_LARGE = ("Batch too large", "exceeds allowed maximum", "oversized mutation")
+
+
+class Verdict(Enum):
+    """What to do with a batch after an error."""
+
+    AGAIN = auto()
+    SLOWER = auto()
+    """Again, and with less at the same time."""
+    SMALLER = auto()
+    """In two halves."""
+    NEVER = auto()
+
+
+def judge(error: Exception) -> Verdict:
+    """What an error of the driver or of the server means."""
+    if isinstance(error, _OVERLOAD):
+        return Verdict.SLOWER
+    if isinstance(error, _PASSING):
+        return Verdict.AGAIN
+    if isinstance(error, InvalidRequest) and any(words in str(error) for words in _TOO_LARGE):
+        return Verdict.SMALLER
+    return Verdict.NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """How often a batch is sent again, and the pauses before it: doubling, give or take a quarter."""
+
+    most: int = 5
+    first_pause: float = 0.5
+    """In seconds. Five pauses from here on are 15 s, 20 at most."""
+    jitter: Callable[[float, float], float] = uniform
+
+    def pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures of the same batch."""
+        return self.first_pause * 2.0 ** (failures - 1) * self.jitter(0.75, 1.25)
+
+
+class Allowance:
+    """How many batches may be under way: halved by an overload, one more after a full round without."""
+
+    def __init__(self, most: int) -> None:
+        self.now = self._most = most
+        self._answered = self._halved_at = 0
+
+    def answered(self) -> None:
+        """A batch was acknowledged."""
+        self._answered += 1
+        if self._answered >= self.now:
+            self.now, self._answered = min(self.now + 1, self._most), 0
+
+    def overloaded(self, number: int, newest: int) -> None:
+        """The batch sent as ``number`` met an overload, when ``newest`` was the last one sent."""
+        # Those under way together meet the same overload: they count once.
+        if number > self._halved_at:
+            self.now, self._answered, self._halved_at = max(self.now // 2, 1), 0, newest
+
+
+class BulkFailed(TidemarkError):
+    """Rows that Cassandra did not acknowledge, after every attempt that made sense."""
+
+    def __init__(self, tables: tuple[str, ...], rows: int, attempts: int, cause: str, refused: bool) -> None:
+        names = ", ".join(tables)
+        counted = "1 row" if rows == 1 else f"{rows} rows"
+        if refused:
+            text = (
+                f"{names}: Cassandra refuses {counted} ({cause}). None of them counts as written, and "
+                "nothing was sent after them. Correct the table or what is written to it, then run the same "
+                "again."
+            )
+        else:
+            text = (
+                f"{names}: {counted} were not acknowledged in {attempts} attempts ({cause}). They may be "
+                "there in part, and nothing was sent after them. See that Cassandra's nodes are up and not "
+                "overloaded, then run the same again: what is there already does no harm."
+            )
+        super().__init__(text)
+        self.tables, self.rows, self.attempts, self.cause, self.refused = (
+            tables,
+            rows,
+            attempts,
+            cause,
+            refused,
+        )
+        self.needs_person = refused
+
+    def __reduce__(self) -> tuple[type["BulkFailed"], tuple[tuple[str, ...], int, int, str, bool]]:
+        return type(self), (self.tables, self.rows, self.attempts, self.cause, self.refused)

@@ -1,0 +1,138 @@
+"""Values as CQL cells: the bytes that the protocol (version 3 and later) has for them, length first.
+
+A row for ``BulkWriter`` is its cells one after the other, in the order of the statement's bind markers. What
+is None becomes the ``absent`` cell: UNSET leaves the column as it is, NULL removes what it has. Nothing here
+looks at a table: the caller says which type a column has, and a value that does not fit is an error of Python
+(``struct.error``, ``OverflowError``, ``AttributeError``), never a shorter or a rounded cell.
+
+One value has a function named after its type. A whole column has the plural where doing it at once is worth
+it (a quarter to a third less time a cell); elsewhere it would save nothing.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import date as Date
+from itertools import chain
+from struct import Struct
+from uuid import UUID
+
+NULL = b"\xff\xff\xff\xff"
+UNSET = b"\xff\xff\xff\xfe"
+
+_length = Struct(">i").pack
+_lengths = Struct(">ii").pack
+_int = Struct(">ii").pack
+_bigint = Struct(">iq").pack
+_date = Struct(">iI").pack
+_UUID_LENGTH = _length(16)
+_DAY_ZERO = 2**31 - Date(1970, 1, 1).toordinal()
+"""Days are counted from the middle of an unsigned 32-bit number."""
+
+
+def text(value: str | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``text``."""
+    if value is None:
+        return absent
+    data = value.encode()
+    return _length(len(data)) + data
+
+
+def texts(values: Iterable[str | None], absent: bytes = UNSET) -> list[bytes]:
+    """A column of ``text``."""
+    return [absent if v is None else _length(len(data := v.encode())) + data for v in values]
+
+
+def blob(value: bytes | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``blob``."""
+    return absent if value is None else _length(len(value)) + value
+
+
+def int_(value: int | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``int``."""
+    return absent if value is None else _int(4, value)
+
+
+def ints(values: Iterable[int | None], absent: bytes = UNSET) -> list[bytes]:
+    """A column of ``int``."""
+    return [absent if v is None else _int(4, v) for v in values]
+
+
+def bigint(value: int | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``bigint``."""
+    return absent if value is None else _bigint(8, value)
+
+
+def bigints(values: Iterable[int | None], absent: bytes = UNSET) -> list[bytes]:
+    """A column of ``bigint``."""
+    return [absent if v is None else _bigint(8, v) for v in values]
+
+
+def timestamp(milliseconds: int | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``timestamp``, from milliseconds since 1970."""
+    return absent if milliseconds is None else _bigint(8, milliseconds)
+
+
+timestamps = bigints
+"""A column of ``timestamp``, from milliseconds since 1970."""
+
+
+def date(value: Date | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``date``."""
+    return absent if value is None else _date(4, value.toordinal() + _DAY_ZERO)
+
+
+def uuid(value: UUID | bytes | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``uuid``, from one or from its 16 bytes."""
+    return absent if value is None else _UUID_LENGTH + _uuid_bytes(value)
+
+
+def duration(value: tuple[int, int, int] | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``duration``, from months, days and nanoseconds."""
+    if value is None:
+        return absent
+    months, days, nanoseconds = value
+    data = _vint(months) + _vint(days) + _vint(nanoseconds)
+    return _length(len(data)) + data
+
+
+def text_set(values: Collection[str] | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``set<text>``, elements in the order they come; an empty one is not absent."""
+    return absent if values is None else _collection(len(values), values)
+
+
+def text_map(values: Mapping[str, str] | None, absent: bytes = UNSET) -> bytes:
+    """A cell of ``map<text, text>``, entries in the order they come; an empty one is not absent."""
+    return absent if values is None else _collection(len(values), chain.from_iterable(values.items()))
+
+
+def rows(*columns: Iterable[bytes]) -> list[bytes]:
+    """Columns of cells as rows: what ``BulkWriter.add`` takes."""
+    return list(map(b"".join, zip(*columns, strict=True)))
+
+
+def _collection(count: int, elements: Iterable[str]) -> bytes:
+    parts: list[bytes] = []
+    for element in elements:
+        encoded = element.encode()
+        parts += (_length(len(encoded)), encoded)
+    data = b"".join(parts)
+    return _lengths(4 + len(data), count) + data
+
+
+def _uuid_bytes(value: UUID | bytes) -> bytes:
+    if isinstance(value, UUID):
+        return value.bytes
+    if len(value) != 16:
+        raise ValueError(f"a uuid has 16 bytes, not {len(value)}")
+    return value
+
+
+def _vint(value: int) -> bytes:
+    """The protocol's number of one to nine bytes: zigzag, the first byte's leading ones count the others."""
+    number = (value << 1) ^ (value >> 63)
+    if number < 0x80:
+        return bytes((number,))
+    if number >> 64:
+        raise OverflowError(f"{value} has more than 64 bits")
+    others = min((number.bit_length() - 1) // 7, 8)
+    leading = 0xFF00 >> others & 0xFF
+    return (leading << 8 * others | number).to_bytes(others + 1, "big")

@@ -1,0 +1,64 @@
+"""Which rows have the same replicas: the driver's token map, read once for each version of it.
+
+Knows nothing of a cluster that the driver does not know: a keyspace without a map has one group for all rows.
+"""
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from typing import Any
+
+from cassandra.metadata import Metadata
+
+Replicas = frozenset[Any]
+"""Hosts of the driver."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ring:
+    token_map: Any
+    hosts: Any
+    """The map that this was read from: the driver puts another one in its place when something changes."""
+    ends: list[Any]
+    replicas: list[Replicas]
+
+    def is_current(self, token_map: Any, keyspace: str) -> bool:
+        return self.token_map is token_map and self.hosts is token_map.tokens_to_hosts_by_ks.get(keyspace)
+
+
+class ReplicaSets:
+    """The replicas of routing keys."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self._metadata = metadata
+        self._rings: dict[str, _Ring] = {}
+
+    def of(self, keyspace: str, routing_key: bytes) -> Replicas:
+        """The nodes that keep the partition with this key; empty where nothing is known."""
+        token_map = self._metadata.token_map
+        if token_map is None:
+            return frozenset()
+        ring = self._rings.get(keyspace)
+        if ring is None or not ring.is_current(token_map, keyspace):
+            ring = self._rings[keyspace] = _read(token_map, keyspace)
+        if not ring.replicas:
+            return frozenset()
+        # A token is the last of its range; what is above the last token belongs to the first.
+        place = bisect_left(ring.ends, token_map.token_class.from_key(routing_key).value)
+        return ring.replicas[place % len(ring.replicas)]
+
+
+def _read(token_map: Any, keyspace: str) -> _Ring:
+    # Asked for any token, the driver makes the keyspace's map if there is none yet.
+    if token_map.ring:
+        token_map.get_replicas(keyspace, token_map.ring[0])
+    hosts = token_map.tokens_to_hosts_by_ks.get(keyspace)
+    if not hosts:
+        return _Ring(token_map, hosts, [], [])
+    known: dict[Replicas, Replicas] = {}
+    replicas = [frozenset(hosts[token]) for token in token_map.ring]
+    return _Ring(
+        token_map,
+        hosts,
+        [token.value for token in token_map.ring],
+        [known.setdefault(group, group) for group in replicas],
+    )

@@ -1,0 +1,21 @@
+"""``tidemark journal``: a journal's tables and whom they belong to."""
+
+import typer
+
+from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName
+from tidemark.cli.writers import carry_out, open_pipeline
+
+app = typer.Typer(help="Journals in Cassandra.", no_args_is_help=True)
+
+
+@app.command(name="hand-back")
+def hand_back(
+    pipeline: PipelineName,
+    writer: WriterName,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Let a kafka-journal replicator go on where a stopped writer is."""
+    carry_out(open_pipeline(pipeline).plan_hand_back(writer), reason, execute, by, as_json)
