@@ -33,7 +33,8 @@ file of the log is damaged. A writer that stops fails the run in which it does; 
 `audit`: how many expectations were not met; the link *Audit results* shows all of them.
 `publish`: the binding's time, ids, records, bytes and the seconds its capture took, also as the event of the
 asset `<pipeline>.log`.
-`check_writers`: position and counts of every writer.
+`check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
+seconds; the event of the asset `<pipeline>.delivered` carries the same.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseSensorOperator, task
+from airflow.sdk import Asset, BaseSensorOperator, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
@@ -118,15 +118,39 @@ def find_stopped(pipeline: str) -> list[dict[str, Any]]:
     ]
 
 
-@task(task_id="check_writers", doc_md="Fail the run where a writer stopped in it, so that somebody is told.")
-def check_writers(pipeline: str, **context: Any) -> dict[str, Any]:
-    """What came of every writer."""
-    delivered = context["ti"].xcom_pull(task_ids="deliver")
-    if not delivered:
-        return {}
+def delivered_asset(pipeline: str) -> Asset:
+    """What a run of ``replicate`` brings about: the writers' output."""
+    return Asset(name=f"{pipeline}.delivered", uri=f"tidemark://{pipeline}/delivered", group="tidemark")
+
+
+def check_writers(pipeline: str) -> Any:
+    """The last task: it says what the run came to, or fails where a writer stopped in it."""
+
+    @task(
+        task_id="check_writers",
+        outlets=[delivered_asset(pipeline)],
+        doc_md="Say what the run came to; fail it where a writer stopped, so that somebody is told.",
+    )
+    def sum_up(**context: Any) -> dict[str, Any]:
+        from tidemark.delivery.status import summarize
+
+        delivered = context["ti"].xcom_pull(task_ids="deliver")
+        if not delivered:
+            raise AirflowSkipException(f"{pipeline}: nothing was delivered")
+        refuse_failures(pipeline, delivered["writers"])
+        began = context["dag_run"].start_date
+        result = summarize(delivered, (datetime.now(UTC) - began).total_seconds())
+        context["outlet_events"][delivered_asset(pipeline)].extra = result
+        return result
+
+    return sum_up()
+
+
+def refuse_failures(pipeline: str, writers: dict[str, Any]) -> None:
+    """Fail a run in which a writer stopped."""
     failures = [
         f"{name}: {one['failure'] or one['gate']['reason']}"
-        for name, one in delivered["writers"].items()
+        for name, one in writers.items()
         if one["failure"] or one["stopped_now"]
     ]
     if failures:
@@ -134,5 +158,3 @@ def check_writers(pipeline: str, **context: Any) -> dict[str, Any]:
             f"{pipeline}: not everything was delivered. {' '.join(failures)} What was finished is kept, and "
             f"the others went on. A resume was started where one helps: see {pipeline}.resume."
         )
-    result: dict[str, Any] = delivered["writers"]
-    return result

@@ -120,13 +120,29 @@ def test_publish_says_what_it_published(services: Any, replicated: Replicated) -
     assert (published["ids"], published["records"]) == ([600, 899], 300)
 
 
-def test_the_log_s_asset_event_carries_what_was_published(services: Any, replicated: Replicated) -> None:
-    asked = {"source_dag_id": "skeleton.replicate", "source_run_id": replicated.run_id}
+def asset_event(services: Any, run_id: str, task_id: str) -> dict[str, Any]:
+    asked = {"source_dag_id": "skeleton.replicate", "source_run_id": run_id, "source_task_id": task_id}
     found = services.airflow.request("GET", "/assets/events", "list asset events", params=asked)
     (event,) = found["asset_events"]
-    published = services.airflow.returned("skeleton.replicate", replicated.run_id, "publish")
-    assert event["extra"] == published
-    assert {"t", "ids", "records", "bytes", "seconds"} <= event["extra"].keys()
+    return dict(event["extra"])
+
+
+def test_the_log_s_asset_event_carries_what_was_published(services: Any, replicated: Replicated) -> None:
+    extra = asset_event(services, replicated.run_id, "publish")
+    assert extra == services.airflow.returned("skeleton.replicate", replicated.run_id, "publish")
+    assert {"t", "ids", "records", "bytes", "seconds"} <= extra.keys()
+
+
+def test_the_last_task_and_its_asset_event_say_what_the_run_came_to(
+    services: Any, replicated: Replicated
+) -> None:
+    extra = asset_event(services, replicated.run_id, "check_writers")
+    assert extra == services.airflow.returned("skeleton.replicate", replicated.run_id, "check_writers")
+    assert (extra["records"], extra["duplicates"]) == (300, 0)
+    assert extra["positions"] == {"cassandra": 899, "archive": 899}
+    assert extra["lag"] == {"cassandra": 0, "archive": 0}
+    assert extra["events"] >= extra["entities"] > 0
+    assert extra["seconds"] > 0
 
 
 def test_the_audit_is_readable_in_the_task_s_log(services: Any, replicated: Replicated) -> None:

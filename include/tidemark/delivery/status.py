@@ -1,5 +1,6 @@
 """The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Never changes it."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -96,3 +97,20 @@ def _writer_status(positions: Positions, name: str, kind: str, end: int) -> Writ
         state.status.value,
         state.gate.reason if state.gate else None,
     )
+
+
+def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What a run came to, from the summary of its delivery: the form of task results and asset events."""
+    writers = delivered["writers"]
+    moved = [one["written"] + one["filtered"] + one["ignored"] for one in writers.values()]
+    counted = {
+        name: sum(one.get(name, 0) for one in writers.values())
+        for name in ("events", "entities", "duplicates")
+    }
+    return {
+        "records": max(moved, default=0),
+        **counted,
+        "positions": {name: one["position"] for name, one in writers.items()},
+        "lag": {name: delivered["end"] - one["position"] for name, one in writers.items()},
+        "seconds": round(seconds, 1),
+    }

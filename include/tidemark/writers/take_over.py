@@ -87,11 +87,9 @@ class TakeOver:
         refuse_members(self.pipeline.name, self.connections.kafka, (topic for topic, _ in places))
         session = connect(self.connections.cassandra[journal.connection])
         keyspace = session.cluster.metadata.keyspaces.get(journal.keyspace)
-        if keyspace is None or not {journal.tables.pointer2, journal.tables.metajournal} <= {
-            *keyspace.tables
-        }:
-            raise NothingToTakeOver(self.pipeline.name, journal.keyspace)
-        pointers = JournalTables.of(session, journal).read_pointers(places)
+        needed = {journal.tables.journal, journal.tables.metajournal, journal.tables.pointer2}
+        is_there = keyspace is not None and needed <= {*keyspace.tables}
+        pointers = JournalTables.of(session, journal).read_pointers(places) if is_there else {}
         if not pointers:
             raise NothingToTakeOver(self.pipeline.name, journal.keyspace)
         return {place: offset + 1 for place, offset in pointers.items()}

@@ -1,0 +1,159 @@
+"""Journal replication: deliver against its ceiling, a whole run, and the usual hand-written consumer.
+
+Run by ``make bench``. Starts Kafka, Cassandra and Airflow of its own, so that nothing else is on them, and
+prints tables for bench/README.md.
+"""
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from confluent_kafka import Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+import journal_ceiling  # isort: skip
+import journal_consumer  # isort: skip
+from journal_load import TOPIC, Load, make_log  # isort: skip
+from submit import submit  # isort: skip
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.embedded.airflow_api import AirflowApi
+from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
+from tidemark.embedded.home import make_home
+from tidemark.embedded.lifecycle import down, up
+from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.settings import Settings
+
+HERE = Path(__file__).parent
+ROUND_ROBIN, HOT = Load(), Load(entities=100)
+CONSUMED = 60_000
+PIPELINE = """
+name: bench
+source:
+  kafka: {{topics: ["{topic}"]}}
+schedule: null
+log: {{path: "{folder}/log"}}
+writers:
+  - {{name: cassandra, kind: journal, keyspace: whole}}
+"""
+
+
+def measure_deliver(settings: Settings, load: Load, title: str) -> None:
+    """Two bindings of the load, one after the other; the second meets the heads of the first."""
+    port = settings.cassandra_port
+    before = journal_ceiling.measure(load, "ceiling", port)
+    with tempfile.TemporaryDirectory() as folder:
+        times = (2 * 10**15, 2 * 10**15 + 10**10)
+        bindings = [
+            make_log(folder, replace(load, first=number * load.appends), t) for number, t in enumerate(times)
+        ]
+        options = driver_java_options(settings, load.appends)
+        texts = json.dumps([binding.to_json() for binding in bindings])
+        arguments = (folder, "delivered", str(port), texts)
+        done = submit(HERE / "journal_job.py", *arguments, java_options=options).answer
+    _session(settings).execute("DROP KEYSPACE delivered")
+    after = journal_ceiling.measure(load, "ceiling", port)
+    ceiling = statistics.mean((before, after))
+    rates = [load.appends / seconds for seconds in done["seconds"]]
+    print(f"\n| {title} | records/s | of the ceiling |\n|---|---|---|")
+    print(f"| ceiling, before and after | {before:,.0f} and {after:,.0f} | |")
+    for name, rate in zip(("new entities", "known entities"), rates, strict=True):
+        print(f"| deliver, {name} | {rate:,.0f} | {rate / ceiling:.2f} |")
+    print(f"\npeak of a Python worker, {title}: {done['peak'] / 2**20:.0f} MB")
+
+
+def measure_memory(settings: Settings) -> None:
+    """The same number of entities, a tenth of the records."""
+    peaks = []
+    for load in (
+        replace(ROUND_ROBIN, appends=100_000, entities=10_000),
+        replace(ROUND_ROBIN, entities=10_000),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            binding = make_log(folder, load, 2 * 10**15)
+            arguments = (folder, "memory", str(settings.cassandra_port), json.dumps([binding.to_json()]))
+            options = driver_java_options(settings, load.appends)
+            peaks.append(submit(HERE / "journal_job.py", *arguments, java_options=options).answer["peak"])
+        _session(settings).execute("DROP KEYSPACE memory")
+    small, large = (peak / 2**20 for peak in peaks)
+    print(f"\npeak of a Python worker: {small:.0f} MB for 100,000 records, {large:.0f} MB for 1,000,000")
+    print(f"ten times the records: {large / small:.2f} x the memory")
+
+
+def fill_topic(kafka: KafkaConnection, load: Load) -> None:
+    with KafkaAdminClient(**kafka.client_options()) as admin:
+        admin.create_topics([NewTopic(TOPIC, load.partitions, 1)])
+    producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 20, "compression.type": "lz4"})
+    for partition in range(load.partitions):
+        for key, header, value in load.of_partition(partition):
+            while True:
+                try:
+                    producer.produce(
+                        TOPIC, value, key, partition=partition, headers=[("journal.action", header)]
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.flush()
+
+
+def measure_whole_run(settings: Settings) -> float:
+    """Records a second of a run of the DAG, every start-up included."""
+    with AirflowApi(settings) as airflow:
+        deadline = time.monotonic() + 120
+        while not airflow.has_dag("bench.replicate"):
+            assert time.monotonic() < deadline, "bench.replicate is not known to Airflow"
+            time.sleep(1)
+        airflow.unpause("bench.replicate")
+        run_id = airflow.trigger("bench.replicate")
+        while (run := airflow.run("bench.replicate", run_id))["state"] not in ("success", "failed"):
+            time.sleep(1)
+        assert run["state"] == "success", run
+        tasks = airflow.tasks("bench.replicate", run_id)
+        print(f"\na whole run: {run['duration']:.0f} s, {[task.task_id for task in tasks]}")
+        return ROUND_ROBIN.appends / float(run["duration"])
+
+
+def _session(settings: Settings):
+    return connect(CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port))
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        used: set[int] = set()
+        for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
+            used.add(port := free_port(used))
+            os.environ[f"TIDEMARK_{service}_PORT"] = str(port)
+        pipelines = Path(folder, "pipelines")
+        pipelines.mkdir()
+        (pipelines / "bench.yaml").write_text(PIPELINE.format(topic=TOPIC, folder=folder))
+        os.environ |= {"TIDEMARK_HOME": f"{folder}/home", "TIDEMARK_PIPELINES": str(pipelines)}
+        settings = Settings.read()
+        ensure_class_archive(settings)
+        make_home(settings)
+        kafka = KafkaConnection(servers=f"{LOOPBACK}:{settings.kafka_port}")
+        cassandra = CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port)
+        try:
+            up(settings, ("kafka", "cassandra"), "local", cassandra_heap="2g")
+            measure_deliver(settings, ROUND_ROBIN, "1,000,000 appends, 100,000 entities")
+            measure_deliver(settings, HOT, "1,000,000 appends, 100 entities")
+            measure_memory(settings)
+            fill_topic(kafka, ROUND_ROBIN)
+            by_hand = journal_consumer.measure(kafka, cassandra, TOPIC, CONSUMED)
+            print(f"\nhand-written consumer: {by_hand:,.0f} records/s")
+            up(settings, ("airflow",), "local", cassandra_heap="2g")
+            whole = measure_whole_run(settings)
+            print(f"a whole run of replicate: {whole:,.0f} records/s, {whole / by_hand:.1f} x the consumer")
+        finally:
+            disconnect_all()
+            down(settings)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,78 @@
+"""Deliver a log of journal actions to Cassandra, as ``spark_apps/deliver.py`` does it.
+
+Submitted by ``bench/journal.py``; answers with the seconds of the work itself and with the most memory that
+one of Spark's Python workers took.
+"""
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from tidemark.connections import CassandraConnection
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.deliver import deliver_to
+from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog
+from tidemark.log.binding import Binding
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.log.publish import publish
+from tidemark.spark.deliver import write_parts_with
+from tidemark.writers.journal import JournalWriter
+
+
+class Watch:
+    """The most memory of any Python worker while it looks."""
+
+    def __init__(self) -> None:
+        self.peak = 0
+        self._over = threading.Event()
+        threading.Thread(target=self._look, daemon=True).start()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.2):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    if "pyspark" in " ".join(process.cmdline()) and "java" not in process.name():
+                        self.peak = max(self.peak, process.memory_info().rss)
+                except psutil.Error:
+                    continue
+
+    def stop(self) -> int:
+        self._over.set()
+        return self.peak
+
+
+def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+    declared = JournalDeclaration.model_validate(
+        {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
+    )
+    connection = CassandraConnection(hosts=("127.0.0.1",), port=int(port))
+    writer = JournalWriter("bench", declared, connection, "UTC")
+    control, folder = LogControl(MemoryConsensus(), "bench"), LogFolder("bench", root)
+    positions, seconds, watch = Positions(MemoryConsensus(), "bench"), [], Watch()
+    for text in json.loads(bindings):
+        binding = Binding.from_json(text)
+        control.add_binding(control.bindings_head(), binding)
+        publish(control, folder, binding, 10**12, binding.t)
+        log = PublishedLog.open(control, root)
+        began = time.monotonic()
+        delivered = deliver_to(
+            writer, log, positions, "bench", write_parts_with(spark), limit=1, reload=lambda: None
+        )
+        seconds.append(time.monotonic() - began)
+        assert delivered.position == binding.end, delivered
+    Path(answer).write_text(json.dumps({"seconds": seconds, "peak": watch.stop()}))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,82 @@
+"""The load of the journal's measurements: appends of one 200-byte JSON event, entities in turn."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.log.audit_record import AuditRecord
+from tidemark.log.binding import Binding, Slice
+from tidemark.log.captured import Captured
+from tidemark.log.files import LOG_SCHEMA, LogFolder
+
+TOPIC = "bench"
+HEADER = (
+    '{"append":{"range":{"from":%d,"to":%d},"origin":"bench","version":"1.0",'
+    '"payloadType":"json","metadata":{}}}'
+)
+EVENT = '{"events":[{"seqNr":%d,"tags":[],"payloadType":"json","payload":%s}],"metadata":{}}'
+PAYLOAD = (
+    '{"order":"%s","customer":"%032x","total":%d.25,"currency":"EUR","lines":[{"sku":"A-%d","count":%d}],'
+    '"note":"delivered to the front door, please ring twice %06d"}'
+)
+
+
+@dataclass(frozen=True)
+class Load:
+    """So many appends over so many entities; an entity is always in the same partition."""
+
+    appends: int = 1_000_000
+    entities: int = 100_000
+    partitions: int = 4
+    first: int = 0
+    """How many appends of this load there were before."""
+
+    def of_partition(self, partition: int) -> Iterator[tuple[bytes, bytes, bytes]]:
+        """Key, header and value of the appends of one partition, in their order."""
+        for number in range(self.first + partition, self.first + self.appends, self.partitions):
+            entity, seq_nr = number % self.entities, number // self.entities + 1
+            key = f"order-{entity:06d}"
+            payload = PAYLOAD % (key, number * 2654435761, number % 900, entity, seq_nr, number % 1_000_000)
+            yield key.encode(), (HEADER % (seq_nr, seq_nr)).encode(), (EVENT % (seq_nr, payload)).encode()
+
+
+def make_log(root: str, load: Load, t: int) -> Binding:
+    """A captured binding with the load, audited but not yet published."""
+    each, lower = load.appends // load.partitions, load.first // load.partitions
+    slices = tuple(Slice(TOPIC, partition, lower, lower + each) for partition in range(load.partitions))
+    binding, folder = Binding(t, load.first, slices, f"bench-{t}"), LogFolder("bench", root)
+    area, captured = folder.new_area(binding.t), []
+    for s in slices:
+        keys, headers, values = zip(*load.of_partition(s.partition), strict=True)
+        offsets = np.arange(s.lower, s.upper)
+        ids = offsets + binding.shifts[TOPIC, s.partition]
+        table = pa.table(
+            {
+                "id": ids,
+                "t": np.full(each, t),
+                "write_time": ids - binding.base + t,
+                "topic": [TOPIC] * each,
+                "partition": np.full(each, s.partition, dtype=np.int32),
+                "offset": offsets,
+                "timestamp": 1_794_000_000_000 + offsets,
+                "timestamp_type": np.zeros(each, dtype=np.int32),
+                "key": pa.array(keys, pa.binary()),
+                "value": pa.array(values, pa.binary()),
+                "headers": pa.array(
+                    [[{"name": "journal.action", "value": header}] for header in headers],
+                    LOG_SCHEMA.field("headers").type,
+                ),
+                "namespace": [TOPIC] * each,
+            }
+        ).cast(LOG_SCHEMA)
+        path = f"{area}/{s.partition}.parquet"
+        pq.write_table(table, folder.area_at(path), compression="zstd", row_group_size=65_536)
+        captured.append(folder.adopt_file(binding, [s], path))
+    folder.remove_area(area)
+    found = Captured(binding.t, tuple(one for one in captured if one), rows_read=load.appends)
+    folder.write_captured(found)
+    folder.write_audit(AuditRecord(binding.t, found.digest, ()))
+    return binding
