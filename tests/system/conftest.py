@@ -109,15 +109,26 @@ class Services:
 
     def replicate(self, pipeline: str, expected: str = "success", seconds: float = 240) -> str:
         """Trigger the pipeline's DAG, wait for its end; the run's id."""
+        run_id = self.begin(pipeline)
+        self.wait_for_end(pipeline, run_id, expected, seconds)
+        return run_id
+
+    def begin(self, pipeline: str) -> str:
+        """Trigger the pipeline's DAG; the run's id."""
         airflow, dag_id = self.airflow, f"{pipeline}.replicate"
         wait_until(lambda: airflow.has_dag(dag_id), what=f"{dag_id} known to Airflow")
         airflow.unpause(dag_id)
-        run_id = airflow.trigger(dag_id)
+        return airflow.trigger(dag_id)
+
+    def wait_for_end(
+        self, pipeline: str, run_id: str, expected: str = "success", seconds: float = 240
+    ) -> None:
+        """Wait for the end of a run of the pipeline's DAG."""
+        airflow, dag_id = self.airflow, f"{pipeline}.replicate"
         ended = ("success", "failed")
         wait_until(lambda: airflow.run(dag_id, run_id)["state"] in ended, seconds, f"the end of {run_id}")
         states = {task.task_id: task.state for task in airflow.tasks(dag_id, run_id)}
         assert airflow.run(dag_id, run_id)["state"] == expected, (states, self.task_logs(dag_id, run_id))
-        return run_id
 
     def resume_of(self, pipeline: str, after: int = 0) -> str:
         """The id of the newest run of the pipeline's resume, once there are more than ``after``."""

@@ -35,16 +35,29 @@ def values(folder: Path) -> list[bytes]:
     return [value for file in files for value in pq.read_table(file)["value"].to_pylist()]
 
 
-def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(services: Any) -> None:
-    # Given: a file where the folder of one of two writers should be.
-    home = services.settings.home
-    services.create_topic("barred", partitions=1)
-    (home / "picky").mkdir(exist_ok=True)
-    (home / "picky" / "barred").write_text("in the way")
-    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
+@pytest.fixture(scope="module")
+def begun(services: Any) -> dict[str, str]:
+    """The first run of either story, at the same time.
 
-    # When: a run meets it.
-    services.replicate("barred", expected="failed")
+    Of ``barred``: a file is where the folder of one of two writers should be. Of ``walled``: the second of
+    three messages is no JSON object, and a stopped writer stops the pipeline.
+    """
+    for topic in ("barred", "walled"):
+        services.create_topic(topic, partitions=1)
+    folder = services.settings.home / "picky"
+    folder.mkdir(exist_ok=True)
+    (folder / "barred").write_text("in the way")
+    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
+    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
+    return {pipeline: services.begin(pipeline) for pipeline in ("barred", "walled")}
+
+
+def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(
+    services: Any, begun: dict[str, str]
+) -> None:
+    # When: a run meets the broken target.
+    home = services.settings.home
+    services.wait_for_end("barred", begun["barred"], expected="failed")
 
     # Then: the other writer went on, and a resume waits for the target.
     assert stands(services, "barred", "picky") == (-1, "stopped")
@@ -84,15 +97,11 @@ def answer(services: Any, run_id: str, option: str, reason: str) -> None:
 
 
 def test_F5b_a_message_that_fails_again_is_acknowledged_by_a_person_while_the_pipeline_waits(
-    services: Any,
+    services: Any, begun: dict[str, str]
 ) -> None:
-    # Given: the second of three messages is no JSON object, and a stopped writer stops the pipeline.
+    # When: the message was tried in bulk, then twice alone.
     home = services.settings.home
-    services.create_topic("walled", partitions=1)
-    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
-
-    # When: it was tried in bulk, then twice alone.
-    services.replicate("walled", expected="failed")
+    services.wait_for_end("walled", begun["walled"], expected="failed")
     first = services.resume_of("walled")
 
     # Then: a person is asked; to try again leads to the same question.
