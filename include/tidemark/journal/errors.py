@@ -64,7 +64,9 @@ class Repartitioned(JournalError):
         return (
             f"{self.topic}: entity {self.key!r} is kept for partition {self.head_partition}, but offset "
             f"{self.offset} of partition {self.partition} is about it too. Nothing of that message was "
-            "applied: the number of partitions or the partitioner of the producers has changed."
+            "applied: the number of partitions or the partitioner of the producers has changed. Give the "
+            "producers the old partitioner, or move them to a new topic with the new number of partitions; "
+            "a message that is here already can only be acknowledged, which leaves it to the dead letters."
         )
 
 

@@ -157,7 +157,8 @@ def _records(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
 
 
 def _headers(column: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]]]:
-    bounds = column.offsets.to_numpy().tolist()
-    names, values = (column.values.field(name).to_pylist() for name in ("name", "value"))
-    pairs = list(zip(names, values, strict=True))
-    return (pairs[start:end] for start, end in pairwise(bounds))
+    bounds = column.offsets.to_numpy()
+    first = bounds[0]
+    own = column.values.slice(first, bounds[-1] - first)  # a slice of a column has the values of the whole
+    pairs = list(zip(own.field("name").to_pylist(), own.field("value").to_pylist(), strict=True))
+    return (pairs[start:end] for start, end in pairwise((bounds - first).tolist()))
