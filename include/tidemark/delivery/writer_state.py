@@ -141,7 +141,7 @@ class WriterState:
             WriterGate.from_row(row["gate"]) if row["gate"] else None,
             Lease(**row["lease"]) if row["lease"] else None,
             row["token"],
-            row["reached"],
+            row.get("reached", row["position"]),
         )
 
 

@@ -92,11 +92,14 @@ class JournalPart:
         messages: list[Message] = []
         ignored, pointer, partition = 0, self._pointer, self._partition
         for id_, offset, write_time, t, *record in _records(chunk):
+            if offset <= pointer:
+                ignored += 1
+                continue
             try:
                 action = read_action(*record)
             except Undecodable as error:
                 return messages, ignored, Unapplicable(id_, offset, error.reason)
-            if action is None or offset <= pointer or type(action) is Mark:
+            if action is None or type(action) is Mark:
                 ignored += 1
             else:
                 messages.append(Message(id_, partition, offset, write_time, t, action))
