@@ -16,7 +16,7 @@ PAUSE = ":pause"
 class FaultPoint(StrEnum):
     """Named after what has just become durable, or is about to."""
 
-    TAKEN_OVER = "bind.taken_over"
+    TAKEN_OVER = "take_over.recorded"
     BIND_DECIDED = "bind.decided"
     BIND_COMMITTED = "bind.committed"
     CAPTURE_FILE_STAGED = "capture.file_staged"

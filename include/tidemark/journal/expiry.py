@@ -41,6 +41,8 @@ _UNITS = {
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONG = re.compile(r"[+-]?[0-9]+")
 _PRECISE = 2.0**53
+_LONGEST = 1_000
+"""Digits that are read at all; leading zeros are allowed, and Python refuses some thousand of them."""
 _NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -92,7 +94,7 @@ def _read_text(text: str) -> ExpireAfter:
     approximate = float(number)
     if abs(approximate) > _PRECISE:
         # Doubles have gaps from here on. Scala then wants a whole number, and leaves its unit alone.
-        if not _LONG.fullmatch(number):
+        if not _LONG.fullmatch(number) or len(number) > _LONGEST:
             raise Undecodable(f"expireAfter {shown(text)} is not a duration")
         return _bounded(int(number), unit, text)
     return ExpireAfter.of_nanos(_rounded(approximate * _NANOS[unit], text))

@@ -1,10 +1,10 @@
 """JSON as the journal's tables hold it: parsed with care for numbers, written in one canonical form.
 
 The form is that of kafka-journal: compact, members in their order, numbers as decimals of 34 digits without
-trailing zeros. msgspec reads nearly every document; it refuses, or is not asked about, those of which the
-original knows better: integers of 20 digits and more, lone surrogates, text behind the document. They are
-parsed a second time, with ``Decimal`` and with care, and only that says what is wrong with one. Accepts
-exactly UTF-8; never NaN or Infinity.
+trailing zeros. Most numbers survive an int or a double unchanged, the others are a ``Decimal``. msgspec reads
+nearly every document; those of which the original knows better (integers of 20 digits and more, lone
+surrogates, text behind the document) are parsed a second time and with care, and only that says what is wrong
+with one. Accepts exactly UTF-8; never NaN or Infinity.
 """
 
 import json
@@ -105,7 +105,7 @@ def quick_reader(shape: Any) -> Callable[[bytes], Any]:
     decode = msgspec.json.Decoder(shape, float_hook=_number).decode
 
     def read(data: bytes) -> Any:
-        # Of all that msgspec takes, only such numbers are not what it says.
+        # Of all that msgspec takes, only long integers would not be written as the original writes them.
         alike = data.translate(_ALIKE)
         if _LONG_INTEGER in alike or alike.startswith(_LONG_DIGITS):
             raise NeedsCare

@@ -29,7 +29,9 @@ names = st.one_of(
 
 
 def arrays_of(items: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
-    return st.builds(lambda found, space: f"[{space}{f'{space},'.join(found)}]", st.lists(items, max_size=4), spaces)
+    return st.builds(
+        lambda found, space: f"[{space}{f'{space},'.join(found)}]", st.lists(items, max_size=4), spaces
+    )
 
 
 def members(found: list[str], space: str) -> str:
