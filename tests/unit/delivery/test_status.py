@@ -8,7 +8,7 @@ from tests.unit.log.samples import add_binding, given_binding
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.status import read_status
+from tidemark.delivery.status import read_status, summarize
 from tidemark.delivery.writer_state import Cause as WriterCause
 from tidemark.delivery.writer_state import Lease, WriterGate
 from tidemark.log.control import LogControl, LogHead
@@ -176,3 +176,18 @@ def test_reading_the_status_changes_nothing(consensus):
     read_status(PIPELINE, consensus)
     assert LogControl(consensus, "orders").bindings_head().version == 0
     assert Positions(consensus, "orders").load("archive") is None
+
+
+def test_a_run_is_summed_up_over_its_writers():
+    journal = {"written": 7, "filtered": 1, "ignored": 2, "position": 9, "events": 8, "entities": 3}
+    archive = {"written": 4, "filtered": 0, "ignored": 0, "position": 5}
+    delivered = {"end": 9, "writers": {"cassandra": journal | {"duplicates": 1}, "archive": archive}}
+    assert summarize(delivered, 12.34) == {
+        "records": 10,
+        "events": 8,
+        "entities": 3,
+        "duplicates": 1,
+        "positions": {"cassandra": 9, "archive": 5},
+        "lag": {"cassandra": 0, "archive": 4},
+        "seconds": 12.3,
+    }

@@ -149,3 +149,22 @@ def test_a_clock_that_went_on_far_enough_gives_t_itself():
 def test_upper_counts_when_it_is_past_the_binding_before():
     previous = given_binding(1_000, 0, ("orders", 0, 0, 50))
     assert next_time(now=900, upper=2_000, previous=previous) == 2_000
+
+
+# Offsets at a position
+
+
+@pytest.mark.parametrize(
+    ("position", "offsets"),
+    [
+        pytest.param(99, {}, id="before the binding"),
+        pytest.param(101, {("invoices", 0): 11}, id="inside the first slice"),
+        pytest.param(103, {("invoices", 0): 12, ("orders", 0): 0}, id="inside the second"),
+        pytest.param(
+            105, {("invoices", 0): 12, ("orders", 0): 1, ("orders", 1): 7}, id="at the end of the binding"
+        ),
+        pytest.param(500, {("invoices", 0): 12, ("orders", 0): 1, ("orders", 1): 7}, id="far beyond it"),
+    ],
+)
+def test_a_position_is_an_offset_of_every_partition_it_has_passed(position, offsets):
+    assert THREE_SLICES.offsets_at(position) == offsets

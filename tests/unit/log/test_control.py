@@ -251,3 +251,13 @@ def test_a_manifest_over_a_stale_log_is_outpaced(control):
     with pytest.raises(Outpaced):
         control.replace_log(0, LogHead(t=2_000))
     assert control.log_head().t == 1_000
+
+
+def test_the_offsets_before_a_binding_are_those_of_its_own_partitions(control):
+    first = given_binding(1_000, 0, ("orders", 0, 0, 5), ("orders", 1, 0, 2))
+    second = given_binding(2_000, 7, ("orders", 1, 2, 4))
+    third = given_binding(3_000, 9, ("orders", 0, 5, 6), ("orders", 1, 4, 5), ("orders", 2, 0, 1))
+    for binding in (first, second, third):
+        control.add_binding(control.bindings_head(), binding)
+    assert control.offsets_before(third) == {("orders", 0): 4, ("orders", 1): 3}
+    assert control.offsets_before(first) == {}
