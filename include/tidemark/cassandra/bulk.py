@@ -21,7 +21,7 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.batch_request import BatchSender
-from tidemark.cassandra.bulk_errors import Allowance, BulkFailed, Retries, Verdict, judge
+from tidemark.cassandra.bulk_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
 from tidemark.cassandra.replicas import Replicas, ReplicaSets
 
 MOST_ROWS = 65_535
@@ -281,4 +281,4 @@ class BulkWriter:
 def _failed(batch: _Batch, error: Exception, verdict: Verdict) -> BulkFailed:
     tables = tuple(sorted({statement.table for statement in batch.statements}))
     refused = verdict in (Verdict.SMALLER, Verdict.NEVER)
-    return BulkFailed(tables, len(batch.rows), batch.attempts, f"{type(error).__name__}: {error}", refused)
+    return BulkFailed(tables, len(batch.rows), batch.attempts, describe(error), refused)

@@ -58,6 +58,13 @@ def judge(error: Exception) -> Verdict:
     return Verdict.NEVER
 
 
+def describe(error: Exception) -> str:
+    """An error in a few words."""
+    if isinstance(error, NoHostAvailable):
+        return "; ".join(sorted({describe(each) for each in error.errors.values()})) or "no node is up"
+    return f"{type(error).__name__}: {error}"
+
+
 @dataclass(frozen=True, slots=True)
 class Retries:
     """How often a batch is sent again, and the pauses before it: doubling, give or take a quarter."""
@@ -96,19 +103,17 @@ class BulkFailed(TidemarkError):
     """Rows that Cassandra did not acknowledge, after every attempt that made sense."""
 
     def __init__(self, tables: tuple[str, ...], rows: int, attempts: int, cause: str, refused: bool) -> None:
-        names = ", ".join(tables)
-        counted = "1 row" if rows == 1 else f"{rows} rows"
+        names, what = ", ".join(tables), "a row" if rows == 1 else f"a batch of {rows} rows"
         if refused:
             text = (
-                f"{names}: Cassandra refuses {counted} ({cause}). None of them counts as written, and "
-                "nothing was sent after them. Correct the table or what is written to it, then run the same "
-                "again."
+                f"{names}: Cassandra refuses {what} ({cause}). Nothing of it counts as written, and nothing "
+                "was sent after it. Correct the table or what is written to it, then run the same again."
             )
         else:
             text = (
-                f"{names}: {counted} were not acknowledged in {attempts} attempts ({cause}). They may be "
-                "there in part, and nothing was sent after them. See that Cassandra's nodes are up and not "
-                "overloaded, then run the same again: what is there already does no harm."
+                f"{names}: {what} was not acknowledged in {attempts} attempts ({cause}). It may be there in "
+                "part, and nothing was sent after it. See that Cassandra's nodes are up and not overloaded, "
+                "then run the same again: what is there already does no harm."
             )
         super().__init__(text)
         self.tables, self.rows, self.attempts, self.cause, self.refused = (

@@ -1,5 +1,6 @@
 """Rows are gathered, sent a few batches at a time, and acknowledged before anybody goes on."""
 
+import logging
 from typing import Any
 
 import pytest
@@ -197,3 +198,19 @@ def test_an_interrupted_writer_does_not_pretend_to_be_whole(cluster: FakeCluster
 def test_limits_that_allow_nothing_are_refused(cluster: FakeCluster, limits: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=str(next(iter(limits)))):
         writer_over(cluster, **limits)
+
+
+@pytest.mark.parametrize(
+    ("warning", "told"),
+    [
+        ("Unlogged batch covering 72 partitions detected against table [journal.rows].", False),
+        ("Batch for [journal.rows] is of size 30KiB, exceeding specified threshold of 5KiB.", False),
+        ("Guardrail violated: the disk is full.", True),
+    ],
+)
+def test_what_the_server_says_about_every_batch_is_not_logged(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture, warning: str, told: bool
+) -> None:
+    writer_over(cluster)
+    logging.getLogger("cassandra.protocol").warning("Server warning: %s", warning)
+    assert bool(caplog.records) == told

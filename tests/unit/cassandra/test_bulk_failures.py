@@ -23,7 +23,7 @@ from tests.unit.cassandra.fake_cluster import OVERLOADED, TOO_LARGE, Arrived, Fa
 
 from tidemark.cassandra import cells
 from tidemark.cassandra.bulk import BulkWriter
-from tidemark.cassandra.bulk_errors import Allowance, BulkFailed, Retries, Verdict, judge
+from tidemark.cassandra.bulk_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
 
 pytestmark = pytest.mark.unit
 
@@ -148,10 +148,18 @@ def test_what_is_given_up_may_be_tried_again_without_a_person(cluster: FakeClust
 def test_the_error_says_what_happened_and_what_to_do(cluster: FakeCluster) -> None:
     cluster.answer = failing(99, ConnectionShutdown("lost"))
     assert str(fails(writer_over(cluster), rows=2)) == (
-        "journal.rows: 2 rows were not acknowledged in 6 attempts (ConnectionShutdown: lost). They may be "
-        "there in part, and nothing was sent after them. See that Cassandra's nodes are up and not "
+        "journal.rows: a batch of 2 rows was not acknowledged in 6 attempts (ConnectionShutdown: lost). It "
+        "may be there in part, and nothing was sent after it. See that Cassandra's nodes are up and not "
         "overloaded, then run the same again: what is there already does no harm."
     )
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [({}, "no node is up"), ({"10.0.0.1": ConnectionShutdown("lost")}, "ConnectionShutdown: lost")],
+)
+def test_when_no_node_answers_the_error_says_why(errors: dict[str, Exception], words: str) -> None:
+    assert describe(NoHostAvailable("nobody", errors)) == words
 
 
 def test_the_error_names_every_table_of_the_batch(cluster: FakeCluster) -> None:
@@ -159,7 +167,9 @@ def test_the_error_names_every_table_of_the_batch(cluster: FakeCluster) -> None:
     writer = writer_over(cluster)
     writer.add(ROWS, cells.int_(1))
     writer.add(HEADS, cells.int_(1))
-    with pytest.raises(BulkFailed, match=r"^journal\.heads, journal\.rows: Cassandra refuses 2 rows"):
+    with pytest.raises(
+        BulkFailed, match=r"^journal\.heads, journal\.rows: Cassandra refuses a batch of 2 rows"
+    ):
         writer.flush()
 
 
