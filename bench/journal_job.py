@@ -36,7 +36,7 @@ class Watch:
 
     def _look(self) -> None:
         while not self._over.wait(0.2):
-            for process in psutil.Process().children(recursive=True):
+            for process in psutil.Process().parent().children(recursive=True):  # Java starts them
                 try:
                     if "pyspark" in " ".join(process.cmdline()) and "java" not in process.name():
                         self.peak = max(self.peak, process.memory_info().rss)

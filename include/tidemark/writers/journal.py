@@ -19,7 +19,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
 from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.effect import Message
+from tidemark.journal.effect import Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
@@ -143,27 +143,51 @@ class JournalWriter(Writer):
             head = self._head(message, action)
             if head and head.partition == message["partition"] and head.offset >= message["offset"]:
                 return "it is applied already. Resume: nothing of it is left to do."
+            if head is None and self._has_followers(message, action):
+                return (
+                    "it begins its entity, and later appends were written with it, under an id that would be "
+                    "another one without it. Mend the target and resume."
+                )
         return None
 
     def discard(self, message: Mapping[str, Any]) -> None:
         """Remove the rows that an attempt may have left of an append."""
         action = _action(message)
-        if not isinstance(action, Append):
-            return
+        if isinstance(action, Append):
+            rows = self._rows(message, action)
+            found = {
+                (segment, row.seq_nr)
+                for segment in {row.segment for row in rows}
+                for row in self._tables.read_rows(message["topic"], action.key, segment)
+                # An earlier message may have the very same place; its row is not ours to remove.
+                if (row.partition, row.offset) == (message["partition"], message["offset"])
+            }
+            self._tables.remove_rows(row for row in rows if (row.segment, row.seq_nr) in found)
+
+    def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
+        """Whether later appends belong to the incarnation that an append begins."""
+        rows = self._rows(message, action)
+        segments = {segment for row in rows for segment in (row.segment, row.segment + 1)}
+        return any(
+            row.offset > message["offset"] and row.meta_record_id == rows[0].meta_record_id
+            for segment in segments
+            for row in self._tables.read_rows(message["topic"], action.key, segment)
+        )
+
+    def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
+        """The rows an append amounts to; none where it cannot be applied."""
         place = (message["partition"], message["offset"], message["write_time"], message["t"])
-        head = self._head(message, action)
         try:
-            effect = fold(
+            return fold(
                 message["topic"],
                 action.key,
-                head,
+                self._head(message, action),
                 [Message(message["id"], *place, action)],
                 segment_size=self.declared.segment_size,
                 zone=ZoneInfo(self.zone),
-            )
+            ).rows
         except JournalError:
-            return  # what cannot be applied has written nothing
-        self._tables.remove_rows(effect.rows)
+            return ()
 
     def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
         heads = Heads(self._tables, message["topic"], message["partition"])

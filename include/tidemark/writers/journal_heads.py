@@ -53,12 +53,14 @@ class Heads:
         self._changed: dict[str, ChangedHead] = {}
         self._ahead: dict[tuple[int, str], Head] = {}
         """Heads that came with others and may be asked for later."""
+        self._elsewhere: set[str] = set()
+        """Entities that came with others and have their heads for another partition."""
         self._whole: set[int] = set()
         """Segments that were read whole."""
         self._is_dense = False
 
     def __len__(self) -> int:
-        return len(self._known) + len(self._ahead)
+        return len(self._known) + len(self._ahead) + len(self._elsewhere)
 
     def __getitem__(self, key: str) -> Head | None:
         return self._known[key]
@@ -74,7 +76,7 @@ class Heads:
         for place in range(2):
             wanted: dict[int, list[str]] = {}
             for key, segments in missing.items():
-                if len(segments) > place and segments[place] not in self._whole:
+                if len(segments) > place and (segments[place] not in self._whole or key in self._elsewhere):
                     wanted.setdefault(segments[place], []).append(key)
             self._read(wanted)
             for key, segments in list(missing.items()):
@@ -98,6 +100,7 @@ class Heads:
         self._known.clear()
         self._changed.clear()
         self._ahead.clear()
+        self._elsewhere.clear()
         self._whole.clear()
 
     def _read(self, wanted: Mapping[int, Collection[str]]) -> None:
@@ -121,10 +124,14 @@ class Heads:
         counts: Counter[int] = Counter()
         for row in self._table.read_segments(self._topic, groups):
             counts[row.segment] += 1
-            # One that is wanted is kept wherever it is: that it is elsewhere must not go unnoticed.
-            is_near = row.partition == self._partition and self._is_ours(row.id)
-            if is_near or row.id in wanted[row.segment]:
+            if row.id in wanted[row.segment]:
                 self._ahead[row.segment, row.id] = head_of(row)
+            elif not self._is_ours(row.id):
+                continue
+            elif row.partition == self._partition:
+                self._ahead[row.segment, row.id] = head_of(row)
+            else:  # should it be wanted later, that it is elsewhere must not go unnoticed
+                self._elsewhere.add(row.id)
         segments = {segment for group in groups for segment in group}
         dense = {segment for segment in segments if counts[segment] >= HEADS_OF_A_SEGMENT}
         self._whole |= segments - dense

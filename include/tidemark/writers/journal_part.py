@@ -77,9 +77,13 @@ class JournalPart:
         """Write the heads, now that all their rows are there; how many entities have changed."""
         changed = self._heads.changed
         self._bulk.flush()
-        for key, (tombstone, head, write_time) in changed.items():
+        for key, (tombstone, _, _) in changed.items():
             if tombstone:
                 self._tables.add_head_tombstone(self._bulk, self._topic, key, tombstone)
+        # A new head in today's segment would tell a second attempt that the purge is done, while the old one
+        # may still be in its old segment.
+        self._bulk.flush()
+        for key, (_, head, write_time) in changed.items():
             if head:
                 self._tables.add_head(self._bulk, self._topic, key, head, write_time)
         self._bulk.flush()

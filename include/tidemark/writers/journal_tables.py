@@ -53,6 +53,10 @@ class JournalTables:
         head = f"SELECT {_SELECTED} FROM {heads} WHERE topic = ? AND segment"
         self._select_heads = self._prepare(f"{head} = ? AND id IN ?")
         self._select_segments = self._prepare(f"{head} IN ? PER PARTITION LIMIT {HEADS_OF_A_SEGMENT}")
+        self._select_rows = self._prepare(
+            f"SELECT seq_nr, timestamp, partition, offset, meta_record_id FROM {rows} "
+            "WHERE id = ? AND topic = ? AND segment = ?"
+        )
         self._select_pointer = self._prepare(
             f"SELECT offset FROM {pointers} WHERE topic = ? AND partition = ?"
         )
@@ -123,6 +127,10 @@ class JournalTables:
             self._select_heads, [(topic, segment, list(keys)) for segment, keys in wanted]
         ):
             yield from found
+
+    def read_rows(self, topic: str, key: str, segment: int) -> list[Any]:
+        """Where the rows of one segment of an entity come from."""
+        return list(self._session.execute(self._select_rows, (key, topic, segment)))
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset up to which a partition is visible, of those that have one."""

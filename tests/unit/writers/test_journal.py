@@ -1,197 +1,270 @@
-"""The journal writer around its tables: what is asked first, where it stops, when pointers move.
+"""The journal writer around its tables: what is asked first, where it stops, what it counts.
 
-What the tables get for which actions is the fold's business and tested there; here the tables are lists.
+What the tables get for which actions is the fold's business and tested there; pointers, shares,
+acknowledgements, heads and crashes have files of their own.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import given_binding, given_messages
+from structlog.testing import capture_logs
+from tests.unit.log.samples import given_binding
+from tests.unit.writers.journal_samples import Lease, WriterInMemory, given_actions, journal_writer
+from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.connections import CassandraConnection
 from tidemark.delivery.lease import LeaseLost
-from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
-from tidemark.journal.effect import Effect
-from tidemark.writers import journal
-from tidemark.writers.journal import JournalWriter
+from tidemark.log.files import LOG_SCHEMA
+from tidemark.writers import journal, journal_part
 
 pytestmark = pytest.mark.unit
 
-BINDING = given_binding(1_000_000, 100, ("invoices", 0, 10, 13), ("orders", 1, 7, 10))
-APPEND = '{"append":{"range":{"from":%d,"to":%d},"payloadType":"json","metadata":{}}}'
-DELETE, PURGE, MARK = '{"delete":{"to":3}}', '{"purge":{}}', '{"mark":{"id":"m"}}'
-PAYLOAD = '{"events":[{"seqNr":%d,"tags":[]}]}'
-
-
-@dataclass
-class Tables:
-    """What was written, in order, and how often the lease had been asked by then."""
-
-    pointers: dict[tuple[str, int], int] = field(default_factory=dict)
-    written: list[Effect] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
-
-    def read_heads(self, topic: str, keys: Sequence[str]) -> dict[str, object]:
-        return {}
-
-    def write(self, effects: Sequence[Effect]) -> None:
-        self.steps.append("write")
-        self.written += effects
-
-    def read_pointer(self, topic: str, partition: int) -> int | None:
-        return self.pointers.get((topic, partition))
-
-    def write_pointer(self, topic: str, partition: int, offset: int, at: int, write_time: int) -> None:
-        self.steps.append(f"{topic}/{partition} to {offset} at {at}, {write_time}")
-        self.pointers[topic, partition] = offset
-
-    def check(self) -> None:
-        self.steps.append("check")
-
-    @property
-    def offsets(self) -> list[int]:
-        return [row.offset for effect in self.written for row in effect.rows]
-
-
-class Lost:
-    def check(self) -> None:
-        raise LeaseLost("orders", "journal", "zombie")
+BINDING = given_binding(1_000_000, 100, ("invoices", 0, 10, 13), ("orders", 1, 7, 57))
+PART = Part(BINDING, ())
+NOTHING = {"events": 0, "entities": 0, "duplicates": 0, "hidden": 0, "metadata_dropped": 0}
 
 
 @pytest.fixture
-def tables(monkeypatch: pytest.MonkeyPatch) -> Tables:
-    tables = Tables()
-    monkeypatch.setattr(journal, "connect", lambda connection: None)
-    monkeypatch.setattr(journal, "JournalTables", lambda session, declared: tables)
-    return tables
+def tables() -> MemoryTables:
+    return MemoryTables(MemoryJournal())
 
 
-def writer(**keys: object) -> JournalWriter:
-    declared = JournalDeclaration.model_validate({"name": "journal", "kind": "journal"} | keys, context={})
-    connection = CassandraConnection(hosts=("127.0.0.1",))
-    return JournalWriter("orders", declared, connection, "UTC")
+def actions(history: str, first: int = 7) -> pa.RecordBatch:
+    """Messages of orders/1: offset 7 has id 103."""
+    return given_actions(BINDING, history, "orders", 1, first)
 
 
-def message(offset: int, header: str | None, key: str = "k", value: bytes | None = None) -> pa.RecordBatch:
-    headers = [] if header is None else [("journal.action", header.encode())]
-    return given_messages(BINDING, "orders", 1, {offset: value}, key=key.encode(), headers=headers)
+def write(tables: MemoryTables, history: str, writer: WriterInMemory | None = None) -> Written:
+    return (writer or journal_writer(tables)).write(PART, Writing([actions(history)], Lease(tables)))
 
 
-def appended(offset: int, seq_nr: int, key: str = "k") -> pa.RecordBatch:
-    return message(offset, APPEND % (seq_nr, seq_nr), key, (PAYLOAD % seq_nr).encode())
+def offsets(tables: MemoryTables, key: str = "k") -> list[int]:
+    """Of the rows that an entity has."""
+    return [cells["offset"] for cells in tables.journal.of("orders").rows(key).values()]
 
 
-THREE = [appended(7, 1), appended(8, 2), appended(9, 3)]
-PART = Part(BINDING, ())
+def everything(tables: MemoryTables, *keys: str) -> dict[str, object]:
+    reader = tables.journal.of("orders")
+    return {key: (reader.head(key), reader.rows(key), reader.visible(key)) for key in keys}
 
 
 def test_a_binding_is_one_part_for_every_kafka_partition(tables):
-    first, second = object(), object()
-    assert writer().cut(BINDING, [first, second]) == [Part(BINDING, (first,)), Part(BINDING, (second,))]
+    first, second = SimpleNamespace(count=1), SimpleNamespace(count=250_000)
+    assert journal_writer(tables).cut(BINDING, [first, second]) == [
+        Part(BINDING, (first,)),
+        Part(BINDING, (second,)),
+    ]
 
 
 def test_every_action_is_written(tables):
-    assert writer().write(PART, Writing(THREE, tables)).written == 3
-    assert tables.offsets == [7, 8, 9]
+    assert write(tables, "A1 A2 A3").written == 3
+    assert offsets(tables) == [7, 8, 9]
 
 
-def test_the_lease_is_asked_before_every_batch_of_writes(tables, monkeypatch):
+def test_heads_are_written_after_all_rows(tables, monkeypatch):
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
-    writer().write(PART, Writing(THREE, tables))
-    assert tables.steps == ["check", "write"] * 3
+    batches = [actions("A1"), actions("j:A1", 8), actions("A2", 9)]
+    journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
+    assert tables.steps == ["row", "row", "row", "head", "head"]
+
+
+def test_tombstones_are_written_before_rows(tables):
+    write(tables, "A1 D1 A2")
+    assert tables.steps == ["tombstone", "row", "head"]
+
+
+def test_no_head_is_written_when_rows_are_refused(tables):
+    tables.fate = fails_after(1)
+    with pytest.raises(ConnectionError):
+        write(tables, "A1 A2")
+    assert tables.steps == ["row"]
+
+
+def test_the_lease_is_asked_before_rows_and_again_before_heads(tables):
+    lease = Lease(tables)
+    journal_writer(tables).write(PART, Writing([actions("A1 A2 j:A1")], lease))
+    assert lease.asked == [0, 3]
+
+
+def test_the_lease_is_asked_before_every_batch_of_a_hundred(tables):
+    many = ",".join(str(number) for number in range(1, 151))
+    lease = Lease(tables)
+    journal_writer(tables).write(PART, Writing([actions(f"A{many}")], lease))
+    assert len(lease.asked) == 3
 
 
 def test_whoever_lost_the_writer_writes_nothing(tables):
     with pytest.raises(LeaseLost):
-        writer().write(PART, Writing(THREE, Lost()))
+        journal_writer(tables).write(PART, Writing([actions("A1 A2 A3")], Lease(tables, lost_after=0)))
     assert tables.written == []
 
 
+def test_whoever_loses_the_writer_on_the_way_writes_no_head(tables):
+    with pytest.raises(LeaseLost):
+        journal_writer(tables).write(PART, Writing([actions("A1 A2")], Lease(tables, lost_after=1)))
+    assert tables.steps == ["row", "row"]
+
+
+def test_writing_moves_no_pointer(tables):
+    write(tables, "A1 A2 A3")
+    assert tables.journal.pointers == {}
+
+
 def test_what_is_at_or_below_the_pointer_is_dropped(tables):
-    tables.pointers["orders", 1] = 8
-    assert writer().write(PART, Writing(THREE, tables)) == Written(1, ignored=2, details=_events(1))
-    assert tables.offsets == [9]
+    tables.journal.point("orders", 1, 8)
+    done = write(tables, "A1 A2 A3")
+    assert (done.written, done.ignored, offsets(tables)) == (1, 2, [9])
+
+
+@pytest.mark.parametrize("bad", ["?", "A2!"])
+def test_what_the_target_has_already_is_not_looked_at(tables, bad):
+    tables.journal.point("orders", 1, 8)
+    done = write(tables, f"A1 {bad} A3")
+    assert (done.written, done.ignored, offsets(tables)) == (1, 2, [9])
 
 
 def test_what_the_namespaces_keep_out_is_counted(tables):
-    result = writer(namespaces="^inv").write(PART, Writing(THREE, tables))
-    assert (result, tables.written) == (Written(filtered=3), [])
+    done = write(tables, "A1 A2 A3", journal_writer(tables, namespaces="^inv"))
+    assert (done, tables.written) == (Written(filtered=3, details={"entities": 0}), [])
 
 
-def test_a_message_that_is_no_action_is_finished_with(tables):
-    assert writer().write(PART, Writing([message(7, None)], tables)).ignored == 1
+@pytest.mark.parametrize("other", ["N", "M"])
+def test_a_message_that_changes_nothing_is_finished_with(tables, other):
+    assert write(tables, other) == Written(ignored=1, details=NOTHING)
+    assert tables.written == []
 
 
-def test_everything_below_a_bad_message_is_written(tables):
-    messages = [appended(7, 1), message(8, "{"), appended(9, 2)]
+def test_events_and_entities_are_counted(tables):
+    assert write(tables, "A1,2,3 j:A1 D2 i:D4").details == NOTHING | {"events": 4, "entities": 3}
+
+
+def test_what_is_appended_below_delete_to_is_counted_and_not_written(tables):
+    assert write(tables, "A1,2,3 D2 A2 A4").details == NOTHING | {
+        "events": 5,
+        "entities": 1,
+        "duplicates": 1,
+        "hidden": 1,
+    }
+    assert offsets(tables) == [7, 10]
+
+
+def test_a_sequence_number_used_again_is_counted_and_both_rows_are_kept(tables):
+    assert write(tables, "A1 A1").details["duplicates"] == 1
+    assert offsets(tables) == [7, 8]
+
+
+def test_the_first_ten_numbers_used_again_are_shown(tables):
+    with capture_logs() as shown:
+        write(tables, "A1 " * 13)
+    assert [one["offset"] for one in shown] == [8, 9, 10, 11, 12, 13, 14, 15, 16, 17]
+
+
+def test_two_messages_with_one_primary_key_are_both_sent(tables):
+    """The newer one wins by its write time, in whatever order they arrive."""
+    tables.order = reversed
+    write(tables, "A1@5 A1@5")
+    assert (tables.steps, offsets(tables)) == (["row", "row", "head"], [8])
+
+
+@pytest.mark.parametrize(
+    ("history", "id_"),
+    [
+        pytest.param("A1 ? A2", 104, id="a header"),
+        pytest.param("A1 j:? A2", 104, id="a header of another entity"),
+        pytest.param("A1 A2! A3", 104, id="a payload"),
+        pytest.param("A1 j:A1! A2!", 104, id="two payloads"),
+        pytest.param("A1 j:A1! ?", 104, id="a payload before a header"),
+        pytest.param("A1 ? j:A1!", 104, id="a header before a payload"),
+        pytest.param("? A1 A2", 103, id="the first of all"),
+        pytest.param("A1 A2 A3!", 105, id="the last of all"),
+    ],
+)
+def test_the_lowest_bad_message_is_blamed(tables, history, id_):
     with pytest.raises(BadMessage) as wall:
-        writer().write(PART, Writing(messages, tables))
-    assert (wall.value.id, wall.value.offset, tables.offsets) == (104, 8, [7])
+        write(tables, history)
+    assert (wall.value.id, wall.value.offset, wall.value.partition) == (id_, id_ - 96, 1)
 
 
-def test_a_message_that_cannot_be_applied_is_blamed_and_not_the_first_of_its_entity(tables):
-    broken = message(9, APPEND % (3, 3), value=b"{")
-    with pytest.raises(BadMessage) as wall:
-        writer().write(PART, Writing([appended(7, 1), appended(8, 2), broken], tables))
-    assert (wall.value.id, wall.value.offset, tables.offsets) == (105, 9, [7, 8])
+@pytest.mark.parametrize("bad", ["?", "j:?", "A3!", "j:A1!"])
+def test_everything_below_a_bad_message_is_written_with_its_heads(tables, bad):
+    with pytest.raises(BadMessage):
+        write(tables, f"A1 A2 {bad} A3 j:A2")
+    head = tables.journal.of("orders").head("k")
+    assert (offsets(tables), head.seq_nr, head.offset) == ([7, 8], 2, 8)
 
 
-def test_of_two_entities_the_lowest_bad_message_is_blamed(tables):
-    one, other = message(9, APPEND % (3, 3), value=b"{"), message(8, APPEND % (1, 1), "j", b"{")
-    with pytest.raises(BadMessage) as wall:
-        writer().write(PART, Writing([appended(7, 1), other, one], tables))
-    assert (wall.value.id, tables.offsets) == (104, [7])
+@pytest.mark.parametrize("bad", ["?", "j:?", "A3!", "j:A1!"])
+def test_nothing_at_or_above_a_bad_message_is_written(tables, bad):
+    with pytest.raises(BadMessage):
+        write(tables, f"A1 A2 {bad} A3 j:A2 k:P")
+    assert max(one.write_time for one in tables.written) == 1_000_004
+    assert everything(tables, "j") == {"j": (None, {}, None)}
+
+
+def test_everything_below_a_bad_message_is_written_also_where_it_comes_in_a_later_chunk(tables, monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
+    batches = [actions("A1"), actions("j:A1", 8), actions("?", 9), actions("A2", 10)]
+    with pytest.raises(BadMessage):
+        journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
+    assert (offsets(tables), offsets(tables, "j")) == ([7], [8])
+    assert tables.steps == ["row", "row", "head", "head"]
+
+
+def test_the_wall_says_which_entity_and_what_is_wrong(tables):
+    with pytest.raises(BadMessage, match=r"orders/journal: orders/1, offset 8 \(id 104\): entity k: .* Look"):
+        write(tables, "A1 A2!")
+
+
+def test_an_entity_of_another_partition_is_refused(tables):
+    elsewhere = given_binding(500_000, 0, ("orders", 3, 0, 1))
+    earlier = given_actions(elsewhere, "A1", "orders", 3)
+    journal_writer(tables).write(Part(elsewhere, ()), Writing([earlier], Lease(tables)))
+    with pytest.raises(BadMessage, match="kept for partition 3, but offset 8 of partition 1 is about it too"):
+        write(tables, "j:A1 A2")
+    assert (offsets(tables), offsets(tables, "j")) == ([0], [7])
 
 
 def test_a_message_on_its_own_is_written_like_many(tables):
     single = Part(BINDING, (), first_id=104, last_id=104)
-    writer().write(single, Writing([THREE[1]], tables))
-    assert tables.offsets == [8]
+    journal_writer(tables).write(single, Writing([actions("A1 A2 A3").slice(1, 1)], Lease(tables)))
+    assert (offsets(tables), tables.steps) == ([8], ["row", "head"])
 
 
-def test_writing_moves_no_pointer(tables):
-    writer().write(PART, Writing(THREE, tables))
-    assert tables.pointers == {}
-
-
-def test_finishing_moves_the_pointers_to_the_end_of_every_slice(tables):
-    writer().finish(PART, Writing([], tables))
-    assert tables.steps == [
-        "check",
-        "invoices/0 to 12 at 1000000, 1000002",
-        "orders/1 to 9 at 1000000, 1000005",
+def test_every_message_keeps_its_own_headers(tables):
+    given = [
+        one | {"key": key}
+        for one, key in zip(actions("A1 A1 A1").to_pylist(), (b"a", b"b", b"c"), strict=True)
     ]
+    for one, names in zip(given, (["x"], [], ["y", "z"]), strict=True):
+        one["headers"] += [{"name": name, "value": name.encode()} for name in names]
+    batch = pa.RecordBatch.from_pylist(
+        [given[0], actions("N").to_pylist()[0] | {"headers": None}, *given[1:]], LOG_SCHEMA
+    )
+    for part in (batch.slice(0, 2), batch.slice(2, 1), batch.slice(3, 1)):
+        journal_writer(tables).write(PART, Writing([part], Lease(tables)))
+    found = {key: next(iter(tables.journal.of("orders").rows(key).values()))["headers"] for key in "abc"}
+    assert found == {"a": {"x": "x"}, "b": {}, "c": {"y": "y", "z": "z"}}
 
 
-def test_finishing_moves_no_pointer_of_a_topic_that_is_kept_out(tables):
-    writer(namespaces="^inv").finish(PART, Writing([], tables))
-    assert tables.pointers == {("invoices", 0): 12}
+HISTORY = "A1 A2,3 j:A1 D2 i:D5 i:A6 P A1 j:A2 P j:D1 A1~30 A2 i:P j:A3 i:A1 D1 A3"
 
 
-def test_whoever_lost_the_writer_moves_no_pointer(tables):
-    with pytest.raises(LeaseLost):
-        writer().finish(PART, Writing([], Lost()))
-    assert tables.pointers == {}
+@pytest.mark.parametrize("most_heads", [0, 1, 200_000])
+@pytest.mark.parametrize("at_once", [1, 2, 5, 100])
+def test_chunks_and_early_heads_change_nothing(tables, monkeypatch, at_once, most_heads):
+    whole = MemoryTables(MemoryJournal())
+    write(whole, HISTORY, journal_writer(whole, segment_size=2))
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_part, "MOST_HEADS", most_heads)
+    batches = [actions(one, 7 + number) for number, one in enumerate(HISTORY.split())]
+    journal_writer(tables, segment_size=2).write(PART, Writing(batches, Lease(tables)))
+    assert everything(tables, "i", "j", "k") == everything(whole, "i", "j", "k")
 
 
-@pytest.mark.parametrize(
-    ("header", "refused"),
-    [
-        pytest.param(APPEND % (1, 1), False, id="append"),
-        pytest.param(MARK, False, id="mark"),
-        pytest.param(DELETE, True, id="delete"),
-        pytest.param(PURGE, True, id="purge"),
-        pytest.param("{", False, id="not understood"),
-        pytest.param(None, False, id="no action"),
-    ],
-)
-def test_what_may_be_applied_half_can_only_be_tried_again(header, refused):
-    (record,) = message(7, header, value=(PAYLOAD % 1).encode()).to_pylist()
-    assert (writer().refuses_acknowledgement(record) is not None) == refused
-
-
-def _events(count: int) -> dict[str, int]:
-    return {"events": count, "duplicates": 0}
+def test_with_too_many_heads_in_memory_they_are_written_early(tables, monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr(journal_part, "MOST_HEADS", 1)
+    batches = [actions("A1"), actions("j:A1", 8), actions("i:A1", 9)]
+    journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
+    assert tables.steps == ["row", "row", "head", "head", "row", "head"]

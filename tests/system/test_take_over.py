@@ -1,0 +1,314 @@
+"""Take-over from a kafka-journal replicator and the way back, with its pointers and its consumer group."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.structs import TopicPartition
+from tests.system.conftest import wait_until
+from tests.system.journal_histories import Sent
+from tests.system.journal_house import given_keyspace
+from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
+from tests.system.log_runs import publish_here
+
+from tidemark.connections import Connections
+from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.replicate import begin_run
+from tidemark.delivery.writer_state import Deed
+from tidemark.journal.action import append
+from tidemark.journal.events import Event, Events
+from tidemark.journal.record import write_action
+from tidemark.journal.segments import head_segment
+from tidemark.log.bind import OffsetsLost
+from tidemark.log.binding import Binding
+from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.opened import OpenPipeline
+from tidemark.writers.take_over import HandBack, NothingToTakeOver, ReplicatorRuns
+
+pytestmark = pytest.mark.system
+
+WRITER = "cassandra"
+SENT_AT = 1_750_000_000_000
+THEIRS = UUID("11111111-2222-4333-8444-555555555555")
+"""The record id that the other replicator gave to its entity."""
+
+
+@pytest.fixture(scope="module")
+def keyspace(services: Any) -> Iterator[str]:
+    """One for all: every test has a topic of its own."""
+    with given_keyspace(services.cassandra, "taken") as keyspace:
+        yield keyspace
+
+
+@pytest.fixture
+def journal(
+    services: Any, keyspace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[JournalRuns]:
+    """A pipeline that is to take over a topic with five records in each of three partitions."""
+    name = f"taken-{uuid4().hex[:8]}"
+    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    for variable in ("KAFKA", "CASSANDRA"):
+        monkeypatch.delenv(f"AIRFLOW_CONN_{variable}_DEFAULT", raising=False)
+    with given_topic(connections, name):
+        send(connections, name, [given_record(p, number) for number in range(1, 6) for p in range(3)])
+        yield declare_journal(tmp_path, connections, name, name, keyspace, monkeypatch, ", start: pointers")
+
+
+def given_record(partition: int, number: int) -> Sent:
+    events = Events((Event(number, (), "text", f"event {number}"),))
+    key, value, timestamp, headers = write_action(append(f"entity-{partition}", SENT_AT + number, events))
+    return Sent(partition, key, value, timestamp, headers)
+
+
+def given_their_tables(journal: JournalRuns, pointers: dict[int, int]) -> None:
+    """What the other replicator has left: the entities of the partitions it has pointers for."""
+    declared = journal.runs.pipeline.writers[0]
+    create_journal(journal.session, "theirs", declared)
+    now = datetime.now(UTC)
+    for partition, offset in pointers.items():
+        key = f"entity-{partition}"
+        for number in range(1, offset + 2):
+            journal.session.execute(
+                f"INSERT INTO {journal.keyspace}.journal (id, topic, segment, seq_nr, timestamp, partition, "
+                "offset, meta_record_id, metadata, payload_type, payload_txt) "
+                "VALUES (%s, %s, 0, %s, %s, %s, %s, %s, '{}', 'text', %s)",
+                (
+                    key,
+                    journal.topic,
+                    number,
+                    SENT_AT + number,
+                    partition,
+                    number - 1,
+                    THEIRS,
+                    f"event {number}",
+                ),
+            )
+        journal.session.execute(
+            f"INSERT INTO {journal.keyspace}.metajournal (topic, segment, id, partition, offset, "
+            "segment_size, seq_nr, created, updated, record_id) "
+            "VALUES (%s, %s, %s, %s, %s, 10000, %s, %s, %s, %s)",
+            (journal.topic, head_segment(key), key, partition, offset, offset + 1, now, now, THEIRS),
+        )
+        journal.session.execute(
+            f"INSERT INTO {journal.keyspace}.pointer2 (topic, partition, offset, created, updated) "
+            "VALUES (%s, %s, %s, %s, %s)",
+            (journal.topic, partition, offset, now, now),
+        )
+
+
+def opened(journal: JournalRuns) -> OpenPipeline:
+    return OpenPipeline(journal.runs.pipeline, journal.runs.connections)
+
+
+def bind(journal: JournalRuns, run_id: str = "run-1") -> Binding:
+    pipeline = opened(journal)
+    plan = begin_run(
+        pipeline.pipeline, pipeline.connections, run_id, retry=False, next_offsets=pipeline.next_offsets
+    )
+    assert plan.t is not None
+    return journal.runs.control.binding(plan.t)
+
+
+def deliver(journal: JournalRuns) -> None:
+    pipeline = opened(journal)
+    delivered = deliver_to(
+        pipeline.writer(WRITER),
+        pipeline.log,
+        pipeline.positions,
+        "test",
+        write_parts_here,
+        limit=10**9,
+        reload=lambda: pipeline.positions.load(WRITER),
+    )
+    assert (delivered.gate, delivered.position) == (None, pipeline.log.end)
+
+
+def given_taken_over(journal: JournalRuns) -> Binding:
+    """The other one got as far as offset 2 everywhere; the rest is ours, and delivered."""
+    given_their_tables(journal, {0: 2, 1: 2, 2: 2})
+    binding = bind(journal)
+    publish_here(journal.runs, "run-1")
+    deliver(journal)
+    return binding
+
+
+def given_stopped(journal: JournalRuns) -> None:
+    plan = opened(journal).plan("stop", WRITER)
+    plan.execute(Deed(plan.action, "ann", "back to them", 0))
+
+
+@contextmanager
+def running_replicator(journal: JournalRuns) -> Iterator[KafkaConsumer]:
+    """Somebody who reads the topic as kafka-journal's replicator does."""
+    options = journal.runs.connections.kafka.client_options()
+    group = f"replicator-{journal.topic}"
+    with KafkaConsumer(
+        journal.topic, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest", **options
+    ) as consumer:
+        wait_until(lambda: consumer.poll(200) or consumer.assignment(), 60, "an assignment")
+        yield consumer
+
+
+def committed(journal: JournalRuns) -> dict[int, int | None]:
+    """Where the replicator would go on."""
+    options = journal.runs.connections.kafka.client_options()
+    with KafkaConsumer(
+        group_id=f"replicator-{journal.topic}", enable_auto_commit=False, **options
+    ) as consumer:
+        return {p: consumer.committed(TopicPartition(journal.topic, p)) for p in range(3)}
+
+
+def hand_back(journal: JournalRuns, now: int) -> HandBack:
+    pipeline = opened(journal)
+    return HandBack(
+        pipeline.pipeline, pipeline.connections, journal.runs.control, pipeline.positions, lambda: now
+    )
+
+
+def test_the_first_binding_begins_right_behind_the_pointers(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 1, 1: 4})  # nothing new in partition 1, and no pointer for 2
+    binding = bind(journal)
+    assert [(s.partition, s.lower, s.upper) for s in binding.slices] == [(0, 2, 5), (2, 0, 5)]
+
+
+def test_their_entities_are_continued(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 2, 1: 4})
+    bind(journal)
+    publish_here(journal.runs, "run-1")
+    deliver(journal)
+
+    # Five events each: theirs under their record id, ours behind them or anew.
+    visible = journal.visible
+    numbers = {key: sorted(seq_nr for _, seq_nr, _ in entity["rows"]) for key, entity in visible.items()}
+    assert numbers == {f"entity-{partition}": [1, 2, 3, 4, 5] for partition in range(3)}
+    assert {key: entity["segment_size"] for key, entity in visible.items()} == {
+        "entity-0": 10_000,
+        "entity-1": 10_000,
+        "entity-2": 10,
+    }
+    assert journal.pointers == {0: 4, 1: 4, 2: 4}
+
+
+def test_every_write_is_later_than_theirs(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 2, 1: 2, 2: 2})
+    query = f"SELECT topic, WRITETIME(offset) AS time FROM {journal.keyspace}.pointer2"
+    last = max(row.time for row in journal.session.execute(query) if row.topic == journal.topic)
+    assert bind(journal).t > last
+
+
+def test_a_second_run_goes_on_where_the_first_one_ended(journal: JournalRuns) -> None:
+    given_taken_over(journal)
+    send(journal.runs.connections, journal.topic, [given_record(1, 6)])
+    binding = bind(journal, "run-2")
+    assert [(s.partition, s.lower, s.upper) for s in binding.slices] == [(1, 5, 6)]
+
+
+def test_nothing_is_bound_while_the_replicator_runs(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 1, 1: 1, 2: 1})
+
+    with running_replicator(journal), pytest.raises(ReplicatorRuns) as refused:
+        bind(journal)
+
+    head = journal.runs.control.bindings_head()
+    assert (refused.value.group, head.newest, head.reached) == (f"replicator-{journal.topic}", None, {})
+
+
+def test_a_replicator_that_has_left_is_none(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 1, 1: 1, 2: 1})
+    with running_replicator(journal):
+        pass
+    assert [s.lower for s in bind(journal).slices] == [2, 2, 2]
+
+
+@pytest.mark.parametrize("has_tables", [False, True], ids=["no keyspace", "no pointers"])
+def test_without_pointers_there_is_nothing_to_take_over(
+    journal: JournalRuns, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tables: bool
+) -> None:
+    if has_tables:
+        given_their_tables(journal, {})
+    else:
+        known = (journal.runs.connections, journal.topic, journal.runs.name)
+        journal = declare_journal(tmp_path, *known, "never_made", monkeypatch, ", start: pointers")
+
+    with pytest.raises(NothingToTakeOver) as refused:
+        bind(journal)
+
+    head = journal.runs.control.bindings_head()
+    assert (refused.value.keyspace, head.newest, head.reached) == (journal.keyspace, None, {})
+
+
+def test_offsets_lost_behind_their_pointer_close_the_gate_of_the_log(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 1, 1: 1, 2: 1})
+    with KafkaAdminClient(**journal.runs.connections.kafka.client_options()) as admin:
+        admin.delete_records({TopicPartition(journal.topic, 0): 4})
+
+    with pytest.raises(OffsetsLost):
+        bind(journal)
+
+    gate = journal.runs.control.log_gate()
+    assert gate is not None
+    assert [(one.partition, one.lower, one.upper) for one in gate.losses] == [(0, 2, 4)]
+    assert journal.runs.control.bindings_head().newest is None
+
+
+def test_what_was_lost_up_to_their_pointer_is_nobodys_loss(journal: JournalRuns) -> None:
+    given_their_tables(journal, {0: 1, 1: 1, 2: 1})
+    with KafkaAdminClient(**journal.runs.connections.kafka.client_options()) as admin:
+        admin.delete_records({TopicPartition(journal.topic, 0): 2})
+    assert [s.lower for s in bind(journal).slices] == [2, 2, 2]
+
+
+def test_tables_are_not_handed_back_while_the_gate_is_open(journal: JournalRuns) -> None:
+    binding = given_taken_over(journal)
+    with pytest.raises(NotPossible, match="stop it first"):
+        hand_back(journal, binding.t + 10**9).plan(WRITER)
+
+
+def test_tables_are_not_handed_back_before_the_clock_has_passed_our_writes(journal: JournalRuns) -> None:
+    binding = given_taken_over(journal)
+    given_stopped(journal)
+    with pytest.raises(NotPossible, match="ahead of the clock"):
+        hand_back(journal, binding.t + binding.width).plan(WRITER)
+
+
+def test_tables_are_not_handed_back_to_a_replicator_that_runs_already(journal: JournalRuns) -> None:
+    binding = given_taken_over(journal)
+    given_stopped(journal)
+    with running_replicator(journal), pytest.raises(ReplicatorRuns):
+        hand_back(journal, binding.t + binding.width + 1).plan(WRITER)
+
+
+def test_when_the_clock_has_passed_our_writes_the_replicator_gets_our_offsets(journal: JournalRuns) -> None:
+    binding = given_taken_over(journal)
+    given_stopped(journal)
+    plan = hand_back(journal, binding.t + binding.width + 1).plan(WRITER)
+    plan.execute(Deed(plan.action, "ann", "back to them", binding.t))
+    assert committed(journal) == {0: 5, 1: 5, 2: 5}
+
+
+def test_the_command_shows_its_plan_and_needs_to_be_told_to_do_it(journal: JournalRuns) -> None:
+    given_taken_over(journal)
+    given_stopped(journal)
+    command = ("journal", "hand-back", journal.runs.name, WRITER)
+
+    # A plan changes nothing.
+    plan = journal.runs.command(*command)
+    assert (plan.code, "Nothing was changed. Add --execute" in plan.out) == (0, True), plan
+    assert committed(journal) == {0: None, 1: None, 2: None}
+
+    # Done, it is on record, and the gate stays closed.
+    done = journal.runs.command(*command, "--execute", "--reason", "back to them", "--by", "ann", "--json")
+    assert (done.code, json.loads(done.out)["executed"]) == (0, True), done
+    assert committed(journal) == {0: 5, 1: 5, 2: 5}
+    deeds = opened(journal).positions.deeds(WRITER)
+    assert ("hand back", "ann", "back to them") in [(deed.what, deed.who, deed.reason) for deed in deeds]
+    state = opened(journal).state(WRITER)
+    assert state is not None
+    assert state.gate is not None

@@ -1,0 +1,200 @@
+"""What a person lets pass: which messages may be, and what is taken back of them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.unit.log.samples import given_binding
+from tests.unit.writers.journal_samples import ActionLog, JournalHouse, Lease, given_actions, journal_writer
+from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
+
+from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.writer import Part, Writing
+
+pytestmark = pytest.mark.unit
+
+BINDING = given_binding(1_000_000, 100, ("orders", 0, 0, 20), ("orders", 1, 0, 20))
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables(MemoryJournal())
+
+
+def write(tables: MemoryTables, history: str, partition: int = 0) -> None:
+    batch = given_actions(BINDING, history, partition=partition)
+    journal_writer(tables, segment_size=2).write(Part(BINDING, ()), Writing([batch], Lease(tables)))
+
+
+def message(history: str) -> Mapping[str, Any]:
+    """The last one of a history."""
+    last: Mapping[str, Any] = given_actions(BINDING, history).to_pylist()[-1]
+    return last
+
+
+def offsets(tables: MemoryTables, key: str = "k") -> list[int]:
+    return [cells["offset"] for cells in tables.journal.of("orders").rows(key).values()]
+
+
+# Which messages may pass
+
+
+@pytest.mark.parametrize("action", ["A1", "M", "N", "?", "A1!"])
+def test_what_writes_only_rows_or_nothing_may_pass(tables, action):
+    assert journal_writer(tables).refuses_acknowledgement(message(action)) is None
+
+
+@pytest.mark.parametrize("action", ["D1", "P"])
+def test_what_may_be_applied_half_can_only_be_tried_again(tables, action):
+    refusal = journal_writer(tables).refuses_acknowledgement(message(action))
+    assert refusal == "a delete or a purge may be applied half by now; it can only be tried again."
+
+
+@pytest.mark.parametrize("history", ["A1", "A1 A2"])
+def test_an_append_that_is_applied_already_may_not_pass(tables, history):
+    write(tables, history)
+    refusal = journal_writer(tables).refuses_acknowledgement(message("A1"))
+    assert refusal == "it is applied already. Resume: nothing of it is left to do."
+
+
+def test_an_append_beyond_the_head_may_pass(tables):
+    write(tables, "A1")
+    assert journal_writer(tables).refuses_acknowledgement(message("A1 A2")) is None
+
+
+def test_an_append_of_an_entity_of_another_partition_may_pass(tables):
+    write(tables, "N N A1", partition=1)
+    assert journal_writer(tables).refuses_acknowledgement(message("A1")) is None
+
+
+# What is taken back
+
+
+def given_rows(tables: MemoryTables, history: str, rows: int) -> None:
+    """An attempt that came as far as so many rows."""
+    tables.fate = fails_after(len(tables.written) + rows)
+    with pytest.raises(ConnectionError):
+        write(tables, history)
+    tables.fate = lambda done: None
+
+
+def test_the_rows_of_an_append_are_removed(tables):
+    given_rows(tables, "A1,2,3", rows=3)
+    journal_writer(tables, segment_size=2).discard(message("A1,2,3"))
+    assert offsets(tables) == []
+
+
+def test_the_rows_of_other_appends_stay(tables):
+    write(tables, "A1 A2")
+    given_rows(tables, "A1 A2 A3,4 A5 j:A1", rows=4)
+    journal_writer(tables, segment_size=2).discard(message("A1 A2 A3,4"))
+    assert (offsets(tables), offsets(tables, "j")) == ([0, 1, 3], [4])
+
+
+def test_rows_are_removed_where_the_head_says_that_they_are(tables):
+    """The segment size is the head's, not the one that is declared now."""
+    write(tables, "A1 A2")
+    given_rows(tables, "A1 A2 A3,4,5", rows=3)
+    journal_writer(tables, segment_size=100).discard(message("A1 A2 A3,4,5"))
+    assert offsets(tables) == [0, 1]
+
+
+def test_rows_that_arrive_late_stay_removed(tables):
+    given_rows(tables, "A1,2", rows=2)
+    journal_writer(tables, segment_size=2).discard(message("A1,2"))
+    for late in tables.written[:2]:
+        late.do(tables.journal)
+    assert offsets(tables) == []
+
+
+def test_the_row_of_an_earlier_message_with_the_same_primary_key_stays(tables):
+    """A record that a producer has sent twice has the same number and the same time."""
+    write(tables, "A1@5")
+    journal_writer(tables, segment_size=2).discard(message("A1@5 A1@5"))
+    assert offsets(tables) == [0]
+
+
+@pytest.mark.parametrize("action", ["?", "A1!", "D1", "P", "M", "N"])
+def test_what_has_no_rows_is_let_alone(tables, action):
+    write(tables, "A1")
+    tables.written.clear()
+    journal_writer(tables).discard(message(f"A1 {action}"))
+    assert tables.written == []
+
+
+def test_what_cannot_be_applied_is_let_alone(tables):
+    write(tables, "A1", partition=1)
+    tables.written.clear()
+    journal_writer(tables).discard(message("A1"))
+    assert tables.written == []
+
+
+# With the real delivery
+
+
+def given_stopped(*bindings: str, writes: int) -> JournalHouse:
+    """The target took so many writes of the last binding, and works again."""
+    log = ActionLog()
+    for history in bindings[:-1]:
+        log.publish(history)
+    house = JournalHouse(log)
+    house.go("in bulk")
+    log.publish(bindings[-1])
+    house.go("in bulk", fails_after(writes))
+    assert house.gate(house.process) is not None
+    return house
+
+
+def finished(house: JournalHouse) -> JournalHouse:
+    house.go("singly")
+    house.go("in bulk")
+    assert (house.position(house.process), house.gate(house.process)) == (house.actions.manifest.end, None)
+    return house
+
+
+def visible(house: JournalHouse, key: str = "k") -> list[int] | None:
+    """The sequence numbers that a reader gets who looks at the incarnation."""
+    return house.journal.of("orders").read(key, correlate=True)
+
+
+def test_an_append_that_was_let_pass_is_never_seen():
+    house = given_stopped("A1", "A2 A3", writes=2)
+    house.acknowledge(house.started(), 1)
+    assert visible(finished(house)) == [1, 3]
+
+
+def test_the_pointer_passes_a_message_that_was_let_pass():
+    house = given_stopped("A1", "A2 A3", writes=2)
+    house.acknowledge(house.started(), 1)
+    assert house.journal.pointers == {("orders", 0): 1}
+
+
+def test_an_append_that_was_let_pass_is_not_written_after_a_rewind_either():
+    house = given_stopped("A1", "A2 A3", writes=2)
+    house.acknowledge(house.started(), 1)
+    house = finished(house)
+    house.rewind("journal", -1)
+    assert visible(finished(house)) == [1, 3]
+
+
+def test_an_append_that_was_let_pass_is_not_written_when_empty_tables_are_filled_again():
+    house = given_stopped("A1", "A2 A3", writes=2)
+    house.acknowledge(house.started(), 1)
+    house = finished(house)
+    house.journal = MemoryJournal()
+    house.rewind("journal", -1)
+    assert visible(finished(house)) == [1, 3]
+
+
+def test_an_append_that_a_dead_process_has_applied_cannot_pass():
+    house = given_stopped("A1", "A2 j:A1", writes=3)
+    with pytest.raises(NotPossible, match="it is applied already"):
+        house.acknowledge(house.started(), 1)
+
+
+def test_the_first_append_of_an_entity_cannot_pass_when_others_were_written_with_it():
+    """The attempt wrote both rows, with the ``record_id`` that the first one gives."""
+    house = given_stopped("j:A1", "A1 A2", writes=2)
+    with pytest.raises(NotPossible, match="it begins its entity"):
+        house.acknowledge(house.started(), 1)
+    assert visible(finished(house)) == [1, 2]

@@ -1,0 +1,239 @@
+"""The journal writer's pointers: when they move, and when those it finds are not its own."""
+
+import pytest
+from tests.unit.delivery.samples import Killed
+from tests.unit.log.samples import given_binding
+from tests.unit.writers.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
+from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+
+from tidemark import faults
+from tidemark.delivery.lease import LeaseLost
+from tidemark.delivery.writer import Past
+from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.log.binding import Binding
+from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
+
+pytestmark = pytest.mark.unit
+
+BINDING = given_binding(1_000_000, 100, ("invoices", 0, 10, 13), ("orders", 1, 7, 10))
+"""Ids 100 to 102, and 103 to 105."""
+INVOICES, ORDERS = ("invoices", 0), ("orders", 1)
+BEFORE = {INVOICES: 9, ORDERS: 6}
+"""The last offsets bound before."""
+
+
+@pytest.fixture
+def tables() -> MemoryTables:
+    return MemoryTables(MemoryJournal())
+
+
+def settle(tables: MemoryTables, position: int, **keys: object) -> dict[tuple[str, int], int]:
+    journal_writer(tables, **keys).settle(BINDING, position, Lease(tables))
+    return tables.journal.pointers
+
+
+def examine(tables: MemoryTables, past: Past, binding: Binding = BINDING, **keys: object) -> None:
+    journal_writer(tables, **keys).examine(binding, past)
+
+
+def point(tables: MemoryTables, **offsets: int) -> None:
+    for topic, offset in offsets.items():
+        tables.journal.point(topic, {"invoices": 0, "orders": 1}[topic], offset)
+
+
+# Settling
+
+
+def test_settling_a_binding_moves_the_pointers_to_the_end_of_every_slice(tables):
+    assert settle(tables, BINDING.end) == {INVOICES: 12, ORDERS: 9}
+
+
+def test_a_pointer_has_the_write_time_of_its_offset(tables):
+    settle(tables, BINDING.end)
+    assert [one.write_time for one in tables.written] == [1_000_002, 1_000_005]
+
+
+def test_a_pointer_says_the_time_of_the_binding(tables):
+    settle(tables, BINDING.end)
+    (row,) = tables.journal.pointer2.read(ORDERS).values()
+    assert row == {"offset": 9, "created": 1_000_000, "updated": 1_000_000}
+
+
+@pytest.mark.parametrize(
+    ("position", "pointers"),
+    [
+        pytest.param(99, {}, id="before the binding"),
+        pytest.param(100, {INVOICES: 10}, id="in the first slice"),
+        pytest.param(102, {INVOICES: 12}, id="at the end of the first slice"),
+        pytest.param(104, {INVOICES: 12, ORDERS: 8}, id="in the second slice"),
+    ],
+)
+def test_pointers_move_as_far_as_a_position_in_the_middle(tables, position, pointers):
+    assert settle(tables, position) == pointers
+
+
+def test_pointers_move_over_offsets_without_a_message():
+    log = ActionLog()
+    log.publish("A1 - -", "- -")
+    house = JournalHouse(log)
+    house.go("in bulk")
+    assert house.journal.pointers == {("orders", 0): 2, ("orders", 1): 1}
+
+
+def test_no_pointer_of_a_topic_that_is_kept_out_moves(tables):
+    assert settle(tables, BINDING.end, namespaces="^inv") == {INVOICES: 12}
+
+
+def test_pointers_never_move_back(tables):
+    point(tables, invoices=12, orders=20)
+    assert settle(tables, 104) == {INVOICES: 12, ORDERS: 20}
+    assert tables.written == []
+
+
+def test_a_pointer_that_moves_on_keeps_the_time_it_was_made(tables):
+    settle(tables, 103)
+    later = given_binding(2_000_000, 106, ("orders", 1, 10, 12))
+    journal_writer(tables).settle(later, later.end, Lease(tables))
+    (row,) = tables.journal.pointer2.read(ORDERS).values()
+    assert row == {"offset": 11, "created": 1_000_000, "updated": 2_000_000}
+
+
+def test_whoever_lost_the_writer_moves_no_pointer(tables):
+    with pytest.raises(LeaseLost):
+        journal_writer(tables).settle(BINDING, BINDING.end, Lease(tables, lost_after=0))
+    assert tables.journal.pointers == {}
+
+
+# Examining
+
+
+@pytest.mark.parametrize("offset", [0, 6, 8, 9, 1_000])
+def test_before_the_first_delivery_any_pointer_is_good(tables, offset):
+    point(tables, orders=offset)
+    examine(tables, Past(-1, -1, {}))
+
+
+def test_before_the_first_delivery_no_pointer_is_good_too(tables):
+    examine(tables, Past(-1, -1, {}))
+
+
+def test_pointers_where_the_writer_left_them_are_good(tables):
+    point(tables, invoices=9, orders=6)
+    examine(tables, Past(99, 99, BEFORE))
+
+
+def test_a_partition_that_is_bound_for_the_first_time_needs_no_pointer(tables):
+    point(tables, invoices=9)
+    examine(tables, Past(99, 99, {INVOICES: 9}))
+
+
+@pytest.mark.parametrize(("found", "least", "position"), [(None, 6, 99), (5, 6, 99), (7, 8, 104)])
+def test_a_pointer_behind_the_position_is_not_what_the_writer_left(tables, found, least, position):
+    point(tables, invoices=12, **({} if found is None else {"orders": found}))
+    with pytest.raises(TablesChanged) as changed:
+        examine(tables, Past(position, position, BEFORE))
+    assert (changed.value.topic, changed.value.found, changed.value.least) == (
+        "orders",
+        -1 if found is None else found,
+        least,
+    )
+
+
+def test_what_a_pointer_behind_means_is_said(tables):
+    with pytest.raises(
+        TablesChanged, match=r"For invoices/0 pointer2 has no pointer, .* left it at 9 at least"
+    ):
+        examine(tables, Past(99, 99, BEFORE))
+
+
+def test_a_pointer_beyond_what_nobody_has_delivered_yet_is_somebody_elses(tables):
+    point(tables, invoices=9, orders=10)
+    with pytest.raises(TablesChanged, match=r"orders/1 pointer2 says offset 10, .* left it at 9 at most"):
+        examine(tables, Past(99, 99, BEFORE))
+
+
+def test_a_pointer_at_the_end_of_the_binding_is_what_a_crash_before_the_commit_leaves(tables):
+    point(tables, invoices=12, orders=9)
+    examine(tables, Past(99, 99, BEFORE))
+
+
+@pytest.mark.parametrize("reached", [100, 105, 1_000])
+def test_a_pointer_beyond_is_good_where_the_writer_has_been_before(tables, reached):
+    point(tables, invoices=500, orders=500)
+    examine(tables, Past(99, reached, BEFORE))
+
+
+def test_a_pointer_behind_is_not_good_where_the_writer_has_been_before_either(tables):
+    point(tables, invoices=500, orders=5)
+    with pytest.raises(TablesChanged):
+        examine(tables, Past(99, 1_000, BEFORE))
+
+
+@pytest.mark.parametrize("reached", [-1, 99, 1_000])
+def test_offsets_that_begin_anew_are_refused(tables, reached):
+    with pytest.raises(OffsetsBegunAnew) as begun:
+        examine(tables, Past(reached, reached, {INVOICES: 9, ORDERS: 7}))
+    assert (begun.value.topic, begun.value.lower, begun.value.before) == ("orders", 7, 7)
+
+
+def test_a_topic_that_is_kept_out_is_not_examined(tables):
+    point(tables, invoices=9)
+    examine(tables, Past(99, 99, {INVOICES: 9, ORDERS: 50}), namespaces="^inv")
+
+
+# With the real delivery
+
+
+@pytest.fixture
+def house() -> JournalHouse:
+    """Two bindings, of which the first is delivered."""
+    log = ActionLog()
+    log.publish("A1 A2", "j:A1")
+    house = JournalHouse(log)
+    house.go("in bulk")
+    log.publish("A3 P", "j:A2")
+    return house
+
+
+def test_after_a_crash_between_settling_and_committing_it_goes_on(house, monkeypatch):
+    monkeypatch.setattr(faults, "die", lambda point: house.die())
+    monkeypatch.setenv(VARIABLE, FaultPoint.DELIVER_SETTLED)
+    with pytest.raises(Killed):
+        house.go("in bulk")
+    monkeypatch.delenv(VARIABLE)
+    house.live_again()
+    assert house.position(house.process) == 2
+    house.go("in bulk")
+    assert (house.position(house.process), house.gate(house.process)) == (5, None)
+
+
+def test_after_a_rewind_it_goes_on_and_writes_nothing(house):
+    house.go("in bulk")
+    house.rewind("journal", -1)
+    house.go("in bulk")
+    assert (house.position(house.process), house.process.tables.written) == (5, [])
+
+
+def test_whoever_emptied_the_tables_stops_the_writer(house):
+    house.journal = MemoryJournal()
+    house.go("in bulk")
+    gate = house.gate(house.process)
+    assert "orders/0 pointer2 has no pointer, but this writer left it at 1 at least" in gate.reason
+    assert house.process.tables.written == []
+
+
+def test_tables_that_were_emptied_are_filled_again_after_a_rewind(house):
+    house.go("in bulk")
+    told, house.journal = house.told("k", "j"), MemoryJournal()
+    house.rewind("journal", -1)
+    house.go("in bulk")
+    assert (house.told("k", "j"), house.gate(house.process)) == (told, None)
+
+
+def test_whoever_else_writes_to_the_tables_stops_the_writer(house):
+    house.journal.point("orders", 0, 4, write_time=10**15)
+    house.go("in bulk")
+    assert (
+        "orders/0 pointer2 says offset 4, but this writer left it at 3 at most"
+        in house.gate(house.process).reason
+    )
