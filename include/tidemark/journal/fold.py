@@ -232,13 +232,11 @@ class Fold:
         likeliest.
         """
         places = head_segments(self._key)
+        segments: Iterable[int]
         if head is None:
             segments = range(2)
         else:
-            deleted = head.delete_to or 1
-            low, high = min(deleted, head.seq_nr), max(deleted, head.seq_nr)
-            below = max(row_segment(low, head.segment_size) - 1, 0)
-            segments = self._span(below, row_segment(high, head.segment_size) + 1)
+            segments = self._around(head)
             places = tuple(dict.fromkeys((*places, head.segment)))
         touched = (*segments, *(row.segment for row in self._rows), *self._whole, *self._partial)
         self._whole = dict.fromkeys(touched, message.write_time)
@@ -246,6 +244,16 @@ class Fold:
         self._rows.clear()
         self._head = None
         self._head_tombstone = HeadTombstone(places, message.write_time)
+
+    def _around(self, head: Head) -> Iterable[int]:
+        """The segments in which a head's entity can have rows, and one more at either end."""
+        deleted, size = head.delete_to or 1, head.segment_size
+        first, last = row_segment(deleted, size), row_segment(head.seq_nr, size)
+        if deleted <= head.seq_nr:
+            return self._span(max(first - 1, 0), last + 1)
+        # Between the two there is nothing: no row at or below ``delete_to`` is ever written. A delete that is
+        # written twice can leave them as far apart as two numbers can be.
+        return sorted({s + d for s in (first, last) for d in (-1, 0, 1) if s + d >= 0})
 
     def _span(self, first: int, last: int) -> range:
         if last - first >= MOST_SEGMENTS:

@@ -5,11 +5,14 @@ while it runs: a group with members is refused. What it wrote is older than anyt
 ``t`` is later than its last write; going back has to wait until the clock is past our last write time.
 """
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPartition
 
@@ -26,6 +29,8 @@ from tidemark.log.control import LogControl
 from tidemark.writers.journal_tables import JournalTables
 
 SECOND = 1_000_000
+PATIENCE = 30.0
+T = TypeVar("T")
 
 
 class ReplicatorRuns(TidemarkError):
@@ -64,7 +69,7 @@ def refuse_members(pipeline: str, connection: KafkaConnection, topics: Iterable[
     """Refuse to go on while a replicator reads one of the topics."""
     groups = [replicator_group(topic) for topic in sorted(set(topics))]
     with KafkaAdminClient(**connection.client_options()) as admin:
-        for group, described in admin.describe_groups(groups).items():
+        for group, described in _patiently(lambda: admin.describe_groups(groups)).items():
             if members := [_member(member) for member in described["members"]]:
                 raise ReplicatorRuns(pipeline, group, members)
 
@@ -166,4 +171,16 @@ def _commit_offsets(
                 KafkaPartition(topic, partition): OffsetAndMetadata(offset, "tidemark", -1)
                 for partition, offset in offsets[group].items()
             }
-            admin.alter_group_offsets(group, next_ones)
+            _patiently(partial(admin.alter_group_offsets, group, next_ones))
+
+
+def _patiently(ask: Callable[[], T]) -> T:
+    """Ask until there is a coordinator: the first group of a broker has to wait for it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)

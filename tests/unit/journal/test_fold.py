@@ -168,6 +168,14 @@ def test_a_purge_reaches_one_segment_further_at_either_end_and_both_places_of_th
     assert (effect.head, effect.write_time) == (None, T + 6)
 
 
+def test_a_purge_deletes_around_both_numbers_where_delete_to_is_far_above() -> None:
+    """A delete without a head claims to have got so far; written a second time, one with a head does too."""
+    head = HEAD._replace(seq_nr=5, delete_to=2**63 - 1)
+    top = (2**63 - 2) // 2
+    expected = {(segment, None) for segment in (1, 2, 3, top - 1, top, top + 1)}
+    assert deleted(folded(head, at(6, Purge("id", 7)))) == expected
+
+
 def test_a_purge_finds_a_head_wherever_it_was() -> None:
     effect = folded(HEAD._replace(segment=17), at(6, Purge("id", 7)))
     assert effect.head_tombstone == HeadTombstone((3355, 55, 17), T + 6)
