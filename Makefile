@@ -39,9 +39,10 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/start.py
 	@$(BIN)/python bench/capture.py
 	@$(BIN)/python bench/deliver.py
+	@$(BIN)/python bench/journal.py
 
-soak: $(INSTALLED) ## Long campaigns: none yet
-	@echo "There is no soak campaign yet."
+soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills (needs make up)
+	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20
 
 lint: $(INSTALLED) ## Style, formatting and types
 	@$(BIN)/ruff check .

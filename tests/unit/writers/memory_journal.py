@@ -8,8 +8,7 @@ What a ``BulkWriter`` has under way between two flushes arrives in any order: a 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import islice
-from types import TracebackType
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any, NamedTuple, Self
 from uuid import UUID
 
@@ -222,7 +221,9 @@ class MemoryTables:
 
     def read_rows(self, topic: str, key: str, segment: int) -> list[Any]:
         return [
-            SimpleNamespace(seq_nr=seq_nr, timestamp=timestamp, **{"meta_record_id": None, **cells})
+            SimpleNamespace(
+                seq_nr=seq_nr, timestamp=_driver_time(timestamp), **{"meta_record_id": None, **cells}
+            )
             for (at, seq_nr, timestamp), cells in self.journal.of(topic).rows(key).items()
             if at == segment
         ]

@@ -66,21 +66,18 @@ class Histories:
 RUNS = st.tuples(
     st.just("run"),
     st.sampled_from(["deliver", "deliver", "0", "1", "2"]),
-    st.sampled_from(["works", "dies", "dies", "fails", "fails", "is overtaken"]),
-    st.integers(0, 12),
+    st.sampled_from(["dies", "fails", "is overtaken", "works"]),
+    st.integers(0, 8),
     st.integers(0, 3),
 )
 MEANWHILE = st.one_of(
+    st.tuples(st.just("let_pass")),
     st.tuples(st.just("let_pass")),
     st.tuples(st.just("rewind_to"), st.sampled_from([-1, -1, 0, 3])),
     st.tuples(st.just("arrive")),
     st.tuples(st.just("wait_long")),
     st.tuples(st.just("backfill")),
 )
-
-
-def together(parts: list[st.SearchStrategy[Any]]) -> st.SearchStrategy[tuple[Any, ...]]:
-    return st.tuples(*parts)
 
 
 @st.composite
@@ -95,7 +92,7 @@ def plans(draw: st.DrawFn) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
     histories, steps = Histories(draw, sizes["segment_size"]), list[tuple[Any, ...]]()
     for _ in range(draw(st.integers(1, 4))):
         steps.append(("publish", histories.next(0), histories.next(1)))
-        steps += draw(st.sampled_from([[RUNS], [RUNS, MEANWHILE], [RUNS, MEANWHILE, RUNS]]).flatmap(together))
+        steps += draw(st.tuples(RUNS, MEANWHILE, RUNS) | st.tuples(RUNS, MEANWHILE) | st.tuples(RUNS))
     return sizes, steps
 
 
@@ -140,14 +137,13 @@ class World(JournalHouse):
         self.deliver_again(self.started())
 
     def let_pass(self) -> None:
-        """What a person does about the next message, unless it begins an incarnation."""
+        """What a person does about the next message."""
         self.arrive()
         passed = self.positions.acknowledged("journal")
         for one in self.actions.messages:
             if one["id"] > self.reached and one["id"] not in passed:
-                if self.journal.of(TOPIC).head(one["key"].decode()):
-                    with suppress(NotPossible):
-                        self.acknowledge(self.started(), one["id"])
+                with suppress(NotPossible):
+                    self.acknowledge(self.started(), one["id"])
                 return
 
     @property
