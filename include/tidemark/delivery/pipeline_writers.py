@@ -117,7 +117,7 @@ class JournalDeclaration(WriterDeclaration):
     kind: Literal[WriterKind.JOURNAL]
     keyspace: Keyspace = "journal"
     tables: Tables = Tables()
-    segment_size: Annotated[Count, Field(ge=2, le=2**31 - 1)] = 10_000
+    segment_size: Annotated[Count, Field(ge=2)] = 10_000
     replication: Replication = Replication.model_validate({"replication_factor": 1})
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"

@@ -166,8 +166,7 @@ class Fold:
         for seq_nr, tags, payload_type, payload in events:
             if seq_nr <= previous:
                 self._duplicates.append(Duplicate(seq_nr, offset))
-            else:
-                previous = seq_nr
+            previous = seq_nr
             if seq_nr <= deleted:
                 self._hidden += 1
                 continue

@@ -27,7 +27,7 @@ from tidemark.journal.record import read_action, read_key
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
-from tidemark.writers.journal_heads import Heads, milliseconds
+from tidemark.writers.journal_heads import Heads
 from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
 from tidemark.writers.journal_tables import JournalTables
@@ -64,18 +64,19 @@ class JournalWriter(Writer):
     def examine(self, binding: Binding, past: Past) -> None:
         """Refuse tables whose pointers are not where this writer left them.
 
-        Before its first delivery they may be anywhere up to the binding: tables may be taken over. After a
-        rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
-        have been in the binding it is about to write.
+        Before its first delivery any pointer is good: tables may be taken over. After a rewind they are
+        ahead, up to the highest position there ever was; past it, nobody but this writer can have been in
+        the binding it is about to write.
         """
         slices = [s for s in binding.slices if self._admits(s.topic)]
         for s in slices:
             before = past.offsets.get((s.topic, s.partition), NO_POINTER)
             if s.lower <= before:
                 raise OffsetsBegunAnew(self.pipeline, self.name, s.topic, s.partition, s.lower, before)
+        if past.reached < 0:
+            return
         pointers = self._tables.read_pointers([(s.topic, s.partition) for s in slices])
-        is_new = past.reached < 0
-        reached = {} if is_new else {**past.offsets, **binding.offsets_at(past.position)}
+        reached = {**past.offsets, **binding.offsets_at(past.position)}
         for s in slices:
             place = s.topic, s.partition
             found, least = pointers.get(place, NO_POINTER), reached.get(place, NO_POINTER)
@@ -154,28 +155,22 @@ class JournalWriter(Writer):
         action = _action(message)
         if isinstance(action, Append):
             rows = self._rows(message, action)
-            others = {
-                (segment, row.seq_nr, milliseconds(row.timestamp))
+            found = {
+                (segment, row.seq_nr)
                 for segment in {row.segment for row in rows}
                 for row in self._tables.read_rows(message["topic"], action.key, segment)
-                if (row.partition, row.offset) != (message["partition"], message["offset"])
+                # An earlier message may have the very same place; its row is not ours to remove.
+                if (row.partition, row.offset) == (message["partition"], message["offset"])
             }
-            # Also those that are not there: a write that timed out may arrive yet. An earlier message may
-            # have the very same place, and its row is not ours to remove.
-            self._tables.remove_rows(
-                row for row in rows if (row.segment, row.seq_nr, row.timestamp) not in others
-            )
+            self._tables.remove_rows(row for row in rows if (row.segment, row.seq_nr) in found)
 
     def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
         """Whether later appends belong to the incarnation that an append begins."""
         rows = self._rows(message, action)
-        if not rows:
-            return False
-        # As far as the rows of one chunk can lie apart.
-        reach = MESSAGES_AT_ONCE // self.declared.segment_size + 1
+        segments = {segment for row in rows for segment in (row.segment, row.segment + 1)}
         return any(
             row.offset > message["offset"] and row.meta_record_id == rows[0].meta_record_id
-            for segment in range(rows[0].segment, rows[-1].segment + reach + 1)
+            for segment in segments
             for row in self._tables.read_rows(message["topic"], action.key, segment)
         )
 

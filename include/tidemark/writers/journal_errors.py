@@ -23,11 +23,10 @@ class TablesChanged(TidemarkError):
         wanted = f"{least} at least" if found < least else f"{most} at most"
         super().__init__(
             f"{pipeline}/{writer}: the tables of keyspace {keyspace} changed under us. For "
-            f"{topic}/{partition} pointer2 {says}, but it should be {wanted}. Nothing was written. "
+            f"{topic}/{partition} pointer2 {says}, but this writer left it at {wanted}. Nothing was written. "
             "Stop whoever else writes there, or restore the tables and resume; to fill them anew from the "
             "log, add a writer with a new keyspace, or empty these and run: "
-            f"tidemark offsets rewind {pipeline} {writer} -1. To continue another replicator's work, begin "
-            "with `source.kafka.start: pointers`."
+            f"tidemark offsets rewind {pipeline} {writer} -1"
         )
         self.pipeline, self.writer, self.keyspace = pipeline, writer, keyspace
         self.topic, self.partition = topic, partition

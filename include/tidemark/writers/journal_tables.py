@@ -22,9 +22,8 @@ from tidemark.log.binding import TopicPartition
 from tidemark.writers import journal_cells
 
 READS_IN_FLIGHT = 16
-HEADS_OF_A_SEGMENT = 32
-"""How many heads of one segment are read whole before they are asked for one by one: what comes along must
-not cost more, in time and in memory, than what is wanted."""
+HEADS_OF_A_SEGMENT = 100
+"""How many heads of one segment are read whole before they are asked for one by one."""
 
 _SELECTED = (
     "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "

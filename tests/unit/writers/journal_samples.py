@@ -123,8 +123,6 @@ class ActionLog:
     bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
     batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    rows_a_batch: int = 8_192
-    """How many messages a reader of a file gets at once."""
 
     def publish(self, *histories: str) -> Binding:
         """What partitions 0, 1, … have next."""
@@ -156,9 +154,8 @@ class ActionLog:
         return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        batch, rows = self.batches[file.path], self.rows_a_batch
-        batch = batch if columns is None else batch.select(list(columns))
-        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
+        batch = self.batches[file.path]
+        yield batch if columns is None else batch.select(list(columns))
 
     @property
     def messages(self) -> list[dict[str, Any]]:

@@ -195,11 +195,10 @@ class World(JournalHouse):
 
 
 @given(plans())
-@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+@settings(max_examples=60, deadline=None)
 def test_whatever_happens_readers_see_what_the_log_says(plan):
     sizes, steps = plan
     world = World(sizes["segment_size"])
-    world.actions.rows_a_batch = sizes["at_once"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "MESSAGES_AT_ONCE", sizes["at_once"])
         patch.setattr(journal, "MESSAGES_A_PART", sizes["a_part"])
