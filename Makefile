@@ -40,6 +40,9 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/capture.py
 	@$(BIN)/python bench/deliver.py
 	@$(BIN)/python bench/journal.py
+	@$(BIN)/python bench/read.py
+	@$(BIN)/python bench/source.py
+	@$(BIN)/python bench/verify.py
 
 soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20

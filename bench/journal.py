@@ -5,7 +5,6 @@ prints tables for bench/README.md. With arguments only these parts: deliver, hot
 """
 
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -14,21 +13,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from confluent_kafka import Producer
-from kafka import KafkaAdminClient
-from kafka.admin import NewTopic
-
 import journal_ceiling  # isort: skip
 import journal_consumer  # isort: skip
-from journal_load import TOPIC, Load, make_log  # isort: skip
+from journal_load import TOPIC, Load, fill_topic, make_log  # isort: skip
+from services import own_services  # isort: skip
 from submit import submit  # isort: skip
-from tidemark.cassandra.session import connect, disconnect_all
-from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.cassandra.session import connect
+from tidemark.connections import CassandraConnection
 from tidemark.embedded.airflow_api import AirflowApi
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
-from tidemark.embedded.home import make_home
-from tidemark.embedded.lifecycle import down, up
-from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.embedded.class_archive import driver_java_options
+from tidemark.embedded.ports import LOOPBACK
 from tidemark.settings import Settings
 
 HERE = Path(__file__).parent
@@ -37,7 +31,7 @@ CONSUMED = 60_000
 PIPELINE = """
 name: bench
 source:
-  kafka: {{topics: ["{topic}"]}}
+  kafka: {{topics: ["bench"]}}
 schedule: null
 log: {{path: "{folder}/log"}}
 writers:
@@ -87,23 +81,6 @@ def measure_memory(settings: Settings) -> None:
     print(f"ten times the records: {large / small:.2f} x the memory")
 
 
-def fill_topic(kafka: KafkaConnection, load: Load) -> None:
-    with KafkaAdminClient(**kafka.client_options()) as admin:
-        admin.create_topics([NewTopic(TOPIC, load.partitions, 1)])
-    producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 20, "compression.type": "lz4"})
-    for partition in range(load.partitions):
-        for key, header, value in load.of_partition(partition):
-            while True:
-                try:
-                    producer.produce(
-                        TOPIC, value, key, partition=partition, headers=[("journal.action", header)]
-                    )
-                    break
-                except BufferError:
-                    producer.poll(0.1)
-        producer.flush()
-
-
 def measure_whole_run(settings: Settings) -> float:
     """Records a second of a run of the DAG, every start-up included."""
     with AirflowApi(settings) as airflow:
@@ -128,39 +105,23 @@ def _session(settings: Settings):
 
 
 def main(parts: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        used: set[int] = set()
-        for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
-            used.add(port := free_port(used))
-            os.environ[f"TIDEMARK_{service}_PORT"] = str(port)
-        pipelines = Path(folder, "pipelines")
-        pipelines.mkdir()
-        (pipelines / "bench.yaml").write_text(PIPELINE.format(topic=TOPIC, folder=folder))
-        os.environ |= {"TIDEMARK_HOME": f"{folder}/home", "TIDEMARK_PIPELINES": str(pipelines)}
-        settings = Settings.read()
-        ensure_class_archive(settings)
-        make_home(settings)
-        kafka = KafkaConnection(servers=f"{LOOPBACK}:{settings.kafka_port}")
-        cassandra = CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port)
-        try:
-            up(settings, ("kafka", "cassandra"), "local", cassandra_heap="2g")
-            journal_ceiling.measure(Load(200_000, 20_000), "warm", settings.cassandra_port)
-            if "deliver" in parts:
-                measure_deliver(settings, ROUND_ROBIN, "1,000,000 appends, 100,000 entities")
-            if "hot" in parts:
-                measure_deliver(settings, HOT, "1,000,000 appends, 100 entities")
-            if "memory" in parts:
-                measure_memory(settings)
-            if "whole" in parts:
-                fill_topic(kafka, ROUND_ROBIN)
-                by_hand = journal_consumer.measure(kafka, cassandra, TOPIC, CONSUMED)
-                print(f"\nhand-written consumer: {by_hand:,.0f} records/s")
-                up(settings, ("airflow",), "local", cassandra_heap="2g")
-                whole = measure_whole_run(settings)
-                print(f"a whole run: {whole:,.0f} records/s, {whole / by_hand:.1f} x the consumer")
-        finally:
-            disconnect_all()
-            down(settings)
+    with own_services(PIPELINE) as own:
+        settings = own.settings
+        # Java compiles what it runs often: before that a row takes the server three times as long.
+        journal_ceiling.measure(replace(ROUND_ROBIN, appends=1_500_000), "warm", settings.cassandra_port)
+        if "deliver" in parts:
+            measure_deliver(settings, ROUND_ROBIN, "1,000,000 appends, 100,000 entities")
+        if "hot" in parts:
+            measure_deliver(settings, HOT, "1,000,000 appends, 100 entities")
+        if "memory" in parts:
+            measure_memory(settings)
+        if "whole" in parts:
+            fill_topic(own.kafka, ROUND_ROBIN)
+            by_hand = journal_consumer.measure(own.kafka, own.cassandra, TOPIC, CONSUMED)
+            print(f"\nhand-written consumer: {by_hand:,.0f} records/s")
+            own.start("airflow")
+            whole = measure_whole_run(settings)
+            print(f"a whole run: {whole:,.0f} records/s, {whole / by_hand:.1f} x the consumer")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ from tidemark.writers.journal_tables import JournalTables
 PROCESSES = 2
 
 
-def write(load: Load, partitions: list[int], keyspace: str, port: int, start: Any, seconds: Any) -> None:
+def write(
+    load: Load, partitions: list[int], keyspace: str, port: int, with_heads: bool, start: Any, seconds: Any
+) -> None:
     declared = JournalDeclaration.model_validate(
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
     )
@@ -34,7 +36,7 @@ def write(load: Load, partitions: list[int], keyspace: str, port: int, start: An
         for cells in rows:
             bulk.add(tables._insert_row, cells)
         bulk.flush()
-        for cells in heads:
+        for cells in heads if with_heads else ():
             bulk.add(tables._insert_head, cells)
     seconds.put(time.monotonic() - began)
 
@@ -59,6 +61,13 @@ def encode(load: Load, partitions: list[int]) -> tuple[list[bytes], list[bytes]]
 
 def measure(load: Load, keyspace: str, port: int) -> float:
     """Appends a second."""
+    rate = fill(load, keyspace, port)
+    connect(CassandraConnection(hosts=("127.0.0.1",), port=port)).execute(f"DROP KEYSPACE {keyspace}")
+    return rate
+
+
+def fill(load: Load, keyspace: str, port: int, with_heads: bool = True) -> float:
+    """Write a load, and leave it there; appends a second."""
     session = connect(CassandraConnection(hosts=("127.0.0.1",), port=port))
     declared = JournalDeclaration.model_validate(
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
@@ -69,7 +78,15 @@ def measure(load: Load, keyspace: str, port: int) -> float:
     processes = [
         context.Process(
             target=write,
-            args=(load, list(range(n, load.partitions, PROCESSES)), keyspace, port, start, seconds),
+            args=(
+                load,
+                list(range(n, load.partitions, PROCESSES)),
+                keyspace,
+                port,
+                with_heads,
+                start,
+                seconds,
+            ),
         )
         for n in range(PROCESSES)
     ]
@@ -78,7 +95,6 @@ def measure(load: Load, keyspace: str, port: int) -> float:
     slowest = max(seconds.get() for _ in processes)
     for process in processes:
         process.join()
-    session.execute(f"DROP KEYSPACE {keyspace}")
     return load.appends / slowest
 
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import psutil
 
+from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
-from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.positions import Positions
@@ -22,7 +23,7 @@ from tidemark.log.binding import Binding
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.publish import publish
-from tidemark.spark.deliver import write_parts_with
+from tidemark.spark.deliver import reload_from, write_parts_with
 from tidemark.writers.journal import JournalWriter
 
 
@@ -56,9 +57,14 @@ def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> Non
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
     )
     connection = CassandraConnection(hosts=("127.0.0.1",), port=int(port))
-    writer = JournalWriter("bench", declared, connection, "UTC")
-    control, folder = LogControl(MemoryConsensus(), "bench"), LogFolder("bench", root)
-    positions, seconds, watch = Positions(MemoryConsensus(), "bench"), [], Watch()
+    name = Path(root).name  # the control plane remembers: every call is a pipeline of its own
+    writer = JournalWriter(name, declared, connection, "UTC")
+    session = connect(connection)
+    create_schema(session, connection.control_replication)
+    consensus = LightweightConsensus(session)
+    control, folder = LogControl(consensus, name), LogFolder(name, root)
+    positions, seconds, watch = Positions(consensus, name), [], Watch()
+    reload = reload_from(connection, name, writer.name)
     for text in json.loads(bindings):
         binding = Binding.from_json(text)
         control.add_binding(control.bindings_head(), binding)
@@ -66,7 +72,7 @@ def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> Non
         log = PublishedLog.open(control, root)
         began = time.monotonic()
         delivered = deliver_to(
-            writer, log, positions, "bench", write_parts_with(spark), limit=1, reload=lambda: None
+            writer, log, positions, "bench", write_parts_with(spark), limit=1, reload=reload
         )
         seconds.append(time.monotonic() - began)
         assert delivered.position == binding.end, delivered

@@ -6,7 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from confluent_kafka import Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
 
+from tidemark.connections import KafkaConnection
 from tidemark.log.audit_record import AuditRecord
 from tidemark.log.binding import Binding, Slice
 from tidemark.log.captured import Captured
@@ -33,12 +37,14 @@ class Load:
     partitions: int = 4
     first: int = 0
     """How many appends of this load there were before."""
+    prefix: str = "order"
+    """With which the keys begin."""
 
     def of_partition(self, partition: int) -> Iterator[tuple[bytes, bytes, bytes]]:
         """Key, header and value of the appends of one partition, in their order."""
         for number in range(self.first + partition, self.first + self.appends, self.partitions):
             entity, seq_nr = number % self.entities, number // self.entities + 1
-            key = f"order-{entity:06d}"
+            key = f"{self.prefix}-{entity:06d}"
             payload = PAYLOAD % (key, number * 2654435761, number % 900, entity, seq_nr, number % 1_000_000)
             yield key.encode(), (HEADER % (seq_nr, seq_nr)).encode(), (EVENT % (seq_nr, payload)).encode()
 
@@ -80,3 +86,22 @@ def make_log(root: str, load: Load, t: int) -> Binding:
     folder.write_captured(found)
     folder.write_audit(AuditRecord(binding.t, found.digest, ()))
     return binding
+
+
+def fill_topic(kafka: KafkaConnection, load: Load, topic: str = TOPIC) -> None:
+    """Send a load; its topic is made with the first of its appends."""
+    if load.first == 0:
+        with KafkaAdminClient(**kafka.client_options()) as admin:
+            admin.create_topics([NewTopic(topic, load.partitions, 1)])
+    producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 20, "compression.type": "lz4"})
+    for partition in range(load.partitions):
+        for key, header, value in load.of_partition(partition):
+            while True:
+                try:
+                    producer.produce(
+                        topic, value, key, partition=partition, headers=[("journal.action", header)]
+                    )
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        producer.flush()

@@ -5,14 +5,16 @@
 Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer.
 `bind` decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that
 nobody can see yet; `audit` lets only those pass that keep the rules; `publish` makes them part of the log;
-`deliver` brings every writer whose gate is open to the log's end; `start_resume` starts `<pipeline>.resume`
-for those that stopped.
+`deliver` brings every writer whose gate is open to the log's end; `reconcile` shows how a journal's tables
+compare with the log, for a sample of the entities; `start_resume` starts `<pipeline>.resume` for those that
+stopped.
 A run that finds nothing new starts no JVM and ends in seconds.
 
 ### Parameters
 
-`from_t`, `to_t`: deliver the bindings of this interval again, in µs; none is made and no position moves. A
-backfill does the same for its interval.
+`from_t`, `to_t`: deliver the bindings of this interval again, in µs, and verify every entity they touch; none
+is made and no position moves. A backfill does the same for its interval.
+`verify`: compare all entities with the log after the delivery, not only a sample.
 
 ### When it fails, and repairs itself
 
@@ -26,13 +28,16 @@ When Kafka has lost records that were never captured or a capture fails its audi
 put the cause right and clear the failed task (for an audit: `capture` and what follows), or accept it with
 `tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
 file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
-`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`.
+`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a journal
+whose tables are not what the log says: `reconcile` names the entities, and the way out is a rebuild.
 
 ### What it returns
 
 `audit`: how many expectations were not met; the link *Audit results* shows all of them.
 `publish`: the binding's time, ids, records, bytes and the seconds its capture took, also as the event of the
 asset `<pipeline>.log`.
+`reconcile`: per journal, entities looked at, as the log says, different, not provable; the link
+*Reconciliation* shows every finding.
 `check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
 seconds; the event of the asset `<pipeline>.delivered` carries the same.
 """
@@ -45,7 +50,8 @@ from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark_airflow.audit import AuditOperator
 from tidemark_airflow.gates import GateSensor, check_writers, find_stopped, gate_task
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
-from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TO_T, bind, publish
+from tidemark_airflow.reconcile import ReconcileOperator
+from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TO_T, VERIFY, bind, publish
 from tidemark_airflow.spark_app import SparkAppOperator
 
 
@@ -73,6 +79,9 @@ def replicate(pipeline: Pipeline) -> DAG:
                 type=["null", "integer"],
                 minimum=0,
                 description="The last binding (µs) to deliver again; left out, the newest.",
+            ),
+            "verify": Param(
+                False, type="boolean", description="Compare all entities with the log, not only a sample."
             ),
         },
         tags=[Tag.TIDEMARK, Tag.REPLICATION, pipeline.name],
@@ -107,7 +116,7 @@ def replicate(pipeline: Pipeline) -> DAG:
             task_id="deliver",
             pipeline=pipeline.name,
             app="deliver",
-            arguments=["--holder", HOLDER, "--from-t", FROM_T, "--to-t", TO_T],
+            arguments=["--holder", HOLDER, "--from-t", FROM_T, "--to-t", TO_T, "--verify", VERIFY],
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
             trigger_rule=TriggerRule.NONE_FAILED,
@@ -120,13 +129,19 @@ def replicate(pipeline: Pipeline) -> DAG:
             skip_when_already_exists=True,
             doc_md="Start a resume for every writer that stopped; once per closing of its gate.",
         ).expand_kwargs(stopped)
+        reconciled = ReconcileOperator(
+            task_id="reconcile",
+            pipeline=pipeline.name,
+            doc_md="Show how the journals compare with the log; stop at a difference.",
+        )
         checked = check_writers(pipeline.name)
         if pipeline.on_failure is OnFailure.STOP_PIPELINE:
             gates >> bound
         else:
             bound >> gates >> deliver
         bound >> capture >> audit >> publish(pipeline.name) >> deliver
-        bound >> deliver >> [stopped, checked]
+        bound >> deliver >> reconciled >> checked
+        deliver >> stopped
         bound >> stopped >> start_resume
     return dag
 

@@ -1,10 +1,14 @@
-"""deliver: published messages from the log to every writer whose gate is open. Moves positions."""
+"""deliver: published messages from the log to every writer whose gate is open. Moves positions.
+
+Afterwards a journal's tables are compared with the log; a difference closes the writer's gate.
+"""
 
 import argparse
 import sys
 import traceback
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
@@ -12,16 +16,20 @@ import structlog
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
+from tidemark.delivery.expectations import pipeline_suite
 from tidemark.delivery.pipeline import AnyWriter, WriterStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import LogUnreadable, PublishedLog
 from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
+from tidemark.log.audit import prepare_audit
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.spark.deliver import reload_from, write_parts_with
 from tidemark.spark.job import Job, run_job, spark_session
+from tidemark.spark.reconcile import Extent, reconcile_writer
+from tidemark.writers.journal import JournalWriter
 from tidemark.writers.registry import build_writers
 
 events = structlog.get_logger()
@@ -29,26 +37,37 @@ events = structlog.get_logger()
 
 def deliver(job: Job) -> dict[str, Any]:
     """Bring every open writer to the end of the log, each on its own."""
-    pipeline = job.pipeline
+    pipeline, arguments = job.pipeline, job.arguments
     consensus = LightweightConsensus(connect(job.connections.control))
     positions = Positions(consensus, pipeline.name)
     log = PublishedLog.open(LogControl(consensus, pipeline.name), pipeline.log.path)
-    holder = job.arguments.holder or f"deliver of {pipeline.name}"
-    writers = zip(pipeline.writers, build_writers(pipeline, job.connections), strict=True)
-    with spark_session(job) as spark, stop_requested() as is_stopping:
+    holder = arguments.holder or f"deliver of {pipeline.name}"
+    writers = list(zip(pipeline.writers, build_writers(pipeline, job.connections), strict=True))
+    is_again = bool(arguments.to_t)
+    from_t, to_t = int(arguments.from_t or 0), int(arguments.to_t or 0)
+    everything = arguments.verify == "all"
+    extent = Extent(everything, from_t, to_t) if is_again else Extent(everything)
+    suite = pipeline_suite(pipeline)
+    with (
+        ThreadPoolExecutor(1) as beside,
+        spark_session(job) as spark,
+        stop_requested() as is_stopping,
+    ):
+        if any(isinstance(writer, JournalWriter) for _, writer in writers):
+            beside.submit(prepare_audit)  # Great Expectations takes seconds to load
         write_parts = write_parts_with(spark)
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
             reload = reload_from(job.connections.control, pipeline.name, writer.name)
-            if job.arguments.to_t:
+            if is_again:
                 return deliver_again(
                     writer,
                     log,
                     positions,
                     holder,
                     write_parts,
-                    from_t=int(job.arguments.from_t or 0),
-                    to_t=int(job.arguments.to_t),
+                    from_t=from_t,
+                    to_t=to_t,
                     reload=reload,
                     is_stopping=is_stopping,
                 )
@@ -64,8 +83,44 @@ def deliver(job: Job) -> dict[str, Any]:
                 start=log.end if declared.start is WriterStart.LATEST else NOTHING_YET,
             )
 
-        outcomes = {one.name: _isolated(deliver_one, positions, one, writer) for one, writer in writers}
-    return {"end": log.end, "writers": {name: _summary(outcome) for name, outcome in outcomes.items()}}
+        def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
+            is_moved = delivered.position > before or extent.selection is not None
+            if not isinstance(writer, JournalWriter) or not is_moved or is_stopping():
+                return None
+            if delivered.gate or delivered.failure:
+                return None
+            return reconcile_writer(spark, writer, log, positions, suite, extent, before, holder)
+
+        outcomes = {
+            writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one)
+            for declared, writer in writers
+        }
+    return {"end": log.end, "writers": outcomes}
+
+
+def _outcome(
+    positions: Positions,
+    declared: AnyWriter,
+    writer: Writer,
+    deliver_one: Callable[[AnyWriter, Writer], Delivered],
+    reconcile_one: Callable[[Writer, int, Delivered], dict[str, Any] | None],
+) -> dict[str, Any]:
+    """One writer delivered to and reconciled, in the form of summaries."""
+    state = positions.load(writer.name)
+    before = state.position if state else NOTHING_YET
+    delivered = _isolated(deliver_one, positions, declared, writer)
+    try:
+        reconciled = reconcile_one(writer, before, delivered)
+    except LogUnreadable:
+        raise
+    except Exception as error:
+        traceback.print_exc()
+        events.error("not reconciled", writer=writer.name, error=str(error))
+        return {**_summary(replace(delivered, failure=f"not reconciled: {_said(error)}")), "reconciled": None}
+    if reconciled and not reconciled["passed"]:
+        state = positions.load(writer.name)
+        delivered = replace(delivered, gate=state.gate if state else None, closed_now=True)
+    return {**_summary(delivered), "reconciled": reconciled}
 
 
 def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, writer: Writer) -> Delivered:
@@ -79,8 +134,11 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))
-        said = str(error) if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
-        return Delivered(state.position if state else NOTHING_YET, failure=said)
+        return Delivered(state.position if state else NOTHING_YET, failure=_said(error))
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
 
 
 def _summary(delivered: Delivered) -> dict[str, Any]:
@@ -102,6 +160,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="deliver", description=__doc__)
     parser.add_argument("--from-t", default="", help="deliver the bindings from this time (µs) on again")
     parser.add_argument("--to-t", default="", help="the last binding (µs) to deliver again")
+    parser.add_argument(
+        "--verify", choices=("sample", "all"), default="sample", help="which entities to compare with the log"
+    )
     parser.add_argument("--holder", default="", help="who delivers, for people and for the lease")
     return run_job(parser, argv, deliver)
 

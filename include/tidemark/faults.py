@@ -34,6 +34,7 @@ class FaultPoint(StrEnum):
     DELIVER_SETTLED = "deliver.settled"
     DELIVER_COMMITTED = "deliver.committed"
     DELIVER_STOPPED = "deliver.stopped"
+    RECONCILED = "reconcile.judged"
     RESUME_WRITTEN = "resume.written"
     RESUME_COMMITTED = "resume.committed"
     RESUME_OPENED = "resume.opened"

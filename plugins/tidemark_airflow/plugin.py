@@ -35,6 +35,25 @@ def show_audit(pipeline: str, t: int) -> str:
     return _templates.get_template("audit.html").render(pipeline=pipeline, record=record)
 
 
+@pages.get(
+    "/reconciliations/{pipeline}/{writer}/{position}", response_class=HTMLResponse, dependencies=[_may_look]
+)
+def show_reconciliation(pipeline: str, writer: str, position: int) -> str:
+    """What one comparison of a journal with the log found."""
+    from tidemark.verification.reconciliation import read
+
+    try:
+        declared = find_pipeline(pipeline)
+    except TidemarkError as error:
+        raise HTTPException(404, str(error)) from None
+    if writer not in {one.name for one in declared.writers}:
+        raise HTTPException(404, f"{pipeline} has no writer {writer}.")
+    record = read(pipeline, declared.log.path, writer, position)
+    if record is None:
+        raise HTTPException(404, f"{pipeline}/{writer} has no reconciliation at id {position}.")
+    return _templates.get_template("reconciliation.html").render(record=record)
+
+
 class TidemarkPlugin(AirflowPlugin):
     """Registers the pages."""
 

@@ -11,6 +11,7 @@ from tidemark_airflow.gates import gate_task
 BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
 FROM_T = "{{ ti.xcom_pull(task_ids='bind', key='from_t') or '' }}"
 TO_T = "{{ ti.xcom_pull(task_ids='bind', key='to_t') or '' }}"
+VERIFY = "{{ 'all' if params.verify else 'sample' }}"
 NEVER = 2**62
 """Later than any binding, in µs."""
 HOLDER = "{{ dag.dag_id }} {{ run_id }}"

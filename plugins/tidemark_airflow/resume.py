@@ -132,9 +132,11 @@ def perform(
 )
 def redeliver(pipeline: str, **context: Any) -> dict[str, Any]:
     """Resume the writer; what it came to."""
-    writer = context["params"]["writer"]
+    from tidemark.verification.resume import resume
+
+    writer, holder = context["params"]["writer"], f"{pipeline}.resume {context['run_id']}"
     with asking_a_person():
-        resumed = open_pipeline(pipeline).resume(writer, f"{pipeline}.resume {context['run_id']}", print)
+        resumed = resume(open_pipeline(pipeline), writer, holder, print)
     if resumed.interrupted:
         raise InterruptedError(
             f"{pipeline}/{writer}: asked to stop at id {resumed.position}; what is done is kept"

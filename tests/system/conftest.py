@@ -71,7 +71,7 @@ def declare(folder: Path, name: str, **connections: str) -> None:
     (folder / f"{name}.yaml").write_text(PIPELINE.format(name=name, **defaults | connections))
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 60, what: str = "the condition") -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 120, what: str = "the condition") -> Any:
     """The first true value of the condition."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
@@ -107,7 +107,7 @@ class Services:
     def send(self, topic: str, actions: list[Action]) -> None:
         send_actions(self.kafka, topic, actions)
 
-    def replicate(self, pipeline: str, expected: str = "success", seconds: float = 240) -> str:
+    def replicate(self, pipeline: str, expected: str = "success", seconds: float = 480) -> str:
         """Trigger the pipeline's DAG, wait for its end; the run's id."""
         run_id = self.begin(pipeline)
         self.wait_for_end(pipeline, run_id, expected, seconds)
@@ -121,7 +121,7 @@ class Services:
         return airflow.trigger(dag_id)
 
     def wait_for_end(
-        self, pipeline: str, run_id: str, expected: str = "success", seconds: float = 240
+        self, pipeline: str, run_id: str, expected: str = "success", seconds: float = 480
     ) -> None:
         """Wait for the end of a run of the pipeline's DAG."""
         airflow, dag_id = self.airflow, f"{pipeline}.replicate"
@@ -138,7 +138,7 @@ class Services:
             found = self.airflow.request("GET", path, "list the resumes", params={"order_by": "id"})
             return [run["dag_run_id"] for run in found["dag_runs"]]
 
-        return wait_until(lambda: found if len(found := runs()) > after else None, 60, "a resume")[-1]
+        return wait_until(lambda: found if len(found := runs()) > after else None, 180, "a resume")[-1]
 
     def wait_for_task(self, dag_id: str, run_id: str, task_id: str, *states: str) -> None:
         """Wait until a task of a run is in one of these states."""
@@ -147,7 +147,7 @@ class Services:
             tasks = self.airflow.tasks(dag_id, run_id)
             return next((task.state for task in tasks if task.task_id == task_id), None)
 
-        wait_until(lambda: state() in states, 120, f"{task_id} of {run_id} {states}, {state()}")
+        wait_until(lambda: state() in states, 300, f"{task_id} of {run_id} {states}, {state()}")
 
     def wait_for_question(self, dag_id: str, run_id: str, task_id: str) -> None:
         """Wait until a task asks a person and may be answered.
@@ -159,13 +159,13 @@ class Services:
         place = f"dag_id='{dag_id}', task_id='{task_id}', run_id='{run_id}'"
         report = f"success for task instance TaskInstanceKey({place}"
         wait_until(
-            lambda: report in log.read_text(errors="replace"), 60, f"the executor's report of {task_id}"
+            lambda: report in log.read_text(errors="replace"), 180, f"the executor's report of {task_id}"
         )
 
     def wait_for_run(self, dag_id: str, run_id: str) -> str:
         """The state in which a run ended."""
         ended = ("success", "failed")
-        wait_until(lambda: self.airflow.run(dag_id, run_id)["state"] in ended, 240, f"the end of {run_id}")
+        wait_until(lambda: self.airflow.run(dag_id, run_id)["state"] in ended, 480, f"the end of {run_id}")
         return str(self.airflow.run(dag_id, run_id)["state"])
 
     def task_logs(self, dag_id: str, run_id: str) -> str:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from tests.unit.log.samples import captured_of, write_file
 
 from tidemark.cli.main import main as tidemark
 from tidemark.connections import Connections
+from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.delivery.replicate import audit_run, begin_run, open_control, publish_run
@@ -118,9 +119,13 @@ class LogRuns:
         """The application that captures."""
         return self._application("capture", ["--t", str(t)], fault)
 
-    def deliver(self, holder: str, fault: FaultPoint | None = None) -> Ended:
+    def deliver(self, holder: str, fault: FaultPoint | None = None, further: Sequence[str] = ()) -> Ended:
         """The application that delivers."""
-        return self._application("deliver", ["--holder", holder], fault)
+        return self._application("deliver", ["--holder", holder, *further], fault)
+
+    def verify(self, *arguments: str) -> Ended:
+        """The application that verifies."""
+        return self._application("verify", list(arguments), None)
 
     @contextmanager
     def paused_delivery(self, holder: str, point: FaultPoint) -> Iterator["Zombie"]:
@@ -178,8 +183,24 @@ def take_step(step: str, name: str, connections: str, argument: str) -> None:
         # The same holder as of the deliveries: it need not wait for its own lease.
         resumed = OpenPipeline(pipeline, known).resume(argument, "run-1", print)
         assert resumed.gate is None, resumed
+    elif step == "deliver":
+        deliver_here(OpenPipeline(pipeline, known), argument)
     else:
         print(publish_run(pipeline, known, int(argument)).end)
+
+
+def deliver_here(opened: OpenPipeline, writer: str) -> None:
+    """A delivery without Spark: what is durable, and when, is the same, and a process starts in a second."""
+    positions = opened.positions
+    deliver_to(
+        opened.writer(writer),
+        opened.log,
+        positions,
+        "run-1",
+        write_parts_here,
+        limit=opened.pipeline.limits.max_records_per_run,
+        reload=lambda: positions.load(writer),
+    )
 
 
 def ended_here(work: Callable[[], None]) -> Ended:

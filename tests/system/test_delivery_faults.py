@@ -68,12 +68,9 @@ def block(runs: LogRuns) -> Path:
 
 
 def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
-    for point in (
-        FaultPoint.DELIVER_PARTS_WRITTEN,
-        FaultPoint.DELIVER_FINISHED,
-        FaultPoint.DELIVER_COMMITTED,
-    ):
-        assert runs.deliver("run-1", point).code == -9, point
+    assert runs.deliver("run-1", FaultPoint.DELIVER_PARTS_WRITTEN).code == -9
+    for point in (FaultPoint.DELIVER_FINISHED, FaultPoint.DELIVER_SETTLED, FaultPoint.DELIVER_COMMITTED):
+        assert runs.step("deliver", "archive", point).code == -9, point
 
     ended = runs.deliver("run-1")
 
@@ -85,7 +82,7 @@ def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
 def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
     # Given: the target is broken, and the process that finds it so dies when it has closed the gate.
     broken = block(runs)
-    assert runs.deliver("run-1", FaultPoint.DELIVER_STOPPED).code == -9
+    assert runs.step("deliver", "archive", FaultPoint.DELIVER_STOPPED).code == -9
     gate = state(runs).gate
     assert gate is not None
     assert (gate.first_id, gate.last_id, gate.through) == (0, 199, 199)
@@ -204,7 +201,7 @@ def test_F_a_broker_that_is_gone_closes_the_gate_until_it_is_back(
 def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
     # Given: a writer that waits for id 0.
     broken = block(runs)
-    runs.deliver("run-1")
+    runs.step("deliver", "archive")
     broken.unlink()
     execute = ("--execute", "--reason", "known", "--by", "ann")
 

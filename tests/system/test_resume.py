@@ -1,6 +1,11 @@
-"""Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read."""
+"""Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read.
+
+Both stories happen at the same time, because most of it is waiting for Airflow; each test is about one.
+"""
 
 import json
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -36,28 +41,33 @@ def values(folder: Path) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def begun(services: Any) -> dict[str, str]:
-    """The first run of either story, at the same time.
-
-    Of ``barred``: a file is where the folder of one of two writers should be. Of ``walled``: the second of
-    three messages is no JSON object, and a stopped writer stops the pipeline.
-    """
-    for topic in ("barred", "walled"):
-        services.create_topic(topic, partitions=1)
-    folder = services.settings.home / "picky"
-    folder.mkdir(exist_ok=True)
-    (folder / "barred").write_text("in the way")
-    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
-    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
-    return {pipeline: services.begin(pipeline) for pipeline in ("barred", "walled")}
+def stories(services: Any) -> Iterator[dict[str, Future[None]]]:
+    with ThreadPoolExecutor(2) as threads:
+        yield {one.__name__: threads.submit(one, services) for one in (mended_target, acknowledged_message)}
 
 
 def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(
-    services: Any, begun: dict[str, str]
+    stories: dict[str, Future[None]],
 ) -> None:
-    # When: a run meets the broken target.
+    stories["mended_target"].result()
+
+
+def test_F5b_a_message_that_fails_again_is_acknowledged_by_a_person_while_the_pipeline_waits(
+    stories: dict[str, Future[None]],
+) -> None:
+    stories["acknowledged_message"].result()
+
+
+def mended_target(services: Any) -> None:
+    # Given: a file is where the folder of one of two writers should be.
     home = services.settings.home
-    services.wait_for_end("barred", begun["barred"], expected="failed")
+    services.create_topic("barred", partitions=1)
+    (home / "picky").mkdir(exist_ok=True)
+    (home / "picky" / "barred").write_text("in the way")
+    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
+
+    # When: a run meets the broken target.
+    services.replicate("barred", expected="failed")
 
     # Then: the other writer went on, and a resume waits for the target.
     assert stands(services, "barred", "picky") == (-1, "stopped")
@@ -96,12 +106,14 @@ def answer(services: Any, run_id: str, option: str, reason: str) -> None:
     services.airflow.request("PATCH", path, "answer", json=body)
 
 
-def test_F5b_a_message_that_fails_again_is_acknowledged_by_a_person_while_the_pipeline_waits(
-    services: Any, begun: dict[str, str]
-) -> None:
-    # When: the message was tried in bulk, then twice alone.
+def acknowledged_message(services: Any) -> None:
+    # Given: the second of three messages is no JSON object, and a stopped writer stops the pipeline.
     home = services.settings.home
-    services.wait_for_end("walled", begun["walled"], expected="failed")
+    services.create_topic("walled", partitions=1)
+    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
+
+    # When: the message was tried in bulk, then twice alone.
+    services.replicate("walled", expected="failed")
     first = services.resume_of("walled")
 
     # Then: a person is asked; to try again leads to the same question.

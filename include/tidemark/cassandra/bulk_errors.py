@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from random import uniform
 
-from cassandra import InvalidRequest, OperationTimedOut, Timeout, Unavailable, WriteFailure
+from cassandra import InvalidRequest, OperationTimedOut, ReadFailure, Timeout, Unavailable, WriteFailure
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionBusy, ConnectionException
 from cassandra.protocol import (
@@ -28,6 +28,7 @@ _PASSING = (
     ConnectionException,
     IsBootstrappingErrorMessage,
     NoHostAvailable,
+    ReadFailure,
     ServerError,
     TruncateError,
     Unavailable,

@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 from tidemark.cli.gate import app as gate
-from tidemark.cli.journal import app as journal
+from tidemark.cli.journal_client import app as journal
 from tidemark.cli.log import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
@@ -30,7 +30,7 @@ app = typer.Typer(
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
-app.add_typer(journal, name="journal", help="Journals in Cassandra: hand-back.")
+app.add_typer(journal, name="journal", help="Journals: append, delete, purge, read, pointer, hand-back.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 
 
@@ -82,9 +82,11 @@ def status(
 def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) -> None:
     """Redeliver to a stopped writer one message at a time; its gate opens where that succeeds."""
     from tidemark.cli.writers import open_pipeline
+    from tidemark.verification.resume import resume as resume_writer
 
     holder = f"tidemark resume by {getpass.getuser()}"
-    resumed = open_pipeline(pipeline).resume(writer, holder, lambda line: typer.echo(line, err=as_json))
+    opened = open_pipeline(pipeline)
+    resumed = resume_writer(opened, writer, holder, lambda line: typer.echo(line, err=as_json))
     if as_json:
         print_json({"pipeline": pipeline, "writer": writer, **resumed.to_dict()})
     elif resumed.gate is None:

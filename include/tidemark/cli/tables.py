@@ -32,7 +32,7 @@ def pipelines_table(pipelines: Sequence[Pipeline]) -> Table:
 def status_table(status: PipelineStatus) -> RenderableType:
     """One pipeline: a line for the log, a line per writer."""
     log = status.log
-    bound = _moment(status.upper) if status.upper else "never"
+    bound = moment(status.upper) if status.upper else "never"
     head = (
         f"[bold]{status.pipeline}[/bold]  log end {log.end:,}, {log.messages:,} messages in {log.segments} "
         f"segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
@@ -62,7 +62,7 @@ def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
         headers = ", ".join(header["name"] for header in message["headers"] or ())
         table.add_row(
             str(message["id"]),
-            _moment(message["timestamp"] * 1000),
+            moment(message["timestamp"] * 1000),
             escape(f"{message['topic']}/{message['partition']}@{message['offset']}"),
             escape(_cut(message["key"])),
             escape(_cut(message["value"])),
@@ -96,7 +96,8 @@ def _cut(data: bytes | None) -> str:
     return shown if len(shown) <= CUT else f"{shown[:CUT]}…"
 
 
-def _moment(microseconds: int) -> str:
+def moment(microseconds: int) -> str:
+    """A time for people."""
     return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -115,17 +116,17 @@ def history_table(
     name = escape(f"{state.pipeline}/{state.name}")
     head = f"[bold]{name}[/bold]  position {state.position:,}, {state.status}"
     if state.lease:
-        head += f"; held by {escape(state.lease.holder)} until {_moment(state.lease.deadline)}"
+        head += f"; held by {escape(state.lease.holder)} until {moment(state.lease.deadline)}"
     by_namespace = Table("namespace", "last id", box=None, pad_edge=False)
     for name, last_id in sorted(namespaces.items()):
         by_namespace.add_row(escape(name), f"{last_id:,}")
     moves = Table("when", "position", "what", "by", "why", box=None, pad_edge=False)
     for entry in history:
         moves.add_row(
-            _moment(entry.at), f"{entry.position:,}", entry.kind, escape(entry.by), escape(entry.reason or "")
+            moment(entry.at), f"{entry.position:,}", entry.kind, escape(entry.by), escape(entry.reason or "")
         )
     acts = Table("when", "who", "did", "why", box=None, pad_edge=False)
     for deed in deeds:
-        acts.add_row(_moment(deed.at), escape(deed.who), escape(deed.what), escape(deed.reason))
+        acts.add_row(moment(deed.at), escape(deed.who), escape(deed.what), escape(deed.reason))
     shown: list[RenderableType] = [head, "", by_namespace, "", moves]
     return Group(*shown, "", acts) if deeds else Group(*shown)

@@ -28,8 +28,7 @@ def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json:
     from tidemark.delivery.lease import wall_clock
     from tidemark.delivery.writer_state import Deed
 
-    if execute and not reason.strip():
-        raise typer.BadParameter("say why", param_hint="--reason")
+    demand_reason(reason, execute)
     who = by or getpass.getuser()
     if execute:
         plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
@@ -40,3 +39,9 @@ def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json:
     for line in plan.lines:
         typer.echo(f"  {line}")
     typer.echo(f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.')
+
+
+def demand_reason(reason: str, execute: bool) -> None:
+    """Nothing is done without one."""
+    if execute and not reason.strip():
+        raise typer.BadParameter("say why", param_hint="--reason")

@@ -60,13 +60,14 @@ class LeaseLost(TidemarkError):
         return type(self), (self.pipeline, self.writer, self.holder)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Ticket:
     """A holder's claim as it travels to the tasks that write for it."""
 
     pipeline: str
     writer: str
     lease: Lease
+    """As it was known last: it is asked for again only when its time is nearly over."""
     reload: Callable[[], WriterState | None]
     """Reads the writer's state anew: the holder may have prolonged its lease since."""
     clock: Clock = wall_clock
@@ -79,6 +80,7 @@ class Ticket:
         held = state.lease if state else None
         if held is None or held.token != self.lease.token or self.clock() >= held.deadline - MARGIN:
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
+        self.lease = held
 
 
 class Hold:

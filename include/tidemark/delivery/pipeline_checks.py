@@ -17,7 +17,8 @@ from zoneinfo import ZoneInfo, available_timezones
 from croniter import CroniterBadDateError, CroniterError, croniter  # type: ignore[import-untyped]
 from pydantic import ValidationInfo
 
-from tidemark.delivery.pipeline_problems import did_you_mean, quoted
+from tidemark.delivery.pipeline_problems import quoted
+from tidemark.errors import did_you_mean
 from tidemark.settings import Settings
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")

@@ -24,10 +24,10 @@ from tidemark.delivery.pipeline_problems import (
     PipelineRefused,
     Problem,
     UnknownPipeline,
-    did_you_mean,
     quoted,
 )
 from tidemark.delivery.pipeline_yaml import Document, NotYaml, read_document
+from tidemark.errors import did_you_mean
 from tidemark.settings import Settings
 
 __all__ = [

@@ -12,9 +12,10 @@ from pydantic_core import ErrorDetails
 
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_parts import Declaration
-from tidemark.delivery.pipeline_problems import Contradiction, Finding, Place, did_you_mean, dotted, quoted
+from tidemark.delivery.pipeline_problems import Contradiction, Finding, Place, dotted, quoted
 from tidemark.delivery.pipeline_transforms import TRANSFORMS
 from tidemark.delivery.pipeline_writers import WRITERS
+from tidemark.errors import did_you_mean
 
 _SECRET = re.compile(
     r"passw|pwd|secret|token|credential|sasl|jaas|ssl|keystore|truststore|(api|access|private)_?key|user(_?name)?$",

@@ -6,10 +6,9 @@ may hold a secret.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, closest
 
 Place = tuple[str | int, ...]
 """Where a value stands in a file: keys and list positions from the top, as pydantic gives them."""
@@ -73,19 +72,6 @@ class UnknownPipeline(TidemarkError):
         if self.refused:
             said.append(f"Refused: {', '.join(map(str, self.refused))}.")
         return " ".join(said)
-
-
-def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
-    found = get_close_matches(word.casefold(), by_folded, n=1)
-    return by_folded[found[0]] if found else None
-
-
-def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """A question with the nearest known word; without one, what ``otherwise`` says."""
-    meant = closest(word, known)
-    return f"Did you mean `{meant}`?" if meant else otherwise
 
 
 def quoted(value: object) -> str:

@@ -27,7 +27,8 @@ from pydantic import (
 from tidemark.delivery import pipeline_checks as checks
 from tidemark.delivery.pipeline_choices import Operator
 from tidemark.delivery.pipeline_parts import Count, Declaration, Expression, each_once
-from tidemark.delivery.pipeline_problems import Contradiction, Finding, did_you_mean, quoted
+from tidemark.delivery.pipeline_problems import Contradiction, Finding, quoted
+from tidemark.errors import did_you_mean
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 

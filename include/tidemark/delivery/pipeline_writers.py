@@ -117,10 +117,11 @@ class JournalDeclaration(WriterDeclaration):
     kind: Literal[WriterKind.JOURNAL]
     keyspace: Keyspace = "journal"
     tables: Tables = Tables()
-    segment_size: Annotated[Count, Field(ge=2)] = 10_000
+    segment_size: Annotated[Count, Field(ge=2, le=2**31 - 1)] = 10_000
     replication: Replication = Replication.model_validate({"replication_factor": 1})
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
     start: Annotated[WriterStart, AfterValidator(_earliest_only)] = WriterStart.EARLIEST
 
 

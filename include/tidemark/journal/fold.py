@@ -166,7 +166,8 @@ class Fold:
         for seq_nr, tags, payload_type, payload in events:
             if seq_nr <= previous:
                 self._duplicates.append(Duplicate(seq_nr, offset))
-            previous = seq_nr
+            else:
+                previous = seq_nr
             if seq_nr <= deleted:
                 self._hidden += 1
                 continue

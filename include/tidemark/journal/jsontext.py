@@ -116,6 +116,7 @@ def quick_reader(shape: Any) -> Callable[[bytes], Any]:
 
 _quick: Callable[[bytes], object] = quick_reader(Any)
 _quick_encode = msgspec.json.Encoder(decimal_format="number").encode
+_ordered_encode = msgspec.json.Encoder(decimal_format="number", order="sorted").encode
 
 
 def quick_text(value: object) -> str:
@@ -201,6 +202,20 @@ def canonical_text(data: bytes) -> str:
         return quick_text(_quick(data))
     except UNUSUAL:
         return canonical(parse(data))
+
+
+def ordered(data: bytes) -> bytes:
+    """The same for two documents that stand for the same value, in whatever order their members are."""
+    try:
+        return _ordered_encode(_quick(data))
+    except UNUSUAL:
+        return canonical(_sorted(parse(data))).encode()
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _sorted(value[name]) for name in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _written(value: object) -> str:

@@ -36,7 +36,7 @@ class BadExpectation(TidemarkError):
         problem = _short(problem.strip().rstrip("."), LONGEST_TEXT)
         super().__init__(
             f"{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was "
-            "published; correct the suite in include/expectations and clear the capture task."
+            "let pass; correct the suite in include/expectations and clear the task that says so."
         )
         self.pipeline, self.expectation, self.problem = pipeline, expectation, problem
 
@@ -56,7 +56,7 @@ def audit_files(
     rows = [{**asdict(s), "width": s.width} for s in sorted(statistics, key=lambda s: s.first_id)]
     frame = pd.DataFrame(rows, columns=[*FileStatistics.__dataclass_fields__, "width"])
     frame["gap_before"] = frame["first_id"] - frame["last_id"].shift(fill_value=-1)
-    batch = _whole(_context().data_sources.add_pandas("captured_files"), frame)
+    batch = pandas_batch(frame, "captured_files")
     declared = [*_always(rows_read), *((d.notes or d.type, d) for d in suite.captured_files)]
     return judge(pipeline, batch, declared, ("path", "first_id", "last_id"), most=max(len(rows), MOST))
 
@@ -130,6 +130,11 @@ def _context() -> Any:
     return context
 
 
+def pandas_batch(frame: Any, name: str) -> "Batch":
+    """A DataFrame of pandas as something to judge."""
+    return _whole(_context().data_sources.add_pandas(name), frame)
+
+
 def spark_batch(frame: Any, name: str) -> "Batch":
     """A Spark DataFrame as something to judge."""
     return _whole(_context().data_sources.add_spark(name), frame)
@@ -184,8 +189,10 @@ def _ids(result: Mapping[str, Any]) -> tuple[int, int] | None:
     rows = result.get("partial_unexpected_index_list") or []
     if not rows or len(rows) < result["unexpected_count"]:
         return None
-    first = min(row.get("first_id", row.get("id")) for row in rows)
-    return first, max(row.get("last_id", row.get("id")) for row in rows)
+    firsts = [row.get("first_id", row.get("id")) for row in rows]
+    lasts = [row.get("last_id", row.get("id")) for row in rows]
+    # What was delivered is known by its entities, not by ids.
+    return None if None in firsts else (min(firsts), max(lasts))
 
 
 def _detail(result: Mapping[str, Any]) -> str:

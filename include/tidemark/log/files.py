@@ -202,6 +202,16 @@ class LogFolder:
                 # Spark declares every column that it writes as one that may be null.
                 yield batch.select(schema.names).cast(schema)
 
+    def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
+        """The messages whose keys are chosen, in id order; of where there are none only keys are read."""
+        self.verify(file)
+        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            for number in range(parquet.num_row_groups):
+                chosen = choose(parquet.read_row_group(number, ["key"])["key"])
+                if chosen.true_count:
+                    group = parquet.read_row_group(number).filter(chosen)
+                    yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
+
 
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
     """Write messages in id order; how many."""

@@ -1,8 +1,9 @@
 """A pipeline's own expectations: ``include/expectations/<name>.yaml``, in Great Expectations' words.
 
-Two lists: ``captured_files`` is judged on what the capture counted on its way and costs nothing;
-``messages`` is judged on every message and costs a second pass of Spark. What a suite cannot do: take away
-one of the rules that every capture must keep (``audit.py``).
+Three lists: ``captured_files`` is judged on what the capture counted on its way and costs nothing;
+``messages`` is judged on every message and costs a second pass of Spark; ``delivered`` is judged on the heads
+of the entities that a reconciliation looks at. What a suite cannot do: take away one of the rules that every
+capture and every delivery must keep.
 """
 
 import json
@@ -59,10 +60,11 @@ Expectations = Annotated[
 
 
 class Suite(_Part):
-    """What a pipeline expects of its captures beyond what always holds."""
+    """What a pipeline expects of its captures and deliveries beyond what always holds."""
 
     captured_files: Expectations = ()
     messages: Expectations = ()
+    delivered: Expectations = ()
 
 
 def load_suite(folder: Path, name: str) -> Suite:

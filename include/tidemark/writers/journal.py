@@ -26,8 +26,9 @@ from tidemark.journal.head import Head
 from tidemark.journal.record import read_action, read_key
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
+from tidemark.writers.collecting import seldom_collecting
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
-from tidemark.writers.journal_heads import Heads
+from tidemark.writers.journal_heads import Heads, milliseconds
 from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
 from tidemark.writers.journal_tables import JournalTables
@@ -64,19 +65,18 @@ class JournalWriter(Writer):
     def examine(self, binding: Binding, past: Past) -> None:
         """Refuse tables whose pointers are not where this writer left them.
 
-        Before its first delivery any pointer is good: tables may be taken over. After a rewind they are
-        ahead, up to the highest position there ever was; past it, nobody but this writer can have been in
-        the binding it is about to write.
+        Before its first delivery they may be anywhere up to the binding: tables may be taken over. After a
+        rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
+        have been in the binding it is about to write.
         """
         slices = [s for s in binding.slices if self._admits(s.topic)]
         for s in slices:
             before = past.offsets.get((s.topic, s.partition), NO_POINTER)
             if s.lower <= before:
                 raise OffsetsBegunAnew(self.pipeline, self.name, s.topic, s.partition, s.lower, before)
-        if past.reached < 0:
-            return
         pointers = self._tables.read_pointers([(s.topic, s.partition) for s in slices])
-        reached = {**past.offsets, **binding.offsets_at(past.position)}
+        is_new = past.reached < 0
+        reached = {} if is_new else {**past.offsets, **binding.offsets_at(past.position)}
         for s in slices:
             place = s.topic, s.partition
             found, least = pointers.get(place, NO_POINTER), reached.get(place, NO_POINTER)
@@ -94,7 +94,7 @@ class JournalWriter(Writer):
         """See ``Writer.write``."""
         tables, is_ours = self._tables, _share(part)
         total, at_work = Written(), dict[TopicPartition, JournalPart]()
-        with tables.bulk(writing.lease.check) as bulk:
+        with seldom_collecting(), tables.bulk(writing.lease.check) as bulk:
             for chunk in _chunks(_of_share(writing.batches, part.number, is_ours)):
                 admitted = admit(chunk, re.compile(self.declared.namespaces))
                 total += Written(filtered=chunk.num_rows - admitted.num_rows)
@@ -155,22 +155,28 @@ class JournalWriter(Writer):
         action = _action(message)
         if isinstance(action, Append):
             rows = self._rows(message, action)
-            found = {
-                (segment, row.seq_nr)
+            others = {
+                (segment, row.seq_nr, milliseconds(row.timestamp))
                 for segment in {row.segment for row in rows}
                 for row in self._tables.read_rows(message["topic"], action.key, segment)
-                # An earlier message may have the very same place; its row is not ours to remove.
-                if (row.partition, row.offset) == (message["partition"], message["offset"])
+                if (row.partition, row.offset) != (message["partition"], message["offset"])
             }
-            self._tables.remove_rows(row for row in rows if (row.segment, row.seq_nr) in found)
+            # Also those that are not there: a write that timed out may arrive yet. An earlier message may
+            # have the very same place, and its row is not ours to remove.
+            self._tables.remove_rows(
+                row for row in rows if (row.segment, row.seq_nr, row.timestamp) not in others
+            )
 
     def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
         """Whether later appends belong to the incarnation that an append begins."""
         rows = self._rows(message, action)
-        segments = {segment for row in rows for segment in (row.segment, row.segment + 1)}
+        if not rows:
+            return False
+        # As far as the rows of one chunk can lie apart.
+        reach = MESSAGES_AT_ONCE // self.declared.segment_size + 1
         return any(
             row.offset > message["offset"] and row.meta_record_id == rows[0].meta_record_id
-            for segment in segments
+            for segment in range(rows[0].segment, rows[-1].segment + reach + 1)
             for row in self._tables.read_rows(message["topic"], action.key, segment)
         )
 

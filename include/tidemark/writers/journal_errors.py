@@ -1,5 +1,7 @@
 """What a journal writer refuses to go on with: errors with fields, each with the way out."""
 
+from collections.abc import Iterable
+
 from tidemark.errors import TidemarkError
 
 
@@ -23,10 +25,11 @@ class TablesChanged(TidemarkError):
         wanted = f"{least} at least" if found < least else f"{most} at most"
         super().__init__(
             f"{pipeline}/{writer}: the tables of keyspace {keyspace} changed under us. For "
-            f"{topic}/{partition} pointer2 {says}, but this writer left it at {wanted}. Nothing was written. "
+            f"{topic}/{partition} pointer2 {says}, but it should be {wanted}. Nothing was written. "
             "Stop whoever else writes there, or restore the tables and resume; to fill them anew from the "
             "log, add a writer with a new keyspace, or empty these and run: "
-            f"tidemark offsets rewind {pipeline} {writer} -1"
+            f"tidemark offsets rewind {pipeline} {writer} -1. To continue another replicator's work, begin "
+            "with `source.kafka.start: pointers`."
         )
         self.pipeline, self.writer, self.keyspace = pipeline, writer, keyspace
         self.topic, self.partition = topic, partition
@@ -49,3 +52,12 @@ class OffsetsBegunAnew(TidemarkError):
         )
         self.pipeline, self.writer, self.topic, self.partition = pipeline, writer, topic, partition
         self.lower, self.before = lower, before
+
+
+class JournalUnclear(TidemarkError):
+    """It is not clear which journal of a pipeline is meant."""
+
+    def __init__(self, pipeline: str, asked: str | None, known: Iterable[str]) -> None:
+        self.pipeline, self.asked, self.known = pipeline, asked, tuple(known)
+        meant = f"it has no journal {asked}" if asked else "say which of its journals is meant"
+        super().__init__(f"{pipeline}: {meant}; there is: {', '.join(self.known) or 'none'}.")

@@ -60,7 +60,7 @@ class Heads:
         self._is_dense = False
 
     def __len__(self) -> int:
-        return len(self._known) + len(self._ahead) + len(self._elsewhere)
+        return len(self._known)
 
     def __getitem__(self, key: str) -> Head | None:
         return self._known[key]
@@ -162,8 +162,8 @@ def head_of(row: Any) -> Head:
         stored_segment_size(row.segment_size),
         row.seq_nr,
         row.delete_to,
-        _milliseconds(row.created),
-        _milliseconds(row.updated),
+        milliseconds(row.created),
+        milliseconds(row.updated),
         None if after is None else after.days * _DAY + after.nanoseconds,
         expires if expires is None or isinstance(expires, date) else expires.date(),
         row.record_id,
@@ -171,5 +171,6 @@ def head_of(row: Any) -> Head:
     )
 
 
-def _milliseconds(moment: datetime | None) -> int:
+def milliseconds(moment: datetime | None) -> int:
+    """A ``timestamp`` of the driver's as the column holds it."""
     return 0 if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -24,8 +24,9 @@ from tidemark.writers.journal_tables import JournalTables
 
 events = structlog.get_logger()
 
-MESSAGES_AT_ONCE = 8_192
-"""How many messages are folded before their rows are written."""
+MESSAGES_AT_ONCE = 16_384
+"""How many messages are folded before their rows are written: the more there are, the more often an entity's
+rows travel together, which Cassandra takes as one write."""
 MOST_HEADS = 200_000
 """With more in memory they are written early, and read again where they are needed again."""
 SHOWN_DUPLICATES = 10
@@ -95,7 +96,7 @@ class JournalPart:
         """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
         messages: list[Message] = []
         ignored, pointer, partition = 0, self._pointer, self._partition
-        for id_, offset, write_time, t, *record in _records(chunk):
+        for id_, offset, write_time, t, *record in records_of(chunk):
             if offset <= pointer:
                 ignored += 1
                 continue
@@ -152,7 +153,7 @@ def _details(effects: Sequence[Effect], entities: int) -> dict[str, int]:
     }
 
 
-def _records(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
+def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
     """Id, offset, write time, t, and what ``read_action`` takes, message by message.
 
     Column by column: a dictionary for every message would take longer than all the rest.

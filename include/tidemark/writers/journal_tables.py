@@ -22,14 +22,22 @@ from tidemark.log.binding import TopicPartition
 from tidemark.writers import journal_cells
 
 READS_IN_FLIGHT = 16
-HEADS_OF_A_SEGMENT = 100
-"""How many heads of one segment are read whole before they are asked for one by one."""
+HEADS_OF_A_SEGMENT = 32
+"""How many heads of one segment are read whole before they are asked for one by one: what comes along must
+not cost more, in time and in memory, than what is wanted."""
 
 _SELECTED = (
     "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
     "expire_on, record_id, origin"
 )
 _opened: WeakKeyDictionary[Session, dict[tuple[str, ...], "JournalTables"]] = WeakKeyDictionary()
+
+
+def are_there(session: Session, journal: JournalDeclaration) -> bool:
+    """Whether the keyspace has the tables that hold data, as far as the driver has heard."""
+    keyspace = session.cluster.metadata.keyspaces.get(journal.keyspace)
+    needed = {journal.tables.journal, journal.tables.metajournal, journal.tables.pointer2}
+    return keyspace is not None and needed <= {*keyspace.tables}
 
 
 class JournalTables:

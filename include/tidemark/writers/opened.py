@@ -1,6 +1,6 @@
 """A pipeline opened for work on its writers: what the command line and Airflow's tasks have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -20,6 +20,8 @@ from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterGate, WriterState
 from tidemark.log.control import LogControl
+from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal_errors import JournalUnclear
 from tidemark.writers.registry import build_writers
 from tidemark.writers.take_over import HandBack, TakeOver
 
@@ -72,11 +74,31 @@ class OpenPipeline:
 
     def writer(self, name: str) -> Writer:
         """One of the pipeline's writers."""
-        for writer in build_writers(self.pipeline, self.connections):
+        for writer in self._writers:
             if writer.name == name:
                 return writer
         known = ", ".join(writer.name for writer in self.pipeline.writers)
         raise NotPossible(self.pipeline.name, name, f"there is no such writer; there is: {known}.")
+
+    def journal(self, name: str | None = None) -> JournalWriter:
+        """One of the pipeline's journal writers; the only one where none is named."""
+        known = {one.name: one for one in self._writers if isinstance(one, JournalWriter)}
+        meant = [known[name]] if name in known else list(known.values()) if name is None else []
+        if len(meant) != 1:
+            raise JournalUnclear(self.pipeline.name, name, known)
+        return meant[0]
+
+    def journals_of(self, keyspaces: Sequence[str]) -> list[JournalWriter]:
+        """The writers of these keyspaces, in their order."""
+        known = {one.declared.keyspace: one for one in self._writers if isinstance(one, JournalWriter)}
+        for keyspace in keyspaces:
+            if keyspace not in known:
+                raise JournalUnclear(self.pipeline.name, keyspace, known)
+        return [known[keyspace] for keyspace in keyspaces]
+
+    @property
+    def _writers(self) -> list[Writer]:
+        return build_writers(self.pipeline, self.connections)
 
     def stopped(self) -> dict[str, WriterGate]:
         """The writers of the file whose gates are closed."""

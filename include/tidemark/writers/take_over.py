@@ -26,7 +26,7 @@ from tidemark.delivery.writer_state import Deed
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import TopicPartition
 from tidemark.log.control import LogControl
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.writers.journal_tables import JournalTables, are_there
 
 SECOND = 1_000_000
 PATIENCE = 30.0
@@ -91,9 +91,7 @@ class TakeOver:
         (journal,) = (one for one in self.pipeline.writers if isinstance(one, JournalDeclaration))
         refuse_members(self.pipeline.name, self.connections.kafka, (topic for topic, _ in places))
         session = connect(self.connections.cassandra[journal.connection])
-        keyspace = session.cluster.metadata.keyspaces.get(journal.keyspace)
-        needed = {journal.tables.journal, journal.tables.metajournal, journal.tables.pointer2}
-        is_there = keyspace is not None and needed <= {*keyspace.tables}
+        is_there = are_there(session, journal)
         pointers = JournalTables.of(session, journal).read_pointers(places) if is_there else {}
         if not pointers:
             raise NothingToTakeOver(self.pipeline.name, journal.keyspace)

@@ -276,6 +276,17 @@ def test_a_ticket_whose_time_may_be_over_asks_and_goes_on_where_it_was_renewed(p
     ticket.check()
 
 
+def test_a_ticket_remembers_how_far_it_was_renewed_and_does_not_ask_before_every_batch(positions, clock):
+    hold, asked = taken(positions, "run", clock), []
+    ticket = hold.ticket(lambda: asked.append(clock.now) or positions.load("archive"))
+    clock.now += LEASE - MARGIN
+    hold.renew()
+    for _ in range(3):
+        ticket.check()
+        clock.now += 1
+    assert len(asked) == 1
+
+
 def test_a_ticket_is_over_a_margin_before_the_deadline(positions, clock):
     ticket = taken(positions, "run", clock).ticket(lambda: positions.load("archive"))
     clock.now += LEASE - MARGIN

@@ -21,12 +21,26 @@ MAY_IMPORT = {
     "log": LEAVES | {"consensus"},
     "delivery": LEAVES | {"journal", "log", "consensus", "cassandra"},
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
-    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
+    "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
+    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification"},
     "embedded": LEAVES | {"journal"},
-    "cli": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "spark", "embedded"},
+    "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
+    "cli": LEAVES
+    | {
+        "journal",
+        "log",
+        "consensus",
+        "cassandra",
+        "delivery",
+        "writers",
+        "verification",
+        "client",
+        "spark",
+        "embedded",
+    },
 }
-NEVER_AIRFLOW = {"journal", "log", "consensus", "cassandra", "delivery", "writers", "spark"}
-NEVER_SPARK = {"journal", "log", "consensus", "cassandra", "delivery", "writers"}
+NEVER_SPARK = {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "client"}
+NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
 
 def imported_modules(path: Path) -> Iterator[str]:

@@ -110,7 +110,7 @@ def test_a_bad_expectation_says_what_did_not_happen_and_what_to_do():
     error = BadExpectation("orders", "expect_x", 'The column "x" does not exist.')
     assert str(error) == (
         'orders: expect_x in the pipeline\'s suite cannot be judged: The column "x" does not exist. '
-        "Nothing was published; correct the suite in include/expectations and clear the capture task."
+        "Nothing was let pass; correct the suite in include/expectations and clear the task that says so."
     )
     assert (error.pipeline, error.expectation) == ("orders", "expect_x")
 

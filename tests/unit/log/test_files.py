@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from tests.unit.log.samples import given_binding, given_many_messages, given_messages, write_file
@@ -150,6 +151,25 @@ def test_the_sizes_of_batches_do_not_change_the_bytes_of_a_large_file(
 def test_a_large_file_comes_back_whole_and_in_order(messages, large, large_file):
     batches = LogFolder("orders", str(large)).read_file(large_file)
     assert pa.Table.from_batches(batches).equals(messages)
+
+
+def test_chosen_messages_of_a_large_file_come_alone_and_in_order(messages, large, large_file):
+    asked = []
+
+    def choose(keys: pa.ChunkedArray) -> pa.Array:
+        asked.append(len(keys))
+        return pc.fill_null(pc.equal(keys, b"k3"), False).combine_chunks()
+
+    found = pa.concat_tables(LogFolder("orders", str(large)).read_chosen(large_file, choose))
+    assert found.equals(messages.filter(pc.equal(messages["key"], b"k3")))
+    assert sum(asked) == large_file.count
+
+
+def test_where_nobody_is_chosen_nothing_comes(large, large_file):
+    def choose(keys: pa.ChunkedArray) -> pa.Array:
+        return pa.array([False] * len(keys))
+
+    assert list(LogFolder("orders", str(large)).read_chosen(large_file, choose)) == []
 
 
 def test_a_large_file_has_groups_of_a_fixed_size(large, large_file):

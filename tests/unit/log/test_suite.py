@@ -219,24 +219,25 @@ def test_the_default_suite_that_comes_with_tidemark_starts_no_second_pass():
 
 def test_the_example_in_the_default_suite_works(tmp_path):
     text = (ROOT / "include" / "expectations" / "default.yaml").read_text()
-    _, example = text.split("\nmessages:\n")
-    given_suite(tmp_path, "messages:\n" + example.replace("#", ""))
-    (declared,) = load_suite(tmp_path, "strict").messages
-    assert declared.notes == "no message is larger than 1 MB"
+    _, examples = text.split("\nmessages:\n")
+    given_suite(tmp_path, "messages:\n" + examples.replace("#", ""))
+    suite = load_suite(tmp_path, "strict")
+    assert [one.notes for one in (*suite.messages, *suite.delivered)] == [
+        "no message is larger than 1 MB",
+        "no entity has more than 100,000 events",
+    ]
 
 
 @pytest.mark.parametrize("text", EXAMPLES)
 def test_the_examples_on_the_page_work(tmp_path, text):
     given_suite(tmp_path, text)
     suite = load_suite(tmp_path, "strict")
-    assert suite.captured_files or suite.messages
+    assert suite.captured_files or suite.messages or suite.delivered
 
 
-def test_the_page_has_examples_of_both_lists():
-    assert {word for word in ("captured_files:", "messages:") if word in "".join(EXAMPLES)} == {
-        "captured_files:",
-        "messages:",
-    }
+def test_the_page_has_examples_of_all_lists():
+    lists = {"captured_files:", "messages:", "delivered:"}
+    assert {word for word in lists if word in "".join(EXAMPLES)} == lists
 
 
 @pytest.mark.parametrize(

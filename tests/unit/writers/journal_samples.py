@@ -7,7 +7,7 @@ All are of entity ``k``, or of the one they are marked with: ``j:A1``.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -31,7 +31,9 @@ from tidemark.journal.events import Event, Events, PayloadMetadata
 from tidemark.journal.expiry import ExpireAfter
 from tidemark.journal.record import write_action
 from tidemark.log.binding import Binding
+from tidemark.log.control import LogHead
 from tidemark.log.files import LOG_SCHEMA
+from tidemark.log.loss import AcceptedLoss
 from tidemark.log.manifest import LogFile, Manifest
 from tidemark.writers.journal import JournalWriter
 
@@ -84,11 +86,12 @@ def given_actions(
             id_ = binding.id_of(topic, partition, offset)
             place = {"topic": topic, "partition": partition, "offset": offset, "namespace": topic}
             times = {"t": binding.t, "write_time": binding.write_time(id_), "timestamp_type": 0}
-            records.append({"id": id_, **place, **times, **_record(text, offset)})
+            records.append({"id": id_, **place, **times, **kafka_record(text, offset)})
     return pa.RecordBatch.from_pylist(records, schema=LOG_SCHEMA)
 
 
-def _record(text: str, offset: int) -> dict[str, Any]:
+def kafka_record(text: str, offset: int) -> dict[str, Any]:
+    """One word of a history, as Kafka has it."""
     found = _ACTION.fullmatch(text)
     assert found, f"{text!r} is no action"
     key, kind, numbers, broken, hours, sent_at = found.groups()
@@ -123,14 +126,20 @@ class ActionLog:
     bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
     batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    rows_a_batch: int = 8_192
+    """How many messages a reader of a file gets at once."""
+    losses: list[AcceptedLoss] = field(default_factory=list)
+    begins_at: int = 0
+    """The first offset that is bound of every partition."""
 
     def publish(self, *histories: str) -> Binding:
         """What partitions 0, 1, … have next."""
         reached = {(s.topic, s.partition): s.upper for one in self.bindings for s in one.slices}
         given = {(TOPIC, number): text for number, text in enumerate(histories) if text}
         slices = [
-            (*place, reached.get(place, 0), reached.get(place, 0) + len(text.split()))
+            (*place, lower, lower + len(text.split()))
             for place, text in given.items()
+            for lower in [reached.get(place, self.begins_at)]
         ]
         t = DAY * (len(self.bindings) + 1)
         binding = given_binding(t, self.manifest.end + 1, *slices, run_id=f"run-{t}")
@@ -154,8 +163,23 @@ class ActionLog:
         return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
 
     def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        batch = self.batches[file.path]
-        yield batch if columns is None else batch.select(list(columns))
+        batch, rows = self.batches[file.path], self.rows_a_batch
+        batch = batch if columns is None else batch.select(list(columns))
+        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
+
+    def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
+        for batch in self.read_file(file):
+            messages = pa.Table.from_batches([batch])
+            yield messages.filter(choose(messages["key"]))
+
+    def log_head(self) -> LogHead:
+        return LogHead(manifest="newest", digest="")
+
+    def read_manifest(self, path: str, digest: str) -> Manifest:
+        return self.manifest
+
+    def accepted_losses(self) -> list[AcceptedLoss]:
+        return self.losses
 
     @property
     def messages(self) -> list[dict[str, Any]]:

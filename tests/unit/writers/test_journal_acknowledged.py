@@ -107,6 +107,16 @@ def test_rows_that_arrive_late_stay_removed(tables):
     assert offsets(tables) == []
 
 
+def test_rows_that_arrive_only_after_they_were_taken_back_stay_removed(tables):
+    """A write that timed out may be with one replica, and come to the others hours later."""
+    elsewhere = MemoryTables(MemoryJournal())
+    given_rows(elsewhere, "A1,2", rows=2)
+    journal_writer(tables, segment_size=2).discard(message("A1,2"))
+    for late in elsewhere.written:
+        late.do(tables.journal)
+    assert offsets(tables) == []
+
+
 def test_the_row_of_an_earlier_message_with_the_same_primary_key_stays(tables):
     """A record that a producer has sent twice has the same number and the same time."""
     write(tables, "A1@5")
@@ -198,3 +208,13 @@ def test_the_first_append_of_an_entity_cannot_pass_when_others_were_written_with
     with pytest.raises(NotPossible, match="it begins its entity"):
         house.acknowledge(house.started(), 1)
     assert visible(finished(house)) == [1, 2]
+
+
+def test_the_first_append_of_an_entity_cannot_pass_when_only_a_row_far_from_its_own_was_written():
+    """Batches do not wait for each other, so that the last row of an attempt may be the only one."""
+    log = ActionLog()
+    log.publish("A1 A2 A3 A4 A5")
+    house = JournalHouse(log, segment_size=2)
+    house.go("in bulk", fails_after(1), reversed)
+    with pytest.raises(NotPossible, match="it begins its entity"):
+        house.acknowledge(house.started(), 0)

@@ -127,6 +127,7 @@ def test_what_is_delivered_again_by_a_backfill_is_written_once(name):
 def test_who_dies_after_any_write_is_followed_by_another(name, mode, monkeypatch):
     way, order, at_once = MODES[mode]
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(log_of(name), "rows_a_batch", at_once)
     writes, died = 0, True
     while died:
         house, next_way = house_of(name), WAYS[writes % 3]
@@ -141,6 +142,7 @@ def test_who_dies_after_any_write_is_followed_by_another(name, mode, monkeypatch
 def test_a_zombie_changes_nothing_however_late_its_writes_arrive(name, mode, monkeypatch):
     way, order, at_once = MODES[mode]
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(log_of(name), "rows_a_batch", at_once)
     writes, late = 0, [...]
     while late:
         house, next_way = house_of(name), WAYS[writes % 3]

@@ -6,7 +6,8 @@ one, without those that a person let pass.
 """
 
 import random
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -194,15 +195,23 @@ class World(JournalHouse):
         return {(key, place) for key in KEYS for place in reader.rows(key)} - seen
 
 
-@given(plans())
-@settings(max_examples=60, deadline=None)
-def test_whatever_happens_readers_see_what_the_log_says(plan):
-    sizes, steps = plan
+@contextmanager
+def given_world(sizes: dict[str, int]) -> Iterator[World]:
+    """Where things are as large as that."""
     world = World(sizes["segment_size"])
+    world.actions.rows_a_batch = sizes["at_once"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "MESSAGES_AT_ONCE", sizes["at_once"])
         patch.setattr(journal, "MESSAGES_A_PART", sizes["a_part"])
         patch.setattr(journal_part, "MOST_HEADS", sizes["most_heads"])
+        yield world
+
+
+@given(plans())
+@settings(max_examples=60, deadline=None, database=None, derandomize=True)
+def test_whatever_happens_readers_see_what_the_log_says(plan):
+    sizes, steps = plan
+    with given_world(sizes) as world:
         for name, *arguments in steps:
             getattr(world, name)(*arguments)
         world.end()

@@ -1,0 +1,58 @@
+"""Kafka and Cassandra for one measurement alone, in a home and on ports of their own."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.cassandra.session import disconnect_all
+from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.embedded.class_archive import ensure_class_archive
+from tidemark.embedded.home import make_home
+from tidemark.embedded.lifecycle import down, up
+from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.settings import Settings
+
+
+@dataclass(frozen=True)
+class Own:
+    """Services that nobody else is on."""
+
+    settings: Settings
+    kafka: KafkaConnection
+    cassandra: CassandraConnection
+
+    def start(self, *services: str) -> None:
+        """Start services; those that run already go on."""
+        up(self.settings, services, "local", cassandra_heap="2g")
+
+
+@contextmanager
+def own_services(pipeline: str | None = None) -> Iterator[Own]:
+    """Kafka and Cassandra, running; ``pipeline`` is the text of a file, with ``{folder}`` for its data."""
+    with tempfile.TemporaryDirectory() as folder:
+        used: set[int] = set()
+        for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
+            used.add(port := free_port(used))
+            os.environ[f"TIDEMARK_{service}_PORT"] = str(port)
+        pipelines = Path(folder, "pipelines")
+        pipelines.mkdir()
+        if pipeline:
+            (pipelines / "bench.yaml").write_text(pipeline.format(folder=folder))
+        os.environ |= {"TIDEMARK_HOME": f"{folder}/home", "TIDEMARK_PIPELINES": str(pipelines)}
+        settings = Settings.read()
+        ensure_class_archive(settings)
+        make_home(settings)
+        own = Own(
+            settings,
+            KafkaConnection(servers=f"{LOOPBACK}:{settings.kafka_port}"),
+            CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port),
+        )
+        try:
+            own.start("kafka", "cassandra")
+            yield own
+        finally:
+            disconnect_all()
+            down(settings)

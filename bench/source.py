@@ -1,0 +1,137 @@
+"""The data source for Cassandra: reading beside a bare scan, writing beside the journal writer's own way.
+
+Run by ``make bench``. Starts a Cassandra of its own, so that nothing else is on it, and prints tables for
+bench/README.md. With arguments only these parts: read, write.
+"""
+
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import journal_ceiling  # isort: skip
+import source_scan  # isort: skip
+from journal_load import Load  # isort: skip
+from submit import submit  # isort: skip
+from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.scan import scan
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.cassandra.size import ring_tokens
+from tidemark.cassandra.table import read_table
+from tidemark.cassandra.token_ranges import cut_ring
+from tidemark.connections import CassandraConnection
+from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
+from tidemark.embedded.home import make_home
+from tidemark.embedded.lifecycle import down, up
+from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.settings import Settings
+from tidemark.writers.journal_schema import create_journal
+
+HERE = Path(__file__).parent
+FULL, SMALL = Load(), Load(20_000, 2_000)
+ROUNDS = 2
+
+
+def measure_read(settings: Settings, java: str) -> None:
+    port = settings.cassandra_port
+    before = [source_scan.measure("Arrow", "whole", port) for _ in range(ROUNDS)]
+    tuples = source_scan.measure("tuples", "whole", port)
+    places = json.dumps({"full": "whole", "small": "few"})
+    found = submit(HERE / "source_job.py", "read", str(port), places, str(ROUNDS), java_options=java).answer
+    after = source_scan.measure("Arrow", "whole", port)
+    assert {rows for rows, _, _ in (*before, tuples, after)} == {FULL.appends}
+    bare = FULL.appends / min(seconds for _, seconds, _ in (*before, after))
+    print(
+        f"\n| reading {FULL.appends:,} rows of 16 columns | rows/s | of the bare scan | client CPU, µs/row |"
+    )
+    print("|---|---|---|---|")
+    for rows, seconds, cpu in (*before, after):
+        print(f"| bare scan to Arrow | {rows / seconds:,.0f} | | {cpu / rows * 1e6:.1f} |")
+    rows, seconds, cpu = tuples
+    print(
+        f"| driver's tuples | {rows / seconds:,.0f} | {rows / seconds / bare:.2f} | {cpu / rows * 1e6:.1f} |"
+    )
+    for name, title in (("all", "data source"), ("three", "data source, 3 columns")):
+        for seconds in found[name]:
+            rate = FULL.appends / seconds
+            print(f"| {title} | {rate:,.0f} | {rate / bare:.2f} | |")
+
+
+def measure_write(settings: Settings, java: str, folder: str) -> None:
+    port = settings.cassandra_port
+    own = [journal_ceiling.fill(FULL, "own", port, with_heads=False)]
+    session = _session(settings)
+    paths = {}
+    for name, keyspace in (("full", "whole"), ("small", "few")):
+        paths[name] = f"{folder}/{name}.parquet"
+        save_rows(session, keyspace, paths[name])
+    _create(settings, "written")
+    places = json.dumps({**paths, "keyspace": "written"})
+    found = submit(HERE / "source_job.py", "write", str(port), places, str(ROUNDS), java_options=java).answer
+    own.append(journal_ceiling.fill(FULL, "own", port, with_heads=False))
+    print(f"\n| writing {FULL.appends:,} rows of 17 columns | rows/s | of the own way |\n|---|---|---|")
+    print(f"| bulk writer, rows encoded before, before and after | {own[0]:,.0f} and {own[1]:,.0f} | |")
+    for seconds in found["all"]:
+        rate = FULL.appends / seconds
+        print(f"| data source, from Parquet | {rate:,.0f} | {rate / (sum(own) / len(own)):.2f} |")
+
+
+def save_rows(session, keyspace: str, path: str) -> None:
+    """A journal as Parquet, with the write times that a delivery would give its rows."""
+    table, first = read_table(session, keyspace, "journal"), 0
+    selected = Selected.of(table)
+    schema = selected.schema.append(pa.field("write_time", pa.int64()))
+    with pq.ParquetWriter(path, schema) as file:
+        for batch in scan(session, selected, cut_ring(ring_tokens(session), 32)):
+            times = pa.array(range(10**15 + first, 10**15 + first + batch.num_rows))
+            file.write_batch(pa.RecordBatch.from_arrays([*batch.columns, times], schema=schema))
+            first += batch.num_rows
+
+
+def wait_for_compaction(settings: Settings) -> None:
+    session, quiet = _session(settings), 0
+    while quiet < 3:
+        quiet = 0 if session.execute("SELECT * FROM system_views.sstable_tasks").one() else quiet + 1
+        time.sleep(1)
+
+
+def _create(settings: Settings, keyspace: str) -> None:
+    declared = {"name": "journal", "kind": "journal", "keyspace": keyspace}
+    create_journal(_session(settings), "bench", JournalDeclaration.model_validate(declared, context={}))
+
+
+def _session(settings: Settings):
+    return connect(CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port))
+
+
+def main(parts: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["TIDEMARK_CASSANDRA_PORT"] = str(free_port(set()))
+        os.environ["TIDEMARK_HOME"] = f"{folder}/home"
+        settings = Settings.read()
+        ensure_class_archive(settings)
+        make_home(settings)
+        try:
+            up(settings, ("cassandra",), "local", cassandra_heap="2g")
+            journal_ceiling.fill(SMALL, "few", settings.cassandra_port)
+            journal_ceiling.fill(FULL, "whole", settings.cassandra_port)
+            wait_for_compaction(settings)
+            java = driver_java_options(settings, FULL.appends)
+            if "read" in parts:
+                measure_read(settings, java)
+            if "write" in parts:
+                measure_write(settings, java, folder)
+        finally:
+            disconnect_all()
+            down(settings)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or ("read", "write"))

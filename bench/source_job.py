@@ -1,0 +1,51 @@
+"""Read a journal through the data source, or write one; submitted by ``bench/source.py``."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tidemark.connections import CassandraConnection
+from tidemark.spark.cassandra_source import register_cassandra
+
+
+def timed(work: Callable[[], None]) -> float:
+    began = time.monotonic()
+    work()
+    return time.monotonic() - began
+
+
+def main(what: str, port: str, places: str, rounds: str, answer: str) -> None:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
+    register_cassandra(spark, CassandraConnection(hosts=("127.0.0.1",), port=int(port)))
+    place = json.loads(places)
+
+    def read(keyspace: str, **options: str) -> None:
+        table = spark.read.format("cassandra").options(keyspace=keyspace, table="journal", **options).load()
+        table.write.format("noop").mode("overwrite").save()
+
+    def write(path: str, keyspace: str) -> None:
+        rows = spark.read.parquet(path)
+        options = {"keyspace": keyspace, "table": "journal", "writetime": "write_time"}
+        rows.write.format("cassandra").options(**options).mode("append").save()
+
+    seconds: dict[str, list[float]] = {}
+    if what == "read":
+        read(place["small"])
+        seconds["all"] = [timed(lambda: read(place["full"])) for _ in range(int(rounds))]
+        three = {"columns": "id,seq_nr,payload_txt"}
+        seconds["three"] = [timed(lambda: read(place["full"], **three)) for _ in range(int(rounds))]
+    else:
+        write(place["small"], place["keyspace"])
+        seconds["all"] = [timed(lambda: write(place["full"], place["keyspace"])) for _ in range(int(rounds))]
+    Path(answer).write_text(json.dumps(seconds))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

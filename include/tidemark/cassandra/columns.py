@@ -1,0 +1,115 @@
+"""Columns of a table as fields of Arrow: which types go together, and rows of raw cells as batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+
+from tidemark.cassandra.arrow_cells import DoesNotFit, decode
+from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.raw_pages import Row
+from tidemark.cassandra.scan_errors import ValueRefused
+from tidemark.cassandra.table import Table
+
+_INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
+_NUMBERS = (Kind.DECIMAL, Kind.VARINT)
+
+
+class TypeMismatch(ValueError):
+    """A field whose type is not for the column of its name."""
+
+    def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:
+        super().__init__(f"{column} is a {cql_type}, not for {given}")
+        self.column, self.cql_type, self.given = column, cql_type, given
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Columns of a table, and the Arrow fields that they become."""
+
+    table: Table
+    schema: pa.Schema
+    types: tuple[CqlType, ...]
+
+    @classmethod
+    def of(cls, table: Table, columns: Sequence[str] | None = None) -> Self:
+        """These columns, or all, with the types that they usually have."""
+        names = [column.name for column in table.columns] if columns is None else columns
+        types = tuple(map(table.type_of, names))
+        schema = pa.schema(list(zip(names, map(arrow_type, types), strict=True)))
+        return cls(table, schema, types)
+
+    @classmethod
+    def by_schema(cls, table: Table, schema: pa.Schema) -> Self:
+        """The columns of this schema: types as usual but for decimals, nulls as it says."""
+        types = tuple(map(table.type_of, schema.names))
+        for field, cql_type in zip(schema, types, strict=True):
+            if not gives(cql_type, field.type):
+                raise TypeMismatch(field.name, cql_type, field.type)
+        return cls(table, schema, types)
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        return list(self.schema.names)
+
+    def batch(self, rows: list[Row]) -> pa.RecordBatch:
+        """Rows of raw cells as Arrow."""
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.types)
+        arrays = []
+        for field, cql_type, cells in zip(self.schema, self.types, columns, strict=True):
+            try:
+                array = decode(cql_type, cells, field.type)
+            except DoesNotFit as error:
+                raise ValueRefused(str(self.table), field.name, str(error)) from None
+            if array.null_count and not field.nullable:
+                raise ValueRefused(str(self.table), field.name, "null, against what the schema says")
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
+    """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
+    if cql_type.elements:
+        return _is_collection(cql_type, arrow) and all(map(gives, cql_type.elements, _parts(arrow)))
+    if cql_type.kind in _NUMBERS:
+        return bool(pa.types.is_decimal128(arrow))
+    return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
+
+
+def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
+    """Whether such an array can be written as cells: the usual one, or smaller numbers."""
+    if pa.types.is_null(arrow):
+        return True
+    if cql_type.elements:
+        return _is_collection(cql_type, arrow) and all(map(takes, cql_type.elements, _parts(arrow)))
+    match cql_type.kind:
+        case kind if kind in _INTEGERS:
+            return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
+        case Kind.DOUBLE:
+            return bool(pa.types.is_float32(arrow) or pa.types.is_float64(arrow))
+        case Kind.DECIMAL | Kind.VARINT:
+            return bool(pa.types.is_decimal(arrow) or pa.types.is_signed_integer(arrow))
+        case Kind.TIMESTAMP:
+            return bool(pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz)
+        case Kind.DURATION:
+            return _is_duration(arrow)
+        case Kind.BLOB:
+            return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
+    usual = arrow_type(cql_type)
+    return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
+
+
+def _is_collection(cql_type: CqlType, arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_map(arrow) if cql_type.kind is Kind.MAP else pa.types.is_list(arrow))
+
+
+def _parts(arrow: pa.DataType) -> tuple[pa.DataType, ...]:
+    return (arrow.key_type, arrow.item_type) if pa.types.is_map(arrow) else (arrow.value_type,)
+
+
+def _is_duration(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(arrow)) and [(f.name, f.type) for f in arrow] == [
+        (f.name, f.type) for f in DURATION
+    ]

@@ -1,0 +1,47 @@
+"""Why rows are not written: what they lack, or what their table cannot hold."""
+
+from tidemark.errors import TidemarkError, did_you_mean
+
+
+class KeyMissing(TidemarkError):
+    """Rows without their whole primary key."""
+
+    def __init__(self, table: str, missing: tuple[str, ...], key: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{table}: the primary key is ({', '.join(key)}), but the rows have no {', '.join(missing)}. "
+            "Nothing was written. Add what is missing."
+        )
+        self.table, self.missing, self.key = table, missing, key
+
+    def __reduce__(self) -> tuple[type["KeyMissing"], tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.table, self.missing, self.key)
+
+
+class ColumnMissing(TidemarkError):
+    """An option names a column that the rows do not have."""
+
+    def __init__(self, table: str, column: str, known: tuple[str, ...]) -> None:
+        hint = did_you_mean(column, known, f"They have {', '.join(known)}.")
+        super().__init__(
+            f"{table}: `ttl` or `writetime` names the column `{column}`, which the rows do not have. "
+            f"Nothing was written. {hint}"
+        )
+        self.table, self.column, self.known = table, column, known
+
+    def __reduce__(self) -> tuple[type["ColumnMissing"], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.table, self.column, self.known)
+
+
+class RowRefused(TidemarkError):
+    """A value that its column cannot hold."""
+
+    def __init__(self, table: str, column: str, cql_type: str, problem: str) -> None:
+        super().__init__(
+            f"{table}: a row has {problem} for column `{column}` ({cql_type}). It was not written, nor the "
+            "rows that came with it; others may be there already. Correct or drop such rows and write again: "
+            "what is there already does no harm."
+        )
+        self.table, self.column, self.cql_type, self.problem = table, column, cql_type, problem
+
+    def __reduce__(self) -> tuple[type["RowRefused"], tuple[str, str, str, str]]:
+        return type(self), (self.table, self.column, self.cql_type, self.problem)

@@ -1,0 +1,122 @@
+"""Pages of a result whose cells stay the bytes that Cassandra sent; only this knows how to get them.
+
+The driver reads rows into values by a protocol handler of the session; this one leaves the reading of values
+to whoever reads whole columns at once. (The driver's own handler for numpy is no choice: with numpy 2.4 it
+returns no rows, and no error.)
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, ClassVar
+from weakref import WeakKeyDictionary
+
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, Session
+from cassandra.cqltypes import BytesType
+from cassandra.protocol import HAVE_CYTHON, ProtocolHandler, ResultMessage, read_int
+from cassandra.query import PreparedStatement
+
+Row = Sequence[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Rows that came together."""
+
+    rows: list[Row]
+    size: int
+    """In bytes, on the wire."""
+    next: bytes | None
+    """Where the next page begins; None after the last."""
+
+
+class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver has no types
+    """A result with its cells unread. (With its underscore the driver does not take it for its own.)"""
+
+    def recv_results_rows(
+        self, f: BinaryIO, protocol_version: int, user_type_map: Any, result_metadata: Any, encryption: Any
+    ) -> None:
+        self.recv_results_metadata(f, user_type_map)
+        columns = self.column_metadata or result_metadata
+        self.column_names = [column[2] for column in columns]
+        self.column_types = [column[3] for column in columns]
+        data = f.read()
+        self.parsed_rows = Page(
+            _read_rows(data, self.column_names, protocol_version), len(data), self.paging_state
+        )
+
+
+class _RawHandler(ProtocolHandler):  # type: ignore[misc]  # the driver has no types
+    message_types_by_opcode: ClassVar[dict[int, Any]] = {
+        **ProtocolHandler.message_types_by_opcode,
+        ResultMessage.opcode: _RawResult,
+    }
+
+
+def _read_rows_in_python(data: bytes, names: list[str], protocol_version: int) -> list[Row]:
+    from io import BytesIO
+
+    stream = BytesIO(data)
+    count = read_int(stream)
+    return [ResultMessage.recv_row(stream, len(names)) for _ in range(count)]
+
+
+def _read_rows_in_c(data: bytes, names: list[str], protocol_version: int) -> list[Row]:
+    from cassandra.bytesio import BytesIOReader
+    from cassandra.deserializers import make_deserializers
+    from cassandra.obj_parser import ListParser
+    from cassandra.parsing import ParseDesc
+
+    types = [BytesType] * len(names)
+    layout = ParseDesc(names, types, None, [None] * len(names), make_deserializers(types), protocol_version)
+    rows: list[Row] = ListParser().parse_rows(BytesIOReader(data), layout)
+    return rows
+
+
+_read_rows: Callable[[bytes, list[str], int], list[Row]] = (
+    _read_rows_in_c if HAVE_CYTHON else _read_rows_in_python
+)
+
+
+class RawSession:
+    """Sends prepared statements and answers with pages."""
+
+    def __init__(self, session: Session) -> None:
+        # A session of its own over the same cluster: others want their rows read.
+        self._session = session.cluster.connect()
+        self._session.client_protocol_handler = _RawHandler
+        self._profile = self._session.execution_profile_clone_update(
+            EXEC_PROFILE_DEFAULT, row_factory=lambda names, page: page
+        )
+
+    def prepare(self, query: str, consistency: int) -> PreparedStatement:
+        """A statement that may be repeated."""
+        statement = self._session.prepare(query)
+        statement.consistency_level, statement.is_idempotent = consistency, True
+        return statement
+
+    def ask(
+        self,
+        statement: PreparedStatement,
+        values: Sequence[Any],
+        rows: int,
+        page: bytes | None,
+        answered: Callable[[Page | None, Exception | None], None],
+        host: Any = None,
+    ) -> None:
+        """Ask for one page of about so many rows; ``answered`` is called by the driver's thread."""
+        bound = statement.bind(values)
+        bound.fetch_size = rows
+        future = self._session.execute_async(
+            bound, execution_profile=self._profile, paging_state=page, host=host
+        )
+        future.add_callbacks(lambda found: answered(found, None), lambda error: answered(None, error))
+
+
+_opened: WeakKeyDictionary[Session, RawSession] = WeakKeyDictionary()
+
+
+def raw_session(session: Session) -> RawSession:
+    """The raw session beside a session; one for as long as that one lives."""
+    if session not in _opened:
+        _opened[session] = RawSession(session)
+    return _opened[session]

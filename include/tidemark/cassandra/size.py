@@ -1,0 +1,45 @@
+"""How large a table is and how its ring is cut, as far as the server knows."""
+
+from cassandra.cluster import Session
+
+from tidemark.cassandra.token_ranges import HIGHEST, LOWEST, RING
+from tidemark.errors import TidemarkError
+
+
+class PartitionerRefused(TidemarkError):
+    """A cluster whose tokens are not the usual ones."""
+
+    def __init__(self, partitioner: str) -> None:
+        super().__init__(
+            f"The cluster's partitioner is {partitioner}; tables can be read whole only where it is "
+            "Murmur3Partitioner. Nothing was read."
+        )
+        self.partitioner = partitioner
+
+    def __reduce__(self) -> tuple[type["PartitionerRefused"], tuple[str]]:
+        return type(self), (self.partitioner,)
+
+
+def ring_tokens(session: Session) -> list[int]:
+    """The tokens of all nodes."""
+    metadata = session.cluster.metadata
+    if not str(metadata.partitioner).endswith("Murmur3Partitioner"):
+        raise PartitionerRefused(str(metadata.partitioner))
+    return [token.value for token in metadata.token_map.ring] if metadata.token_map else []
+
+
+def estimated_bytes(session: Session, keyspace: str, table: str) -> int:
+    """What the whole table takes, going by the node that answers; 0 where it does not know."""
+    found = session.execute(
+        "SELECT range_start, range_end, mean_partition_size, partitions_count FROM system.size_estimates "
+        "WHERE keyspace_name = %s AND table_name = %s",
+        (keyspace, table),
+    ).all()
+    size = sum(row.mean_partition_size * row.partitions_count for row in found)
+    width = sum(_width(int(row.range_start), int(row.range_end)) for row in found)
+    # A node counts the ranges that are its own; the others have as much each.
+    return size * RING // width if width else 0
+
+
+def _width(start: int, end: int) -> int:
+    return end - start if end > start else HIGHEST - start + end - LOWEST

@@ -1,0 +1,134 @@
+"""What a table looks like, read from the server itself: the driver's own picture may be seconds old."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cassandra.cluster import Session
+from cassandra.metadata import protect_name
+
+from tidemark.cassandra.cql_types import CqlType, NoPlaceInArrow, parse_type
+from tidemark.errors import TidemarkError, did_you_mean
+
+
+class Role(StrEnum):
+    """What a column is for, in the order in which ``SELECT *`` has them."""
+
+    PARTITION_KEY = "partition_key"
+    CLUSTERING = "clustering"
+    STATIC = "static"
+    REGULAR = "regular"
+
+
+class UnknownTable(TidemarkError):
+    """There is no such table."""
+
+    def __init__(self, keyspace: str, table: str, hint: str) -> None:
+        super().__init__(f"There is no table {keyspace}.{table}. {hint}")
+        self.keyspace, self.table, self.hint = keyspace, table, hint
+
+    def __reduce__(self) -> tuple[type["UnknownTable"], tuple[str, str, str]]:
+        return type(self), (self.keyspace, self.table, self.hint)
+
+
+class UnknownColumn(TidemarkError):
+    """A column that the table does not have."""
+
+    def __init__(self, table: str, column: str, known: Sequence[str]) -> None:
+        hint = did_you_mean(column, known, f"It has {', '.join(known)}.")
+        super().__init__(f"{table} has no column `{column}`. {hint}")
+        self.table, self.column, self.known = table, column, tuple(known)
+
+    def __reduce__(self) -> tuple[type["UnknownColumn"], tuple[str, str, tuple[str, ...]]]:
+        return type(self), (self.table, self.column, self.known)
+
+
+class TypeRefused(TidemarkError):
+    """A column whose type has no place in a DataFrame."""
+
+    def __init__(self, table: str, column: str, type_name: str) -> None:
+        super().__init__(
+            f"{table}: column `{column}` is a {type_name}, which cannot be read or written here. "
+            "Leave it out: name the other columns in the option `columns`."
+        )
+        self.table, self.column, self.type_name = table, column, type_name
+
+    def __reduce__(self) -> tuple[type["TypeRefused"], tuple[str, str, str]]:
+        return type(self), (self.table, self.column, self.type_name)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    type_name: str
+    role: Role = Role.REGULAR
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table, its columns in the order of ``SELECT *``."""
+
+    keyspace: str
+    name: str
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"{self.keyspace}.{self.name}"
+
+    @property
+    def cql_name(self) -> str:
+        """The name as statements have it."""
+        return f"{protect_name(self.keyspace)}.{protect_name(self.name)}"
+
+    @property
+    def partition_key(self) -> tuple[str, ...]:
+        """The columns of the partition key, in their order."""
+        return tuple(column.name for column in self.columns if column.role is Role.PARTITION_KEY)
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of the whole key, in their order."""
+        keys = (Role.PARTITION_KEY, Role.CLUSTERING)
+        return tuple(column.name for column in self.columns if column.role in keys)
+
+    def type_of(self, column: str) -> CqlType:
+        """The type of a column, which must be there and have one that we know."""
+        for found in self.columns:
+            if found.name == column:
+                try:
+                    return parse_type(found.type_name)
+                except NoPlaceInArrow:
+                    raise TypeRefused(str(self), column, found.type_name) from None
+        raise UnknownColumn(str(self), column, [found.name for found in self.columns])
+
+
+def read_table(session: Session, keyspace: str, table: str) -> Table:
+    """A table or a materialized view, as it is now."""
+    found = session.execute(
+        "SELECT column_name, type, kind, position FROM system_schema.columns "
+        "WHERE keyspace_name = %s AND table_name = %s",
+        (keyspace, table),
+    ).all()
+    if not found:
+        raise UnknownTable(keyspace, table, _hint(session, keyspace, table))
+    order = list(Role)
+    found.sort(key=lambda row: (order.index(Role(row.kind)), row.position, row.column_name))
+    return Table(keyspace, table, tuple(Column(row.column_name, row.type, Role(row.kind)) for row in found))
+
+
+def quoted(names: Sequence[str]) -> str:
+    """Names of columns as statements have them."""
+    return ", ".join(map(protect_name, names))
+
+
+def _hint(session: Session, keyspace: str, table: str) -> str:
+    names = session.execute("SELECT keyspace_name FROM system_schema.keyspaces")
+    keyspaces = [row.keyspace_name for row in names]
+    if keyspace not in keyspaces:
+        others = f"Keyspaces: {', '.join(sorted(keyspaces))}."
+        return f"There is no keyspace `{keyspace}` either. {did_you_mean(keyspace, keyspaces, others)}"
+    query = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = %s"
+    tables = [row.table_name for row in session.execute(query, (keyspace,))]
+    return did_you_mean(table, tables, f"Tables there: {', '.join(tables) or 'none'}.")

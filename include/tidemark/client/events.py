@@ -1,0 +1,213 @@
+"""The events of a journal as its users have them: those to append, and those that were read.
+
+An event read from Kafka and the same event read from Cassandra are equal. JSON is held as its canonical
+text, which loses nothing; ``payload`` is its Python value.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from tidemark.client.errors import BadEvent
+from tidemark.journal.action import Append
+from tidemark.journal.errors import Undecodable
+from tidemark.journal.events import Event as EncodedEvent
+from tidemark.journal.events import PayloadType, record_metadata
+from tidemark.journal.jsontext import LONG_MAX, canonical_text, parse
+from tidemark.journal.payload import decode
+
+_CONTENT: Mapping[str | None, type] = {None: type(None), "json": str, "text": str, "binary": bytes}
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event to append: made by ``json``, ``json_text``, ``text``, ``binary`` or ``empty``."""
+
+    seq_nr: int
+    payload_type: PayloadType | None = None
+    content: str | bytes | None = None
+    """JSON as text, which is brought into its canonical form; text; or bytes."""
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if type(self.seq_nr) is not int or not 1 <= self.seq_nr <= LONG_MAX:
+            raise BadEvent(self.seq_nr, f"its number has to be from 1 to {LONG_MAX}")
+        wanted = _CONTENT.get(self.payload_type)
+        if wanted is None or not isinstance(self.content, wanted):
+            problem = f"{type(self.content).__name__} cannot be its {self.payload_type} payload"
+            raise BadEvent(self.seq_nr, problem)
+        tags = self.tags
+        if isinstance(tags, str) or not all(isinstance(tag, str) for tag in tags):
+            raise BadEvent(self.seq_nr, "its tags have to be a list of texts")
+        try:
+            for tag in tags:
+                tag.encode()
+            if self.payload_type == "text" and isinstance(self.content, str):
+                self.content.encode()
+        except UnicodeEncodeError as error:
+            raise BadEvent(self.seq_nr, f"UTF-8 cannot hold its text: {error.reason}") from None
+        object.__setattr__(self, "tags", tuple(dict.fromkeys(tags)))
+        if self.payload_type == "json" and isinstance(self.content, str):
+            object.__setattr__(self, "content", self._canonical(self.content))
+
+    def _canonical(self, text: str) -> str:
+        try:
+            canonical = as_json(text)
+        except ValueError as error:
+            raise BadEvent(self.seq_nr, f"its payload is {error}") from None
+        if canonical == "null":
+            raise BadEvent(self.seq_nr, "null as payload cannot be told from no payload; make it Event.empty")
+        return canonical
+
+    @classmethod
+    def json(cls, seq_nr: int, value: Any, tags: Iterable[str] = ()) -> Self:
+        """An event whose payload is what ``json.dumps`` makes of the value."""
+        return cls(seq_nr, "json", json.dumps(value, allow_nan=False), _listed(tags))
+
+    @classmethod
+    def json_text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
+        """An event whose payload is a JSON document; its numbers keep 34 digits."""
+        return cls(seq_nr, "json", text, _listed(tags))
+
+    @classmethod
+    def text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
+        """An event whose payload is text."""
+        return cls(seq_nr, "text", text, _listed(tags))
+
+    @classmethod
+    def binary(cls, seq_nr: int, data: bytes, tags: Iterable[str] = ()) -> Self:
+        """An event whose payload is bytes."""
+        return cls(seq_nr, "binary", data, _listed(tags))
+
+    @classmethod
+    def empty(cls, seq_nr: int, tags: Iterable[str] = ()) -> Self:
+        """An event without a payload."""
+        return cls(seq_nr, None, None, _listed(tags))
+
+    def encoded(self) -> EncodedEvent:
+        """The event as a codec writes it."""
+        return EncodedEvent(self.seq_nr, self.tags, self.payload_type, self.content)
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What came with an event's record: JSON values, and how long the entity was to live from then on."""
+
+    header: Any = None
+    """What ``append`` was given as ``metadata``."""
+    payload: Any = None
+    """What ``append`` was given as ``payload_metadata``."""
+    expire_after: str | None = None
+
+
+NO_METADATA = Metadata()
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEvent:
+    """An event of a journal, and where it came from."""
+
+    seq_nr: int
+    tags: frozenset[str]
+    payload_type: PayloadType | None
+    content: str | bytes | None
+    """JSON as canonical text, text, or bytes; None without a payload."""
+    metadata: Metadata
+    headers: Mapping[str, str]
+    timestamp: datetime
+    """When it was sent, by its producer's clock."""
+    partition: int
+    offset: int
+    origin: str | None = None
+    version: str | None = None
+
+    @property
+    def payload(self) -> Any:
+        """The JSON value, the text or the bytes; numbers that a float cannot hold are decimals."""
+        if self.payload_type == "json" and isinstance(self.content, str):
+            return parse(self.content.encode())
+        return self.content
+
+
+def as_json(text: str) -> str:
+    """A JSON document in its canonical form; ``ValueError`` says what is wrong with it."""
+    try:
+        return canonical_text(text.encode())
+    except UnicodeEncodeError as error:
+        raise ValueError(f"not JSON: {error.reason}") from None
+    except Undecodable as error:
+        raise ValueError(error.reason) from None
+
+
+def events_of_append(action: Append, partition: int, offset: int) -> Iterator[JournalEvent]:
+    """The events of a record in Kafka. Raises ``Undecodable`` before the first of them."""
+    found = decode(action.form, action.payload)
+    metadata = read_metadata_column(record_metadata(action.metadata, found.metadata))
+    timestamp = _EPOCH + timedelta(milliseconds=action.timestamp)
+    for event in found.events:
+        yield JournalEvent(
+            event.seq_nr,
+            frozenset(event.tags),
+            event.payload_type,
+            event.payload,
+            metadata,
+            action.headers,
+            timestamp,
+            partition,
+            offset,
+            action.origin,
+            action.version,
+        )
+
+
+def event_of_row(row: Any) -> JournalEvent:
+    """A row of ``journal`` as an event."""
+    payload_type, content = _payload_of_row(row.payload_type, row.payload_txt, row.payload_bin)
+    return JournalEvent(
+        row.seq_nr,
+        frozenset(row.tags or ()),
+        payload_type,
+        content,
+        read_metadata_column(row.metadata),
+        dict(row.headers or {}),
+        row.timestamp.replace(tzinfo=UTC),
+        row.partition,
+        row.offset,
+        row.origin,
+        row.version,
+    )
+
+
+def _payload_of_row(
+    kind: str | None, text: str | None, data: bytes | None
+) -> tuple[PayloadType | None, str | bytes | None]:
+    if kind is None:
+        return None, None
+    if text is not None and kind in ("json", "text"):
+        return ("json" if kind == "json" else "text"), text
+    return "binary", data or b""
+
+
+def read_metadata_column(text: str | None) -> Metadata:
+    """The column ``metadata``: today's two parts, or what old writers put there, the header's alone."""
+    if text is None or text in ("{}", '{"header":{},"payload":{}}'):
+        return NO_METADATA
+    value = parse(text.encode())
+    if not isinstance(value, dict):
+        return NO_METADATA
+    header, payload = _object(value.get("header")), _object(value.get("payload"))
+    if not header and not payload:
+        return Metadata(header=value.get("data"))
+    return Metadata(header.get("data"), payload.get("data"), payload.get("expireAfter"))
+
+
+def _object(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(tags: Iterable[str]) -> Any:
+    """Any iterable but a text, which would be taken for its letters."""
+    return tags if isinstance(tags, str) else tuple(tags)

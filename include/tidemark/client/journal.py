@@ -1,0 +1,225 @@
+"""``tidemark.Journal``: the entities of one topic, appended to and read at once, whatever replication does.
+
+Actions go to Kafka; what is read comes from Cassandra as far as it has been replicated, and from Kafka from
+there on. Never writes to Cassandra, and never sends an action a second time.
+"""
+
+import socket
+import time
+from collections.abc import Generator, Iterable, Mapping
+from datetime import timedelta
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Any, Protocol, Self
+from uuid import uuid4
+
+from tidemark.client.actions import Checks
+from tidemark.client.events import Event, JournalEvent
+from tidemark.client.reading import JournalReader, Placed, Tables, Tail
+from tidemark.client.sending import Sender
+from tidemark.client.settings import JournalSettings, declare, settings_of
+from tidemark.client.tables import CassandraTables
+from tidemark.client.tail import KafkaTail
+from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.delivery.addresses import Lookup
+from tidemark.delivery.pipeline_choices import Isolation
+from tidemark.journal.action import Action, Delete, Mark, Purge
+
+PATIENCE = 30.0
+"""Seconds after which Kafka is said not to answer."""
+
+
+class Sending(Protocol):
+    """What takes actions."""
+
+    def send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
+        """Send one; returns when it is acknowledged."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+class ClosableTail(Tail, Protocol):
+    """A tail whose clients can be closed."""
+
+    def close(self) -> None:
+        """Close them."""
+
+
+class Journal:
+    """One topic's journal. Blocks; may be shared by threads, each with its own reads."""
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        kafka: KafkaConnection,
+        cassandra: CassandraConnection,
+        keyspace: str = "journal",
+        tables: Mapping[str, str] | None = None,
+        consistency: str = "LOCAL_QUORUM",
+        isolation: str = "read_committed",
+        correlate: bool = True,
+        origin: str | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        """Name the journal; nothing is connected to before it is used.
+
+        ``tables`` gives other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
+        ``correlate=False`` hands out rows of other incarnations too, with a warning in the log.
+        ``origin`` says who sends; this machine's name when left out.
+        """
+        declared = declare(keyspace, tables, consistency)
+        settings = JournalSettings(topic, kafka, cassandra, declared, Isolation(isolation))
+        self._connect(settings, correlate, origin, patience)
+
+    @classmethod
+    def of_pipeline(
+        cls,
+        name: str,
+        *,
+        topic: str | None = None,
+        writer: str | None = None,
+        look_up: Lookup | None = None,
+        correlate: bool = True,
+        origin: str | None = None,
+        patience: float = PATIENCE,
+    ) -> Self:
+        """The journal that a pipeline replicates: topic, keyspace, isolation and connections from its file.
+
+        ``topic`` and ``writer`` are needed where the file has several. ``look_up`` finds a connection by its
+        name; without it, they are taken from the variables ``AIRFLOW_CONN_…``.
+        """
+        settings = settings_of(name, topic, writer, look_up)
+        return cls.of_settings(settings, correlate=correlate, origin=origin, patience=patience)
+
+    @classmethod
+    def of_settings(
+        cls,
+        settings: JournalSettings,
+        *,
+        correlate: bool = True,
+        origin: str | None = None,
+        patience: float = PATIENCE,
+    ) -> Self:
+        """The journal that these settings are for."""
+        journal = cls.__new__(cls)
+        journal._connect(settings, correlate, origin, patience)
+        return journal
+
+    def _connect(
+        self, settings: JournalSettings, correlate: bool, origin: str | None, patience: float
+    ) -> None:
+        topic, kafka = settings.topic, settings.kafka
+        tail = KafkaTail(topic, kafka, settings.isolation.value, patience)
+        tables = CassandraTables(topic, settings.cassandra, settings.declared)
+        self._assemble(topic, Sender(topic, kafka, patience), tables, tail, correlate, origin)
+
+    def _assemble(
+        self,
+        topic: str,
+        sender: Sending,
+        tables: Tables,
+        tail: ClosableTail,
+        correlate: bool = True,
+        origin: str | None = None,
+    ) -> None:
+        self._topic, self._sender, self._tail = topic, sender, tail
+        self._checks = Checks(topic)
+        self._origin = origin or socket.gethostname()
+        self._reader = JournalReader(topic, tables, tail, self._mark, correlate=correlate)
+
+    @property
+    def topic(self) -> str:
+        """The topic whose entities these are."""
+        return self._topic
+
+    def append(
+        self,
+        key: str,
+        events: Iterable[Event],
+        *,
+        expire_after: str | timedelta | None = None,
+        metadata: Any = None,
+        payload_metadata: Any = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Placed:
+        """Append events to an entity, all of them or none, in one record.
+
+        Their numbers follow one another and should follow the entity's last one, which is not looked up
+        here: whoever appends knows it, or asks ``pointer``. ``expire_after`` is for the entity, until the
+        next append says otherwise. ``metadata`` and ``payload_metadata`` are any JSON.
+        """
+        action = self._checks.append(
+            self._checks.key(key),
+            _now(),
+            events,
+            origin=self._origin,
+            version=_version(),
+            expire_after=expire_after,
+            metadata=metadata,
+            payload_metadata=payload_metadata,
+            headers=headers,
+        )
+        return self._sender.send(action)
+
+    def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
+        """Delete the entity's events up to a number, never past its last one; None when it is not there."""
+        key = self._checks.key(key)
+        to, further = self._checks.number(key, to, "`to`"), self._checks.headers(key, headers)
+        last = self._reader.last_seq_nr(key)
+        if last is None:
+            return None
+        action = Delete(key, _now(), min(to, last), self._origin, _version())
+        return self._sender.send(action, further)
+
+    def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
+        """Remove the entity with everything it had; what is appended later begins anew."""
+        key = self._checks.key(key)
+        further = self._checks.headers(key, headers)
+        return self._sender.send(Purge(key, _now(), self._origin, _version()), further)
+
+    def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
+        """The entity's events in their order, as they are when the first of them is asked for.
+
+        They come as they are read. When the iterator raises, those it gave are right, but not all there are.
+        """
+        key = self._checks.key(key)
+        return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
+
+    def pointer(self, key: str) -> int | None:
+        """The number of the entity's last event, deleted or not; None when there is no such entity."""
+        return self._reader.last_seq_nr(self._checks.key(key))
+
+    def mark(self, key: str) -> Placed:
+        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""
+        return self._mark(self._checks.key(key))
+
+    def _mark(self, key: str) -> Placed:
+        return self._sender.send(Mark(key, _now(), str(uuid4()), self._origin, _version()))
+
+    def close(self) -> None:
+        """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
+        self._sender.close()
+        self._tail.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@cache
+def _version() -> str:
+    try:
+        return f"tidemark-{version('tidemark')}"
+    except PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,94 @@
+"""Which journal a client is for: from what its caller says, or from a pipeline's file."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from tidemark.client.errors import NotAJournal
+from tidemark.connections import (
+    BadConnection,
+    CassandraConnection,
+    KafkaConnection,
+    read_environment_connection,
+)
+from tidemark.delivery.addresses import Lookup
+from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
+from tidemark.delivery.pipeline_choices import Format, Isolation
+from tidemark.delivery.pipeline_file import find_pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class JournalSettings:
+    """Where one topic's journal is, and how it is read."""
+
+    topic: str
+    kafka: KafkaConnection
+    cassandra: CassandraConnection
+    declared: JournalDeclaration
+    isolation: Isolation
+
+
+def declare(keyspace: str, tables: Mapping[str, str] | None, consistency: str) -> JournalDeclaration:
+    """A keyspace as a pipeline's file would declare it, and by the same rules."""
+    keys = {"keyspace": keyspace, "tables": dict(tables or {}), "consistency": consistency}
+    try:
+        return JournalDeclaration.model_validate({"name": "client", "kind": "journal", **keys})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise NotAJournal(keyspace, f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def settings_of(name: str, topic: str | None, writer: str | None, look_up: Lookup | None) -> JournalSettings:
+    """What a pipeline's file says about its journal."""
+    pipeline = find_pipeline(name)
+    chosen = _topic(pipeline, topic)
+    journal = _writer(pipeline, chosen, writer)
+    look_up = look_up or _from_environment
+    kafka = pipeline.source.kafka
+    return JournalSettings(
+        chosen,
+        KafkaConnection.from_airflow(kafka.connection, look_up(kafka.connection)),
+        CassandraConnection.from_airflow(journal.connection, look_up(journal.connection)),
+        journal,
+        kafka.isolation,
+    )
+
+
+def _topic(pipeline: Pipeline, topic: str | None) -> str:
+    kafka = pipeline.source.kafka
+    if kafka.format is not Format.KAFKA_JOURNAL:
+        raise NotAJournal(pipeline.name, f"its messages have format `{kafka.format}`, not `kafka-journal`.")
+    if topic is None and len(kafka.topics) == 1 and not kafka.topic_prefixes:
+        return kafka.topics[0]
+    known = ", ".join([*kafka.topics, *(f"{prefix}…" for prefix in kafka.topic_prefixes)])
+    if topic is None:
+        raise NotAJournal(pipeline.name, f"it reads several topics; name one of them: {known}.")
+    if not kafka.reads(topic):
+        raise NotAJournal(pipeline.name, f"it does not read topic {topic}; it reads: {known}.")
+    return topic
+
+
+def _writer(pipeline: Pipeline, topic: str, writer: str | None) -> JournalDeclaration:
+    journals = [journal for _, journal in pipeline.journals if re.search(journal.namespaces, topic)]
+    known = ", ".join(journal.name for journal in journals)
+    if not journals:
+        raise NotAJournal(pipeline.name, f"none of its writers puts topic {topic} into a journal.")
+    if writer is None and len(journals) > 1:
+        raise NotAJournal(pipeline.name, f"it has several journals; name the writer of one: {known}.")
+    for journal in journals:
+        if writer in (None, journal.name):
+            return journal
+    raise NotAJournal(pipeline.name, f"no writer {writer} puts topic {topic} into a journal; but: {known}.")
+
+
+def _from_environment(name: str) -> Mapping[str, Any]:
+    if found := read_environment_connection(name, os.environ):
+        return found
+    raise BadConnection(
+        name, f"is not known here. Set AIRFLOW_CONN_{name.upper()}, or give `look_up` a function."
+    )

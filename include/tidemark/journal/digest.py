@@ -1,0 +1,121 @@
+"""A row of ``journal`` as digests of its columns: small enough to keep a million of them, and comparable.
+
+Two rows have the same digest when a reader cannot tell their columns apart: JSON counts by its value, tags
+as a set, headers as a map, and an empty collection is none at all. ``meta_record_id`` is left out: it says to
+whom a row belongs, and its value means nothing.
+"""
+
+from collections.abc import Collection, Mapping
+from functools import lru_cache
+from hashlib import blake2b
+from struct import Struct
+
+from tidemark.journal.effect import Row
+from tidemark.journal.errors import Undecodable
+from tidemark.journal.jsontext import ordered
+
+COLUMNS = (
+    *("partition", "offset", "origin", "version", "tags", "metadata", "payload_type"),
+    *("payload_txt", "payload_bin", "headers"),
+)
+"""In the order of ``row_digest``."""
+_UNSET = frozenset({"origin", "version", "payload_type", "payload_txt", "payload_bin"})
+"""Columns that a row leaves as they are where it has nothing for them."""
+NOWHERE = -1
+"""Partition and offset of a row that has none."""
+_NULL = bytes(8)
+_SHORT = 100
+_pack = Struct(">iq").pack
+_unpack = Struct(">iq").unpack_from
+_split = Struct("4s8s" + 8 * "8s").unpack
+_UNREAD = b"\1" * 8
+"""The digest of text that nobody reads."""
+
+
+def row_digest(
+    partition: int | None,
+    offset: int | None,
+    origin: str | None,
+    version: str | None,
+    tags: Collection[str] | None,
+    metadata: str | None,
+    payload_type: str | None,
+    payload_txt: str | None,
+    payload_bin: bytes | None,
+    headers: Mapping[str, str] | None,
+) -> bytes:
+    """The digest of a row's columns; where it comes from is in it as it is."""
+    return b"".join(
+        (
+            _pack(NOWHERE if partition is None else partition, NOWHERE if offset is None else offset),
+            _NULL if origin is None else _known_text(origin),
+            _NULL if version is None else _known_text(version),
+            _text(repr(sorted(tags))) if tags else _NULL,
+            _NULL if metadata is None else (_known_json if len(metadata) < _SHORT else _json)(metadata),
+            _NULL if payload_type is None else _known_text(payload_type),
+            _NULL if payload_txt is None else (_json if payload_type == "json" else _text)(payload_txt),
+            _NULL if payload_bin is None else _bytes(payload_bin),
+            _text(repr(sorted(headers.items()))) if headers else _NULL,
+        )
+    )
+
+
+def digest_of(row: Row) -> bytes:
+    """The digest of a row that the fold has made."""
+    return row_digest(
+        row.partition,
+        row.offset,
+        row.origin,
+        row.version,
+        row.tags,
+        row.metadata,
+        row.payload_type,
+        row.payload_txt,
+        row.payload_bin,
+        row.headers,
+    )
+
+
+def source_of(digest: bytes) -> tuple[int, int]:
+    """The partition and the offset that a row says it comes from."""
+    partition, offset = _unpack(digest)
+    return partition, offset
+
+
+def changed_columns(one: bytes, other: bytes) -> tuple[str, ...]:
+    """The columns in which two rows differ."""
+    if one == other:
+        return ()
+    columns = zip(COLUMNS, _split(one), _split(other), strict=True)
+    return tuple(name for name, has, wants in columns if has != wants and _UNREAD not in (has, wants))
+
+
+def overwritten(old: bytes, new: bytes) -> bytes:
+    """What is there when a row was written over another one at the same place."""
+    before, after = (dict(zip(COLUMNS, _split(digest), strict=True)) for digest in (old, new))
+    kept = {name: after[name] if after[name] != _NULL else before[name] for name in _UNSET}
+    if after["payload_txt"] == _NULL != before["payload_txt"]:
+        # It counts as what the row's type says, and that may be another one by now.
+        is_other = kept["payload_type"] != before["payload_type"]
+        kept["payload_txt"] = _UNREAD if is_other else before["payload_txt"]
+    return b"".join((after | kept).values())
+
+
+def _bytes(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).digest()
+
+
+def _text(text: str) -> bytes:
+    return _bytes(text.encode("utf-8", "surrogatepass"))
+
+
+def _json(text: str) -> bytes:
+    try:
+        return _bytes(ordered(text.encode()))
+    except Undecodable:  # somebody else's doing: it differs from every document
+        return _bytes(b"\0" + text.encode())
+
+
+# What comes again and again is short.
+_known_text = lru_cache(maxsize=4096)(_text)
+_known_json = lru_cache(maxsize=4096)(_json)

@@ -1,0 +1,88 @@
+"""What a reader can tell of one entity: its head, and the rows that are not hidden from it.
+
+A row is hidden at or below ``delete_to``, when it belongs to another incarnation than the head, and in a
+segment where nobody looks for it. Rows are kept as digests by their place, never with their payloads.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from struct import Struct
+from typing import NamedTuple
+from uuid import UUID
+
+from tidemark.journal.head import Head
+from tidemark.journal.segments import head_segments, row_segment
+
+_place = Struct(">qq")
+
+
+class Hidden(StrEnum):
+    """Why a row that is there cannot be read."""
+
+    NO_HEAD = "no head"
+    DELETED = "deleted"
+    OTHER_INCARNATION = "other incarnation"
+    WRONG_SEGMENT = "wrong segment"
+
+
+class FoundRow(NamedTuple):
+    """A row of ``journal`` as far as a comparison needs it."""
+
+    segment: int
+    seq_nr: int
+    timestamp: int
+    """Milliseconds."""
+    meta_record_id: UUID | None
+    digest: bytes
+
+
+@dataclass(slots=True)
+class Visible:
+    """The visible state of one entity."""
+
+    head: Head | None = None
+    rows: dict[bytes, bytes] = field(default_factory=dict)
+    """Digests by place."""
+
+    def take(self, row: FoundRow) -> None:
+        """Take a row that was found, where it can be read."""
+        if why_hidden(self.head, row) is None:
+            self.rows[place_of(row.seq_nr, row.timestamp)] = row.digest
+
+
+def place_of(seq_nr: int, timestamp: int) -> bytes:
+    """The clustering key of a row in few bytes, in its order."""
+    return _place.pack(seq_nr, timestamp)
+
+
+def read_place(place: bytes) -> tuple[int, int]:
+    """Sequence number and timestamp of a place."""
+    seq_nr, timestamp = _place.unpack(place)
+    return seq_nr, timestamp
+
+
+def why_hidden(head: Head | None, row: FoundRow) -> Hidden | None:
+    """Why a reader cannot get a row; None where it can."""
+    if head is None:
+        return Hidden.NO_HEAD
+    if head.record_id is not None and row.meta_record_id != head.record_id:
+        return Hidden.OTHER_INCARNATION
+    if row.seq_nr <= (head.delete_to or 0):
+        return Hidden.DELETED
+    if row.segment != row_segment(row.seq_nr, head.segment_size):
+        return Hidden.WRONG_SEGMENT
+    return None
+
+
+def choose_head(key: str, heads: Mapping[int, Head]) -> Head | None:
+    """The head that a reader finds, of those in the segments of ``metajournal``."""
+    return next((heads[segment] for segment in head_segments(key) if segment in heads), None)
+
+
+def visible_of(head: Head | None, rows: Iterable[FoundRow]) -> Visible:
+    """The visible state of what was found."""
+    found = Visible(head)
+    for row in rows:
+        found.take(row)
+    return found

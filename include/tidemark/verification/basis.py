@@ -1,0 +1,131 @@
+"""What a verification starts from: how far a writer has come, and what the control plane knows of the log.
+
+Read once, before anything else, and then carried to wherever entities are judged.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from tidemark.delivery.positions import Positions, refuse_other_shape
+from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.writer_state import WriterState
+from tidemark.journal.difference import Difference, DifferenceKind
+from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.loss import AcceptedLoss
+from tidemark.verification.errors import NoSuchTopic, NothingDelivered
+from tidemark.verification.provable import Ground
+from tidemark.writers.journal import JournalWriter
+
+
+class Pointer(NamedTuple):
+    """Where a pointer has to be, and how far an interrupted delivery may have moved it."""
+
+    expected: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What a writer's tables are judged by; travels to tasks."""
+
+    pipeline: str
+    writer: str
+    keyspace: str
+    position: int
+    horizon: int
+    """The last id of which a delivery that was interrupted may have left something."""
+    version: int
+    """The writer's: another one means that it moved."""
+    acknowledged: frozenset[int]
+    segment_size: int
+    timezone: str
+    ground: Ground
+    pointers: Mapping[TopicPartition, Pointer]
+    """Of all partitions the writer has come to."""
+
+    @cached_property
+    def zone(self) -> ZoneInfo:
+        """That of ``expire_on``."""
+        return ZoneInfo(self.timezone)
+
+    @cached_property
+    def topics(self) -> frozenset[str]:
+        """Those that the writer takes."""
+        return frozenset(topic for topic, _ in self.ground.starts)
+
+    def require_topics(self, named: Sequence[str]) -> list[str]:
+        """These topics, or all where none is named; refuses one that the writer has nothing of."""
+        for topic in named:
+            if topic not in self.topics:
+                raise NoSuchTopic(self.pipeline, self.writer, topic, self.topics)
+        return sorted(named or self.topics)
+
+    def check_pointers(self, found: Mapping[TopicPartition, int]) -> Iterator[Difference]:
+        """The pointers that are not where the position says."""
+        for (topic, partition), (expected, most) in sorted(self.pointers.items()):
+            offset = found.get((topic, partition))
+            if offset is None:
+                kind = DifferenceKind.POINTER_MISSING
+            elif offset < expected:
+                kind = DifferenceKind.POINTER_BEHIND
+            elif offset > most:
+                kind = DifferenceKind.POINTER_TOO_FAR
+            else:
+                continue
+            yield Difference(kind, topic, partition=partition, expected=expected, found=offset)
+
+
+def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> Basis:
+    """What is known now; refuses a writer that never ran, or whose settings would make other tables."""
+    state = positions.load(writer.name)
+    if state is None:
+        raise NothingDelivered(writer.pipeline, writer.name)
+    refuse_other_shape(state, writer.shape)
+    bindings = [one for one in log.control.bindings_after(NOTHING_YET) if one.t <= log.manifest.t]
+    losses = log.control.accepted_losses()
+    return basis_of(writer, state, bindings, losses, positions.acknowledged(writer.name))
+
+
+def basis_of(
+    writer: JournalWriter,
+    state: WriterState,
+    bindings: Sequence[Binding],
+    losses: Sequence[AcceptedLoss],
+    acknowledged: frozenset[int],
+) -> Basis:
+    """The same, from published bindings, oldest first."""
+    admitted = re.compile(writer.declared.namespaces)
+    starts: dict[TopicPartition, int] = {}
+    for binding in bindings:
+        for s in binding.slices:
+            if admitted.search(s.topic):
+                starts.setdefault((s.topic, s.partition), s.lower)
+    # Tables are never ahead of the binding after the furthest position, and never taken back by a rewind.
+    furthest = max(state.position, state.reached)
+    horizon = next((binding.end for binding in bindings if binding.end > furthest), furthest)
+    expected, most = _offsets(bindings, state.position), _offsets(bindings, horizon)
+    return Basis(
+        writer.pipeline,
+        writer.name,
+        writer.declared.keyspace,
+        state.position,
+        horizon,
+        state.version,
+        acknowledged,
+        writer.declared.segment_size,
+        writer.zone,
+        Ground.of(starts, losses, state.position),
+        {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
+    )
+
+
+def _offsets(bindings: Sequence[Binding], position: int) -> dict[TopicPartition, int]:
+    reached: dict[TopicPartition, int] = {}
+    for binding in bindings:
+        if binding.base <= position:
+            reached |= binding.offsets_at(position)
+    return reached

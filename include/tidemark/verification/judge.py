@@ -1,0 +1,121 @@
+"""One entity judged: what the log makes of it against what the tables hold.
+
+Its head and its messages come first, then its rows, one by one. Nothing is called wrong that cannot be proved
+to be, and an entity that neither the log nor the tables know is none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tidemark.journal.action import Mark
+from tidemark.journal.comparison import Comparison
+from tidemark.journal.difference import Difference
+from tidemark.journal.effect import Message
+from tidemark.journal.errors import JournalError, Undecodable
+from tidemark.journal.expected import Expected
+from tidemark.journal.head import Head
+from tidemark.journal.record import read_action
+from tidemark.journal.visible import FoundRow
+from tidemark.verification.basis import Basis
+from tidemark.verification.provable import Unprovable
+
+
+class LoggedRecord(NamedTuple):
+    """A message as the log keeps it, without topic and key."""
+
+    id: int
+    partition: int
+    offset: int
+    write_time: int
+    t: int
+    value: bytes | None
+    timestamp: int
+    timestamp_type: int
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one entity."""
+
+    topic: str
+    key: str
+    differences: tuple[Difference, ...] = ()
+    total: int = 0
+    """How many differences there are, told or not."""
+    unprovable: Unprovable | None = None
+    detail: str = ""
+
+
+class EntityJudge:
+    """Hears everything about one entity, and then says what to think of it."""
+
+    def __init__(self, basis: Basis, topic: str, key: str) -> None:
+        self._basis, self._topic, self._key = basis, topic, key
+        self._expected = Expected(topic, key, segment_size=basis.segment_size, zone=basis.zone)
+        self._head: Head | None = None
+        self._problem = ""
+        self._is_unfinished = False
+        self._comparison: Comparison | None = None
+
+    @property
+    def segments(self) -> set[int]:
+        """The segments of ``journal`` that should have rows."""
+        return self._expected.segments
+
+    def hear_message(self, record: LoggedRecord) -> None:
+        """The next message, oldest first; what is beyond the position may have been delivered or not."""
+        if self._problem or record.id in self._basis.acknowledged:
+            return
+        id_, partition, offset, write_time, t, value, timestamp, timestamp_type, headers = record
+        is_beyond = id_ > self._basis.position
+        try:
+            action = read_action(self._key.encode(), value, timestamp, timestamp_type, headers)
+            if action is None or isinstance(action, Mark):
+                return
+            if is_beyond:
+                self._is_unfinished = True
+            else:
+                self._expected.apply(Message(id_, partition, offset, write_time, t, action))
+        except JournalError as error:
+            if not is_beyond:  # nothing of it was delivered
+                said = error.at(partition, offset, id_) if isinstance(error, Undecodable) else error
+                self._problem = str(said)
+
+    def hear_head(self, head: Head | None) -> None:
+        """The head as a reader finds it."""
+        self._head = head
+
+    def hear_row(self, row: FoundRow) -> None:
+        """The next row, after all messages and the head."""
+        self._begun.take(row)
+
+    def conclude(self) -> Verdict | None:
+        """What to think of it; None where there is nothing to think about."""
+        messages, head = self._expected.messages, self._head
+        if not messages and not self._problem and (head is None or self._topic not in self._basis.topics):
+            return None
+        objection, detail = self._objection(head)
+        if objection:
+            return Verdict(self._topic, self._key, unprovable=objection, detail=detail)
+        comparison = self._begun
+        differences = tuple(comparison.conclude())
+        if differences and self._is_unfinished:
+            return Verdict(self._topic, self._key, unprovable=Unprovable.UNFINISHED)
+        return Verdict(self._topic, self._key, differences, comparison.total)
+
+    @property
+    def _begun(self) -> Comparison:
+        if self._comparison is None:
+            self._comparison = Comparison(self._topic, self._key, self._expected.conclude(), self._head)
+        return self._comparison
+
+    def _objection(self, head: Head | None) -> tuple[Unprovable | None, str]:
+        if self._problem:
+            return Unprovable.NOT_APPLICABLE, self._problem
+        partition = self._expected.partition
+        if partition is None and head is not None:
+            partition = head.partition
+        place = (self._topic, -1 if partition is None else partition)
+        return self._basis.ground.objection(place, self._expected.begins_at), ""

@@ -1,0 +1,65 @@
+"""What can be proved: incarnations that begin in the log, in partitions of which nothing was lost since.
+
+Pure. Whatever else is found of an entity says nothing about the tables, because nobody knows any more what
+they should hold: it is counted and named, and never called wrong.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from tidemark.log.binding import TopicPartition
+from tidemark.log.loss import AcceptedLoss, LossKind
+
+
+class Unprovable(StrEnum):
+    """Why an entity cannot be judged."""
+
+    BEFORE_THE_LOG = "began before the log"
+    OFFSETS_LOST = "offsets of its partition were lost"
+    BEGUN_ANEW = "the offsets of its topic began anew"
+    NOT_APPLICABLE = "a message of it cannot be applied"
+    UNFINISHED = "a delivery is under way or was interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What is known of the partitions up to a position."""
+
+    starts: Mapping[TopicPartition, int]
+    """The first offset that was ever bound."""
+    lost: Mapping[TopicPartition, int]
+    """The end of the last offsets that were lost, not included."""
+    begun_anew: frozenset[TopicPartition]
+
+    @classmethod
+    def of(
+        cls, starts: Mapping[TopicPartition, int], losses: Iterable[AcceptedLoss], position: int
+    ) -> "Ground":
+        """What losses leave of the ground; those beyond the position are not there yet."""
+        known = [one.loss for one in losses if one.after < position]
+        lost: dict[TopicPartition, int] = {}
+        for loss in known:
+            if loss.kind is LossKind.RETENTION:
+                lost[loss.place] = max(loss.upper, lost.get(loss.place, 0))
+        whole = {loss.topic for loss in known if loss.kind in (LossKind.RECREATED, LossKind.DELETED)}
+        cut = {loss.place for loss in known if loss.kind is LossKind.TRUNCATED}
+        return cls(starts, lost, frozenset(place for place in starts if place in cut or place[0] in whole))
+
+    def without_beginning(self, places: Collection[TopicPartition]) -> "Ground":
+        """The same for somebody who does not look at the first messages of these partitions."""
+        later = {place: max(start, 1) if place in places else start for place, start in self.starts.items()}
+        return replace(self, starts=later)
+
+    def objection(self, place: TopicPartition, begins_at: int | None) -> Unprovable | None:
+        """Why what began at an offset cannot be proved; None where it can.
+
+        Without an offset it may have begun anywhere: only where the log has everything that is no matter.
+        """
+        if place in self.begun_anew:
+            return Unprovable.BEGUN_ANEW
+        if begins_at is None and self.starts.get(place) != 0:
+            return Unprovable.BEFORE_THE_LOG
+        if (begins_at or 0) < self.lost.get(place, 0):
+            return Unprovable.OFFSETS_LOST
+        return None

@@ -1,0 +1,136 @@
+"""reconcile: judge what a verification found, keep it, and close the writer's gate over a difference.
+
+Nothing is repaired here and no position moves. A gate that a verification closed opens after a clean one of
+the same entities, or by a named person with a reason.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from tidemark.delivery.lease import Clock, holding, take, wall_clock
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.writer_state import Cause, Deed, WriterGate
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.journal.head import Head
+from tidemark.log.suite import Suite
+from tidemark.verification.entities import Case, judge_entities
+from tidemark.verification.expectations import judge_delivered
+from tidemark.verification.reconciliation import Reconciliation, keep, read
+from tidemark.verification.result import Verification
+from tidemark.verification.selection import Entity
+from tidemark.verification.tables import JournalReader
+from tidemark.verification.tally import Tally
+from tidemark.writers.journal import JournalWriter
+
+
+class StillDifferent(TidemarkError):
+    """The entities over which a verification closed a gate are not proved to be right."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {problem} The gate stays closed and nothing was changed. Tables are not "
+            "repaired in place: rebuild them with a writer of another keyspace and `start: earliest` "
+            f"(docs/verification.md), or open it all the same: tidemark gate open {pipeline} {writer}"
+        )
+        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+
+
+def reconcile(
+    writer: JournalWriter,
+    positions: Positions,
+    root: str,
+    found: Verification,
+    sample: Sequence[Entity],
+    suite: Suite,
+    holder: str,
+    clock: Clock = wall_clock,
+) -> Reconciliation:
+    """Judge and keep what was found of a writer's tables; a bad finding closes its gate."""
+    different = [Entity(one.topic, one.key) for one in found.differences if one.key is not None]
+    heads = _heads(writer, dict.fromkeys((*different, *sample)))
+    record = Reconciliation(
+        found.pipeline,
+        found.writer,
+        found.position,
+        found.summary,
+        found.to_dict(),
+        tuple(judge_delivered(found, heads, suite)),
+    )
+    # Whoever dies in between leaves a closed gate without its record, which is never opened by itself.
+    if not record.passed:
+        close_gate(positions, record, holder, clock)
+    reach(FaultPoint.RECONCILED)
+    keep(root, record)
+    return record
+
+
+def close_gate(positions: Positions, record: Reconciliation, holder: str, clock: Clock = wall_clock) -> None:
+    """Stop the writer; one that is stopped already stays as it is."""
+    state = positions.load(record.writer)
+    if state is None or state.gate is not None:
+        return
+    place = (record.position, record.position, record.position)
+    gate = WriterGate(Cause.VERIFICATION, *place, record.reason, clock())
+    with holding(take(positions, state, holder, clock)) as hold:
+        if hold.state.gate is None:
+            hold.commit(hold.state.position, {}, gate)
+
+
+def reopen_gate(
+    writer: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    root: str,
+    gate: WriterGate,
+    holder: str,
+    show: Callable[[str], object],
+    clock: Clock = wall_clock,
+) -> None:
+    """Verify again what closed a gate; it opens where nothing is different any more."""
+
+    def refuse(problem: str) -> NoReturn:
+        raise StillDifferent(writer.pipeline, writer.name, problem)
+
+    record = read(writer.pipeline, root, writer.name, gate.last_id)
+    state = positions.load(writer.name)
+    if state is None or state.gate != gate:
+        return
+    if record is None:
+        refuse(f"there is no record of what closed its gate at id {gate.last_id}.")
+    if not record.is_told_whole:
+        refuse(
+            f"more is different than was told ({record.found['total']} differences), so verify everything: "
+            f"tidemark journal verify {writer.pipeline} {writer.name}."
+        )
+    if not record.found["total"]:
+        refuse(f"the pipeline's own expectations were not met ({record.reason.rstrip('.')}).")
+    case = Case.of(writer, log, positions)
+    began, basis, tally = time.monotonic(), case.basis, Tally()
+    for verdict in judge_entities(basis, log, case.tables, record.entities):
+        tally.note(verdict)
+    found = case.conclude(basis, tally, began)
+    show(f"{writer.pipeline}/{writer.name}: {found.summary}")
+    if not found.is_clean:
+        refuse(f"{found.differences[0]}.")
+    with holding(take(positions, state, holder, clock)) as hold:
+        deed = Deed("open", holder, f"verified again: {found.summary}", clock())
+        hold.change(
+            lambda held, lease: positions.commit(
+                held, held.position, None, None, lease, positions.audit_row(held, deed)
+            )
+        )
+
+
+def _heads(writer: JournalWriter, entities: dict[Entity, None]) -> dict[Entity, Head | None]:
+    tables = JournalReader.open(writer.connection, writer.declared)
+    found: dict[Entity, Head | None] = {}
+    for topic in sorted({entity.topic for entity in entities}):
+        keys = [entity.key for entity in entities if entity.topic == topic]
+        heads = tables.read_heads(topic, keys)
+        found |= {Entity(topic, key): heads.get(key) for key in keys}
+    return found

@@ -1,0 +1,94 @@
+"""What came of a reconciliation: kept beside the log, shown to people, believed by whoever opens a gate."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tidemark.log.audit_record import CRITICAL, Judgement
+from tidemark.log.folder import Folder
+from tidemark.verification.selection import Entity
+
+MOST_NAMED = 3
+"""How many differences the sentence of a closed gate names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One comparison of a writer's target with the log, after a delivery."""
+
+    pipeline: str
+    writer: str
+    position: int
+    """Up to which it was compared: the name it is kept under."""
+    summary: str
+    """One sentence."""
+    found: Mapping[str, Any] = field(default_factory=dict)
+    """The verification in the form of ``--json``."""
+    judgements: tuple[Judgement, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing critical was found."""
+        return not any(not one.success and one.severity == CRITICAL for one in self.judgements)
+
+    @property
+    def entities(self) -> tuple[Entity, ...]:
+        """The entities that are different, as far as they are told."""
+        told = [one for one in self.found.get("differences", ()) if one.get("key") is not None]
+        return tuple(dict.fromkeys(Entity(one["topic"], one["key"]) for one in told))
+
+    @property
+    def is_told_whole(self) -> bool:
+        """Whether every difference is among those that are told."""
+        return bool(len(self.found.get("differences", ())) == self.found.get("total", 0))
+
+    @property
+    def reason(self) -> str:
+        """Why a gate closes over it."""
+        said = [one["said"] for one in self.found.get("differences", ())]
+        failed = [f"{one.title}: {one.detail}" for one in self.judgements if not one.success and not said]
+        more = max(self.found.get("total", 0), len(said)) - MOST_NAMED
+        named = "; ".join((said or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        return f"the tables are not what the log says ({self.summary}): {named}."
+
+    def to_lines(self) -> Iterator[str]:
+        """What was found, for people to read in a task's log."""
+        yield f"{self.pipeline}/{self.writer}: {self.summary}"
+        for one in self.judgements:
+            detail = f": {one.detail}" if one.detail else ""
+            yield f"{'met' if one.success else one.severity:8} {one.title}{detail}"
+        for one in self.found.get("differences", ()):
+            yield f"  {one['said']}"
+
+    def to_bytes(self) -> bytes:
+        """The record's content."""
+        return (json.dumps({**asdict(self), "passed": self.passed}, indent=1, sort_keys=True) + "\n").encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Reconciliation":
+        """The record a file holds."""
+        body = json.loads(data)
+        del body["passed"]
+        judgements = (
+            Judgement(**{**row, "ids": tuple(row["ids"]) if row["ids"] else None})
+            for row in body.pop("judgements")
+        )
+        return cls(**body, judgements=tuple(judgements))
+
+
+def keep(root: str, record: Reconciliation) -> str:
+    """Keep a record in the log's folder; a later one of the same position takes its place. Its path."""
+    path = _path(record.writer, record.position)
+    Folder(record.pipeline, root).replace(path, record.to_bytes())
+    return path
+
+
+def read(pipeline: str, root: str, writer: str, position: int) -> Reconciliation | None:
+    """The record of a position; None when there is none."""
+    folder, path = Folder(pipeline, root), _path(writer, position)
+    return Reconciliation.from_bytes(folder.read(path)) if folder.exists(path) else None
+
+
+def _path(writer: str, position: int) -> str:
+    return f"reconciliations/{writer}/{position:020d}.json"

@@ -1,0 +1,20 @@
+"""resume of any writer: one whose gate a verification closed is verified again, all others redeliver."""
+
+from collections.abc import Callable
+
+from tidemark.delivery.resume import Resumed
+from tidemark.delivery.writer_state import Cause
+from tidemark.verification.reconcile import reopen_gate
+from tidemark.writers.journal import JournalWriter
+from tidemark.writers.opened import OpenPipeline
+
+
+def resume(opened: OpenPipeline, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
+    """Let a stopped writer go on; what it came to."""
+    writer, state = opened.writer(name), opened.state(name)
+    gate = state.gate if state else None
+    if gate is None or gate.cause is not Cause.VERIFICATION or not isinstance(writer, JournalWriter):
+        return opened.resume(name, holder, show)
+    reopen_gate(writer, opened.log, opened.positions, opened.pipeline.log.path, gate, holder, show)
+    show(f"{opened.pipeline.name}/{name}: verified again, the gate is open")
+    return Resumed(state.position if state else -1, 0, None)

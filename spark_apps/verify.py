@@ -1,0 +1,54 @@
+"""verify: a journal's tables against the log, or two keyspaces of a pipeline. Reads, and changes nothing."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from tidemark.spark.diff import diff_with_spark
+from tidemark.spark.job import Job, run_job, spark_session
+from tidemark.spark.verify import verify_with_spark
+from tidemark.verification.selection import Selection
+from tidemark.writers.opened import OpenPipeline
+
+
+def verify(job: Job) -> dict[str, Any]:
+    """Compare what the arguments name; what is different is a result, not a failure."""
+    opened, arguments = OpenPipeline(job.pipeline, job.connections), job.arguments
+    log, positions = opened.log, opened.positions
+    if arguments.keyspaces:
+        old, new = opened.journals_of(arguments.keyspaces.split(","))
+        with spark_session(job) as spark:
+            return diff_with_spark(spark, old, new, log, positions, arguments.most).to_dict()
+    writer = opened.journal(arguments.writer or None)
+    with spark_session(job) as spark:
+        found = verify_with_spark(spark, writer, log, positions, _selection(arguments), arguments.most)
+    return found.to_dict()
+
+
+def _selection(arguments: argparse.Namespace) -> Selection:
+    return Selection(
+        topics=tuple(arguments.topic),
+        from_t=int(arguments.from_t) if arguments.from_t else None,
+        to_t=int(arguments.to_t) if arguments.to_t else None,
+        sample=int(arguments.sample) if arguments.sample else None,
+        seed=int(arguments.seed or 0),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="verify", description=__doc__)
+    parser.add_argument("--writer", default="", help="the journal writer; the only one when left out")
+    parser.add_argument("--keyspaces", default="", help="two keyspaces to compare, the old one first: a,b")
+    parser.add_argument("--topic", action="append", default=[], help="only this topic; may be repeated")
+    parser.add_argument("--from-t", default="", help="only entities touched by bindings from this time (µs)")
+    parser.add_argument("--to-t", default="", help="and up to this one, included")
+    parser.add_argument("--sample", default="", help="at most so many of those")
+    parser.add_argument("--seed", default="", help="another number draws another sample")
+    parser.add_argument("--most", default=100, type=int, help="how many differences are told")
+    return run_job(parser, argv, verify)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,208 @@
+"""What the data source does with Spark alone: no Cassandra takes part."""
+
+import pickle
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import (
+    EqualNullSafe,
+    EqualTo,
+    Filter,
+    GreaterThan,
+    In,
+    IsNotNull,
+    Not,
+    StringStartsWith,
+)
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from tests.unit.cassandra.table_samples import ORDERS
+
+from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.cql_types import Kind, arrow_type, parse_type
+from tidemark.cassandra.partition_keys import PartitionKey
+from tidemark.cassandra.table import Column, Role, Table
+from tidemark.cassandra.token_ranges import HIGHEST, LOWEST
+from tidemark.connections import CassandraConnection
+from tidemark.spark import cassandra_reader
+from tidemark.spark.cassandra_errors import OverwriteRefused, SchemaRefused
+from tidemark.spark.cassandra_options import CassandraOptions
+from tidemark.spark.cassandra_reader import CassandraReader, Split
+from tidemark.spark.cassandra_source import PUSHDOWN, REDACTED, register_cassandra
+from tidemark.spark.job import cause_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+NOWHERE = CassandraConnection(hosts=("127.0.0.1",), port=1, user="joe", password="hunter2-marker-7f3a")
+TYPES = [kind.value for kind in Kind if kind not in (Kind.LIST, Kind.SET, Kind.MAP)]
+COLLECTIONS = ["list<int>", "set<uuid>", "map<text, timestamp>", "map<date, frozen<list<decimal>>>"]
+
+
+@pytest.mark.parametrize("name", [*TYPES, *COLLECTIONS])
+def test_arrow_s_type_is_the_one_that_spark_has_for_the_same(name: str) -> None:
+    schema = pa.schema([("column", arrow_type(parse_type(name)))])
+    assert to_arrow_schema(from_arrow_schema(schema), timezone="UTC").equals(schema)
+
+
+def test_registering_switches_on_what_reads_need(spark: "SparkSession") -> None:
+    register_cassandra(spark, NOWHERE)
+    register_cassandra(spark, NOWHERE)
+    assert spark.conf.get(PUSHDOWN) == "true"
+    assert spark.conf.get(REDACTED) == "(?i)url|password"
+
+
+def refusal(work: Any) -> str:
+    with pytest.raises(Exception, match="tidemark") as refused:
+        work()
+    return cause_of(refused.value)
+
+
+def test_a_registered_connection_is_used_and_its_password_is_not_told(spark: "SparkSession") -> None:
+    register_cassandra(spark, NOWHERE)
+    said = refusal(spark.read.format("cassandra").options(keyspace="shop", table="orders").load)
+    assert "Cassandra does not answer at 127.0.0.1:1 " in said
+    assert "hunter2" not in said
+
+
+def test_options_say_otherwise(spark: "SparkSession") -> None:
+    register_cassandra(spark, NOWHERE)
+    options = {"keyspace": "shop", "table": "orders", "spark.cassandra.connection.port": "2"}
+    assert "does not answer at 127.0.0.1:2 " in refusal(
+        spark.read.format("cassandra").options(**options).load
+    )
+
+
+def test_the_session_s_configuration_says_where_cassandra_is(spark: "SparkSession") -> None:
+    spark.conf.set("spark.cassandra.connection.port", "3")
+    try:
+        register_cassandra(spark)
+    finally:
+        spark.conf.unset("spark.cassandra.connection.port")
+    said = refusal(spark.read.format("cassandra").options(keyspace="shop", table="orders").load)
+    assert "does not answer at 127.0.0.1:3 " in said
+
+
+def test_an_option_that_is_not_known_is_refused(spark: "SparkSession") -> None:
+    register_cassandra(spark, NOWHERE)
+    options = {"keyspace": "shop", "table": "orders", "colunms": "number"}
+    assert "Did you mean `columns`?" in refusal(spark.read.format("cassandra").options(**options).load)
+
+
+def reader(**options: str) -> CassandraReader:
+    read = CassandraOptions.read({"keyspace": "shop", "table": "orders", **options})
+    return CassandraReader(NOWHERE, read, Selected.of(ORDERS), cores=2)
+
+
+ANN, BOTH, YEAR = EqualTo(("customer",), "ann"), In(("customer",), ("ann", "bob")), EqualTo(("year",), 2026)
+
+
+@pytest.mark.parametrize(
+    ("filters", "keys"),
+    [
+        pytest.param([ANN, YEAR], [("ann", 2026)], id="equal"),
+        pytest.param([YEAR, BOTH], [("ann", 2026), ("bob", 2026)], id="one of several"),
+        pytest.param([EqualNullSafe(("customer",), "ann"), YEAR], [("ann", 2026)], id="equal or both null"),
+        pytest.param([BOTH, ANN, YEAR], [("ann", 2026)], id="the narrower of two"),
+        pytest.param([In(("customer",), (None,)), YEAR], [], id="null is no partition"),
+    ],
+)
+def test_a_whole_partition_key_is_looked_up(filters: list[Filter], keys: list[Any]) -> None:
+    read = reader()
+    read.pushFilters(filters)
+    parts = [part for split in read.partitions() for part in split.parts]
+    assert parts == [PartitionKey(each) for each in keys]
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([ANN], id="part of the key"),
+        pytest.param([ANN, GreaterThan(("year",), 2020)], id="greater"),
+        pytest.param([ANN, Not(YEAR)], id="not equal"),
+        pytest.param([StringStartsWith(("customer",), "a"), YEAR], id="a prefix"),
+        pytest.param([EqualTo(("customer", "name"), "ann"), YEAR], id="something inside a column"),
+        pytest.param([In(("customer",), tuple(map(str, range(10_001)))), YEAR], id="too many"),
+    ],
+)
+def test_other_filters_are_spark_s_to_do(filters: list[Filter], monkeypatch: pytest.MonkeyPatch) -> None:
+    live_nowhere(monkeypatch)
+    read = reader()
+    assert list(read.pushFilters(filters)) == filters
+    assert covered(read) == (LOWEST, HIGHEST)
+
+
+def test_what_is_settled_is_not_given_back() -> None:
+    note = IsNotNull(("Note",))
+    assert list(reader().pushFilters([ANN, note, YEAR])) == [note]
+
+
+def test_what_may_be_spelled_in_several_ways_is_given_back() -> None:
+    table = Table("shop", "records", (Column("id", "uuid", Role.PARTITION_KEY),))
+    read = CassandraReader(NOWHERE, reader()._options, Selected.of(table), cores=2)
+    by_id = EqualTo(("id",), "6A1C4F9E-3D3B-4C8E-9D59-0D1B6A3F2E11")
+    assert list(read.pushFilters([by_id])) == [by_id]
+    assert len(read.partitions()[0].parts) == 1
+
+
+def test_filters_may_be_pushed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    live_nowhere(monkeypatch)
+    read = reader()
+    read.pushFilters([ANN, YEAR])
+    read.pushFilters([])
+    assert covered(read) == (LOWEST, HIGHEST)
+
+
+def test_many_keys_are_dealt_to_a_few_tasks() -> None:
+    read = reader()
+    read.pushFilters([In(("customer",), tuple(map(str, range(5_000)))), YEAR])
+    assert sorted(len(split.parts) for split in read.partitions()) == [1_250] * 4
+
+
+@pytest.mark.parametrize(
+    ("size", "options", "splits"),
+    [
+        pytest.param(0, {}, 4, id="nobody knows how large: two a core"),
+        pytest.param(10 * 2**30, {}, 20, id="as many as its size asks for"),
+        pytest.param(10 * 2**30, {"spark.cassandra.input.split.sizeInMB": "1024"}, 10, id="larger ones"),
+        pytest.param(10 * 2**30, {"spark.cassandra.input.split.count": "3"}, 3, id="as many as is said"),
+    ],
+)
+def test_a_table_is_read_in_so_many_tasks(
+    monkeypatch: pytest.MonkeyPatch, size: int, options: dict[str, str], splits: int
+) -> None:
+    live_nowhere(monkeypatch, size)
+    assert len(reader(**options).partitions()) == splits
+
+
+def live_nowhere(monkeypatch: pytest.MonkeyPatch, size: int = 0) -> None:
+    """No Cassandra: planning finds a table of this size on one node."""
+    monkeypatch.setattr(cassandra_reader, "connect", lambda connection: None)
+    monkeypatch.setattr(cassandra_reader, "ring_tokens", lambda session: [0])
+    monkeypatch.setattr(cassandra_reader, "estimated_bytes", lambda session, keyspace, table: size)
+
+
+def covered(read: CassandraReader) -> tuple[int, int]:
+    """From where to where the ranges go, without a gap."""
+    ranges = [part for split in read.partitions() for part in split.parts]
+    assert all(one.upto == other.after for one, other in pairwise(ranges))
+    return ranges[0].after, ranges[-1].upto
+
+
+def test_a_reader_and_its_splits_travel() -> None:
+    read = pickle.loads(pickle.dumps(reader()))
+    read.pushFilters([ANN, YEAR])
+    assert pickle.loads(pickle.dumps(read.partitions())) == [Split((PartitionKey(("ann", 2026)),))]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [SchemaRefused("t", "c", "int", "int", "bigint"), OverwriteRefused("t")],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_the_way_from_a_task(error: Exception) -> None:
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)

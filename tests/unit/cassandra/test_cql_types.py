@@ -1,0 +1,63 @@
+"""Types as the server spells them, and what they are in Arrow."""
+
+import pyarrow as pa
+import pytest
+
+from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, arrow_type, parse_type
+
+pytestmark = pytest.mark.unit
+
+TEXT, INT = CqlType(Kind.TEXT), CqlType(Kind.INT)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("text", TEXT),
+        ("set<text>", CqlType(Kind.SET, (TEXT,))),
+        ("frozen<set<text>>", CqlType(Kind.SET, (TEXT,))),
+        ("map<text, int>", CqlType(Kind.MAP, (TEXT, INT))),
+        ("list<frozen<map<text, int>>>", CqlType(Kind.LIST, (CqlType(Kind.MAP, (TEXT, INT)),))),
+        ("map<text, frozen<map<int, text>>>", CqlType(Kind.MAP, (TEXT, CqlType(Kind.MAP, (INT, TEXT))))),
+    ],
+)
+def test_a_type_is_read(text: str, expected: CqlType) -> None:
+    assert parse_type(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "counter",
+        "tuple<int, text>",
+        "frozen<tuple<int, text>>",
+        "address",
+        "frozen<address>",
+        "list<frozen<address>>",
+        "vector<float, 3>",
+        "'org.apache.cassandra.db.marshal.DynamicCompositeType'",
+        "set",
+        "int<text>",
+        "map<text>",
+    ],
+)
+def test_a_type_without_a_place_in_arrow_is_refused(text: str) -> None:
+    with pytest.raises(NoPlaceInArrow):
+        parse_type(text)
+
+
+def test_a_type_is_spelled_as_the_server_does() -> None:
+    assert str(parse_type("map<text, frozen<list<int>>>")) == "map<text, list<int>>"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("text", pa.string()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("list<int>", pa.list_(pa.field("element", pa.int32()))),
+        ("map<text, frozen<set<uuid>>>", pa.map_(pa.string(), pa.list_(pa.field("element", pa.string())))),
+    ],
+)
+def test_a_type_has_its_counterpart(text: str, expected: pa.DataType) -> None:
+    assert arrow_type(parse_type(text)) == expected

@@ -1,0 +1,73 @@
+"""Values of filters become partition keys where equal means the same partition."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from tidemark.cassandra.cql_types import parse_type
+from tidemark.cassandra.partition_keys import MOST_KEYS, PartitionKey, combine, is_exact, key_values
+
+pytestmark = pytest.mark.unit
+
+TEXT = "6a1c4f9e-3d3b-4c8e-9d59-0d1b6a3f2e11"
+TIMED = "8b2f4cde-1c3a-11ef-9262-0242ac120002"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("text", ["a", None, "a", "b"], ["a", "b"]),
+        ("ascii", ["a", "ž"], ["a"]),
+        ("blob", [bytearray(b"x")], [b"x"]),
+        ("bigint", [1, 2, 1], [1, 2]),
+        ("boolean", [True], [True]),
+        ("date", [date(2026, 1, 2)], [date(2026, 1, 2)]),
+        ("uuid", [TEXT, TEXT.upper(), "no uuid"], [UUID(TEXT)]),
+        ("timeuuid", [TIMED, TEXT], [UUID(TIMED)]),
+        ("inet", ["::1", "0:0::1", "no address"], ["::1"]),
+        ("timestamp", [datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)], [1000]),
+        ("timestamp", [datetime(1969, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)], [-1]),
+        ("timestamp", [datetime(1970, 1, 1, microsecond=1, tzinfo=UTC)], []),
+        ("timestamp", [datetime(1970, 1, 1, 0, 0, 1)], [1000]),
+    ],
+)
+def test_values_are_what_the_driver_takes_each_once(
+    name: str, values: list[Any], expected: list[Any]
+) -> None:
+    assert key_values(parse_type(name), values) == expected
+
+
+@pytest.mark.parametrize("name", ["float", "double", "decimal", "varint", "duration", "frozen<list<int>>"])
+def test_values_that_are_equal_in_several_ways_are_not_looked_up(name: str) -> None:
+    assert key_values(parse_type(name), [1]) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("text", True), ("int", True), ("uuid", False), ("inet", False)]
+)
+def test_what_is_spelled_in_several_ways_is_filtered_again(name: str, expected: bool) -> None:
+    assert is_exact(parse_type(name)) is expected
+
+
+def test_a_key_of_several_columns_is_every_combination() -> None:
+    found = combine(("a", "b"), {"b": [1, 2], "a": ["x"]})
+    assert found == [PartitionKey(("x", 1)), PartitionKey(("x", 2))]
+
+
+def test_part_of_a_key_is_no_key() -> None:
+    assert combine(("a", "b"), {"a": [1]}) is None
+
+
+def test_a_value_that_no_partition_can_have_leaves_none() -> None:
+    assert combine(("a", "b"), {"a": [1], "b": []}) == []
+
+
+@pytest.mark.parametrize(("count", "is_looked_up"), [(MOST_KEYS, True), (MOST_KEYS + 1, False)])
+def test_too_many_partitions_are_not_looked_up_one_by_one(count: int, is_looked_up: bool) -> None:
+    assert (combine(("a",), {"a": list(range(count))}) is not None) is is_looked_up
+
+
+def test_a_partition_is_named_by_its_key() -> None:
+    assert str(PartitionKey(("x", 1))) == "partition ('x', 1)"

@@ -1,0 +1,181 @@
+"""Every kind of damage is found and named; what hides nothing from a reader is no damage."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.unit.verification.found import given_delivered, verdicts, verified
+from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+
+from tidemark.journal.difference import DifferenceKind
+from tidemark.journal.segments import head_segment
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind
+from tidemark.verification.provable import Unprovable
+
+pytestmark = pytest.mark.unit
+
+LATER = 10**18
+"""A write time after all others."""
+HEAD = (TOPIC, head_segment(KEY))
+
+
+def row_place(house: JournalHouse, seq_nr: int) -> tuple[tuple[str, str, int], tuple[int, int]]:
+    ((segment, *clustering),) = (one for one in house.journal.of(TOPIC).rows(KEY) if one[1] == seq_nr)
+    return (KEY, TOPIC, segment), tuple(clustering)
+
+
+def without_row(house: JournalHouse) -> None:
+    house.journal.journal.delete_row(*row_place(house, 2), LATER)
+
+
+def with_changed_row(house: JournalHouse) -> None:
+    house.journal.journal.insert(*row_place(house, 2), {"payload_txt": '{"n":7}'}, LATER)
+
+
+def with_row_of_another_incarnation(house: JournalHouse) -> None:
+    house.journal.journal.insert(*row_place(house, 2), {"meta_record_id": "other"}, LATER)
+
+
+def with_extra_row(house: JournalHouse) -> None:
+    record_id = house.journal.of(TOPIC).head(KEY).record_id
+    cells = {"partition": 0, "offset": 1, "meta_record_id": record_id}
+    house.journal.journal.insert((KEY, TOPIC, 0), (9, 9), cells, LATER)
+
+
+def with_old_head(house: JournalHouse) -> None:
+    house.journal.metajournal.insert(HEAD, (KEY,), {"seq_nr": 2, "offset": 0}, LATER)
+
+
+def without_head(house: JournalHouse) -> None:
+    house.journal.metajournal.delete_row(HEAD, (KEY,), LATER)
+
+
+def with_pointer_too_far(house: JournalHouse) -> None:
+    house.journal.point(TOPIC, 0, 99, LATER)
+
+
+def with_pointer_behind(house: JournalHouse) -> None:
+    house.journal.point(TOPIC, 0, 0, LATER)
+
+
+def without_pointer(house: JournalHouse) -> None:
+    house.journal.pointer2.delete_partition((TOPIC, 0), LATER)
+
+
+KINDS = DifferenceKind
+DAMAGES = [
+    (without_row, [KINDS.ROW_MISSING], "orders: k: event 2 is missing"),
+    (with_changed_row, [KINDS.ROW_DIFFERS], "orders: k: event 2 was changed: payload_txt"),
+    (with_row_of_another_incarnation, [KINDS.ROW_MISSING], "but hidden: of another incarnation"),
+    (with_extra_row, [KINDS.ROW_EXTRA], "orders: k: event 9 is there and should not be"),
+    (with_old_head, [KINDS.HEAD_DIFFERS], "seq_nr of the head is 2 instead of 3 (the head is too old"),
+    (without_head, [KINDS.HEAD_MISSING], "orders: k: the head is missing; it should be at event 3"),
+    (with_pointer_too_far, [KINDS.POINTER_TOO_FAR], "orders/0: pointer2 is too far: 99 instead of 1"),
+    (with_pointer_behind, [KINDS.POINTER_BEHIND], "orders/0: pointer2 is behind: 0 instead of 1"),
+    (without_pointer, [KINDS.POINTER_MISSING], "orders/0: pointer2 has no offset; it should be 1"),
+]
+
+
+@pytest.mark.parametrize(("damage", "kinds", "said"), DAMAGES, ids=[one[0].__name__ for one in DAMAGES])
+def test_damage_is_found_and_named(
+    damage: Callable[[JournalHouse], None], kinds: list[DifferenceKind], said: str
+) -> None:
+    house = given_delivered("A1,2", "A3")
+    assert verified(house).is_clean
+    damage(house)
+    found = verified(house)
+    assert [one.kind for one in found.differences] == kinds
+    assert said in str(found.differences[0])
+
+
+def test_an_entity_that_was_purged_must_not_be_there() -> None:
+    house = given_delivered("A1,2", "P")
+    assert verified(house).same == 1
+    cells = {"partition": 0, "offset": 0, "segment_size": 10_000, "seq_nr": 2, "created": 1, "updated": 1}
+    house.journal.metajournal.insert(HEAD, (KEY,), cells, LATER)
+    assert [one.kind for one in verified(house).differences] == [DifferenceKind.HEAD_EXTRA]
+
+
+def test_an_entity_that_the_log_does_not_know_must_not_be_there() -> None:
+    house = given_delivered("j:A1")
+    assert verdicts(house) == {}
+    cells = {"partition": 0, "offset": 0, "segment_size": 10_000, "seq_nr": 2, "created": 1, "updated": 1}
+    house.journal.metajournal.insert(HEAD, (KEY,), cells, LATER)
+    assert [one.kind for one in verified(house).differences] == [DifferenceKind.HEAD_EXTRA]
+
+
+def test_rows_below_the_deleted_and_of_dead_incarnations_are_no_damage() -> None:
+    house = given_delivered("A1,2,3", "D1")
+    for segment, seq_nr, whose in ((0, 1, None), (0, 2, "other"), (7, 3, None)):
+        cells = {"partition": 0, "offset": 0, "meta_record_id": whose}
+        house.journal.journal.insert((KEY, TOPIC, segment), (seq_nr, 99), cells, LATER)
+    assert verified(house).is_clean
+
+
+def test_a_row_at_a_place_that_was_used_twice_is_what_both_left_there() -> None:
+    """The same number and the same time: Cassandra keeps one row, with the cells of both."""
+    assert verified(given_delivered("A1@5 A1,2@5")).same == 1
+
+
+def test_what_was_acknowledged_is_left_out() -> None:
+    house = given_delivered("A1 A2! A3")
+    assert house.gate(house.process) is not None
+    house.acknowledge(house.started(), 1)
+    house.go("singly")
+    found = verified(house)
+    assert (found.same, found.is_clean, found.position) == (1, True, 2)
+
+
+def test_what_was_written_past_a_wall_is_not_judged_yet() -> None:
+    """The lowest message that cannot be understood stops the position, not the other partitions."""
+    house = JournalHouse(ActionLog())
+    house.actions.publish("j:A1", "A1")
+    house.actions.publish("j:A2!", "A2")
+    house.go("in bulk")
+    found = verdicts(house, "j", "k")
+    assert (found["j"].unprovable, found["j"].total) == (None, 0)
+    assert found["k"].unprovable is Unprovable.UNFINISHED
+    assert verified(house, "j", "k").is_clean
+
+
+def test_what_an_interrupted_delivery_left_is_not_judged() -> None:
+    house = given_delivered("A1,2,3")
+    house.actions.publish("D2 A4")
+    house.killed("in bulk", 1)
+    (verdict,) = verdicts(house).values()
+    assert verdict.unprovable is Unprovable.UNFINISHED
+    house.go("in bulk")
+    (verdict,) = verdicts(house).values()
+    assert (verdict.unprovable, verdict.total) == (None, 0)
+
+
+def test_a_loss_takes_the_proof_from_those_who_had_begun() -> None:
+    house = given_delivered("A1 j:A1 i:A1", "- - j:P i:A2", "j:A7")
+    loss = Loss(LossKind.RETENTION, TOPIC, 0, 3, 5)
+    house.actions.losses.append(AcceptedLoss(loss, None, 2, "ann", "known", 0))
+    found = {key: one.unprovable for key, one in verdicts(house, *"kji").items()}
+    assert found == {"k": Unprovable.OFFSETS_LOST, "j": None, "i": Unprovable.OFFSETS_LOST}
+
+
+def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> None:
+    """The tables had it before the pipeline began: its pointer said so, and nobody looked at it."""
+    house = JournalHouse(ActionLog())
+    house.actions.publish("A1! A2 j:A1")
+    house.journal.point(TOPIC, 0, 1)
+    house.go("in bulk")
+    found = verdicts(house, "k", "j")
+    assert (found["k"].unprovable, found["j"].unprovable) == (Unprovable.NOT_APPLICABLE, None)
+    assert "message 0 (partition 0, offset 0)" in found["k"].detail
+
+
+def test_a_history_that_began_before_the_log_is_not_provable() -> None:
+    log = ActionLog(begins_at=5)
+    house = JournalHouse(log)
+    log.publish("A4 j:A1 i:D3 h:P h:A7")
+    house.go("in bulk")
+    found = {key: one.unprovable for key, one in verdicts(house, *"kjih").items()}
+    assert found == {
+        "k": Unprovable.BEFORE_THE_LOG,
+        "j": None,
+        "i": Unprovable.BEFORE_THE_LOG,
+        "h": None,
+    }
