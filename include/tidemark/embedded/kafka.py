@@ -80,10 +80,15 @@ def ask_kafka(port: int) -> str | None:
 
 def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Path) -> None:
     """Give the data folder its identity, once."""
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
     command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
-    command += ["--cluster-id", cluster_id, "--config", str(config)]
+    # One word, because an id may begin with a dash and would be taken for another option.
+    command += [f"--cluster-id={_new_cluster_id(uuid.uuid4())}", "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ServiceDied("Kafka's storage tool", log, (done.stdout + done.stderr).splitlines()[-15:])
+
+
+def _new_cluster_id(uid: uuid.UUID) -> str:
+    """Kafka's text of a UUID: 22 characters of URL-safe base 64."""
+    return base64.urlsafe_b64encode(uid.bytes).decode().rstrip("=")
