@@ -23,7 +23,7 @@ demo: $(INSTALLED) ## From nothing to replicated data you can look at
 test: lint ## All tests: checks, then the rings unit, spark and system
 	@$(PYTEST) -n 2 --dist worksteal -p no:logging tests/unit
 	@$(PYTEST) tests/spark
-	@$(PYTEST) tests/system
+	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/system
 
 up: $(INSTALLED) ## Start Kafka, Cassandra and Airflow (SPARK=cluster: a Spark cluster too)
 	@$(BIN)/tidemark services up --spark $(SPARK)

@@ -29,6 +29,7 @@ from tidemark.log.control import LogControl
 from tidemark.spark.deliver import reload_from, write_parts_with
 from tidemark.spark.job import Job, run_job, spark_session
 from tidemark.spark.reconcile import Extent, reconcile_writer
+from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.registry import build_writers
 
@@ -84,12 +85,15 @@ def deliver(job: Job) -> dict[str, Any]:
             )
 
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
-            is_moved = delivered.position > before or extent.selection is not None
-            if not isinstance(writer, JournalWriter) or not is_moved or is_stopping():
+            if not isinstance(writer, JournalWriter) or is_stopping() or delivered.gate or delivered.failure:
                 return None
-            if delivered.gate or delivered.failure:
+            after = unreconciled_after(
+                pipeline.name, pipeline.log.path, writer.name, before, delivered.position
+            )
+            if after is None and extent.selection is None:
                 return None
-            return reconcile_writer(spark, writer, log, positions, suite, extent, before, holder)
+            first = before if after is None else after
+            return reconcile_writer(spark, writer, log, positions, suite, extent, first, holder)
 
         outcomes = {
             writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one)

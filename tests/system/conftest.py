@@ -1,7 +1,7 @@
 """Real services for the system ring: a home and ports of their own, so that a running demo is not touched.
 
-Everything is started once. Pipelines of the tests are declared up front, because Airflow reads them when it
-starts; every test uses names of its own.
+Everything is started once, however many processes test. Pipelines of the tests are declared up front, because
+Airflow reads them when it starts; every test uses names of its own.
 """
 
 import json
@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.system.sharing import is_last, locked
 
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, KafkaConnection
@@ -63,7 +64,15 @@ writers:
   - {{name: plain, kind: files, path: "${{TIDEMARK_HOME}}/plain/{name}"}}
 """
 """Two writers, of which one takes only JSON objects."""
+FIRST = ("test_services", "test_dags", "test_resume", "test_dag_kill", "test_replicate")
+"""Modules that begin first: what kills services, what wants a fresh process, what takes longest."""
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Bring the modules into an order in which two processes have always something to do."""
+    places = {name: place for place, name in enumerate(FIRST)}
+    items.sort(key=lambda item: places.get(item.path.stem, len(FIRST)))
 
 
 def declare(folder: Path, name: str, **connections: str) -> None:
@@ -174,8 +183,51 @@ class Services:
 
 
 @pytest.fixture(scope="session")
-def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
-    folder = tmp_path_factory.mktemp("system")
+def shared_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+    """The folder that all processes of this test session have in common."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own if worker_id == "master" else own.parent) / "system"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _beside_others(request: pytest.FixtureRequest, shared_folder: Path) -> Iterator[None]:
+    """Modules run beside each other, except those that kill what the others need."""
+    with locked(shared_folder / "modules.lock", alone=getattr(request.module, "ALONE", False)):
+        yield
+
+
+@pytest.fixture(scope="session")
+def services(shared_folder: Path) -> Iterator[Services]:
+    """The services, started by the first process that asks for them and stopped by the last."""
+    users, start, environment = (
+        shared_folder / name for name in ("users.lock", "start.lock", "environment.json")
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(("AIRFLOW", "TIDEMARK_HOME"))]:
+            patch.delenv(name)
+        try:
+            with locked(users, alone=False):
+                with locked(start, alone=True):
+                    if not environment.exists():
+                        environment.write_text(json.dumps(start_services(shared_folder)))
+                    for name, value in json.loads(environment.read_text()).items():
+                        patch.setenv(name, value)
+                settings = Settings.read()
+                with AirflowApi(settings) as airflow:
+                    yield Services(settings, State.read(settings), airflow)
+        finally:
+            disconnect_all()
+            if environment.exists() and is_last(users):
+                down(Settings.read())
+                lines = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
+                left = [pid for pid, line in lines.items() if str(shared_folder / "home") in line]
+                assert left == [], "down left processes behind"
+
+
+def start_services(folder: Path) -> dict[str, str]:
+    """Start everything in a home of its own; the environment of whoever wants to use it."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
     for name in ("idle", "unreachable", "killed", "compacted"):
@@ -186,39 +238,30 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
-    ports = {}
+    environment = {"TIDEMARK_HOME": str(folder / "home"), "TIDEMARK_PIPELINES": str(pipelines)}
     for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
-        ports[f"TIDEMARK_{service}_PORT"] = str(free_port(used))
-        used.add(int(ports[f"TIDEMARK_{service}_PORT"]))
+        port = free_port(used)
+        environment[f"TIDEMARK_{service}_PORT"] = str(port)
+        used.add(port)
     with pytest.MonkeyPatch.context() as patch:
-        for name in [name for name in os.environ if name.startswith(("AIRFLOW", "TIDEMARK_HOME"))]:
-            patch.delenv(name)
-        for name, value in {
-            **ports,
-            "TIDEMARK_HOME": str(folder / "home"),
-            "TIDEMARK_PIPELINES": str(pipelines),
-        }.items():
+        for name, value in environment.items():
             patch.setenv(name, value)
         settings = Settings.read()
+        ensure_class_archive(settings)
+        make_home(settings)
+        secured_port = free_port(used)
+        certificate = secure_kafka(settings.home / "kafka", secured_port)
+        master_port = free_port({*used, secured_port})
+        State(ports={"spark.master": master_port}).write(settings)
+        further = further_connections(settings, master_port, secured_port, certificate)
+        for name, value in further.items():
+            patch.setenv(name, value)
         try:
-            ensure_class_archive(settings)
-            make_home(settings)
-            secured_port = free_port(used)
-            certificate = secure_kafka(settings.home / "kafka", secured_port)
-            master_port = free_port({*used, secured_port})
-            State(ports={"spark.master": master_port}).write(settings)
-            for name, value in further_connections(settings, master_port, secured_port, certificate).items():
-                patch.setenv(name, value)
-            every = ("kafka", "cassandra", "spark", "airflow")
-            state = up(settings, every, "local", cassandra_heap="1g").state
-            with AirflowApi(settings) as airflow:
-                yield Services(settings, state, airflow)
-        finally:
-            disconnect_all()
+            up(settings, ("kafka", "cassandra", "spark", "airflow"), "local", cassandra_heap="1g")
+        except BaseException:
             down(settings)
-            lines = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
-            left = [pid for pid, line in lines.items() if str(folder) in line]
-            assert left == [], "down left processes behind"
+            raise
+    return environment | further
 
 
 def secure_kafka(folder: Path, port: int) -> Path:

@@ -15,11 +15,13 @@ from tidemark.delivery.writer_state import Cause, Deed, WriterGate
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
+from tidemark.log.binding import NOTHING_YET
 from tidemark.log.suite import Suite
 from tidemark.verification.entities import Case, judge_entities
 from tidemark.verification.expectations import judge_delivered
-from tidemark.verification.reconciliation import Reconciliation, keep, read
+from tidemark.verification.reconciliation import Reconciliation, keep, read, reconciled_before
 from tidemark.verification.result import Verification
+from tidemark.verification.sample import NEWEST_MESSAGES
 from tidemark.verification.selection import Entity
 from tidemark.verification.tables import JournalReader
 from tidemark.verification.tally import Tally
@@ -67,6 +69,19 @@ def reconcile(
     reach(FaultPoint.RECONCILED)
     keep(root, record)
     return record
+
+
+def unreconciled_after(pipeline: str, root: str, writer: str, before: int, position: int) -> int | None:
+    """After which id a writer's newest deliveries are to be compared with the log; None where they were.
+
+    That is the position it had ``before``, or an earlier one whose delivery died before it was reconciled.
+    """
+    kept = reconciled_before(pipeline, root, writer, position)
+    if kept is None:
+        return before if position > before else None
+    if position == NOTHING_YET:
+        return None
+    return min(before, max(kept, position - NEWEST_MESSAGES))
 
 
 def close_gate(positions: Positions, record: Reconciliation, holder: str, clock: Clock = wall_clock) -> None:

@@ -3,14 +3,17 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from tidemark.log.audit_record import CRITICAL, Judgement
+from tidemark.log.binding import NOTHING_YET
 from tidemark.log.folder import Folder
 from tidemark.verification.selection import Entity
 
 MOST_NAMED = 3
 """How many differences the sentence of a closed gate names."""
+SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +93,21 @@ def read(pipeline: str, root: str, writer: str, position: int) -> Reconciliation
     return Reconciliation.from_bytes(folder.read(path)) if folder.exists(path) else None
 
 
+def reconciled_before(pipeline: str, root: str, writer: str, position: int) -> int | None:
+    """The last position before this one that was reconciled (−1: none); None where this one was.
+
+    Whoever died between a delivery and its reconciliation leaves a position without a record.
+    """
+    names = Folder(pipeline, root).list_files(_folder(writer), SUFFIX)
+    kept = [int(PurePosixPath(name).name.removesuffix(SUFFIX)) for name in names]
+    if position in kept:
+        return None
+    return max((one for one in kept if one < position), default=NOTHING_YET)
+
+
 def _path(writer: str, position: int) -> str:
-    return f"reconciliations/{writer}/{position:020d}.json"
+    return f"{_folder(writer)}/{position:020d}{SUFFIX}"
+
+
+def _folder(writer: str) -> str:
+    return f"reconciliations/{writer}"

@@ -22,6 +22,9 @@ from tidemark.embedded.status import is_healthy, service_status
 
 pytestmark = pytest.mark.system
 
+ALONE = True
+"""Nobody else can do anything while services are killed."""
+
 
 def wait_until(condition, seconds: float = 30):
     for _ in range(int(seconds * 20)):
