@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewPartitions
+from tests.system.conftest import wait_until
 from tests.unit.log.samples import SENT_AT, given_binding
 
 from tidemark.connections import KafkaConnection, read_environment_connection
@@ -66,8 +67,7 @@ class Topic:
     def target(self) -> Target:
         return Target(self.name, "out", self.name, "kafka_default", self.kafka)
 
-    def read(self, partition: int = 0, isolation: str = "read_committed") -> list[Message]:
-        """What is in a partition."""
+    def _consumer(self, isolation: str) -> Consumer:
         options = {
             **self.kafka.librdkafka_options(),
             "group.id": "test",
@@ -75,8 +75,21 @@ class Topic:
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 5,
         }
+        return Consumer(options)
+
+    def _end(self, partition: int, isolation: str) -> int:
+        with closing(self._consumer(isolation)) as consumer:
+            return int(consumer.get_watermark_offsets(TopicPartition(self.name, partition), timeout=20)[1])
+
+    def wait_for_transactions(self, partition: int = 0) -> None:
+        """A commit is answered before its markers are in the partition: readers may be a moment late."""
+        end = self._end(partition, "read_uncommitted")
+        wait_until(lambda: self._end(partition, "read_committed") >= end, 20, "the end of transactions")
+
+    def read(self, partition: int = 0, isolation: str = "read_committed") -> list[Message]:
+        """What is in a partition, as far as readers can see it."""
         found: list[Message] = []
-        with closing(Consumer(options)) as consumer:
+        with closing(self._consumer(isolation)) as consumer:
             consumer.assign([TopicPartition(self.name, partition, 0)])
             while (message := consumer.poll(20)) is not None:
                 if message.error():
@@ -86,7 +99,12 @@ class Topic:
         raise AssertionError("the end of the partition did not come")
 
     def ids(self, partition: int = 0) -> list[int]:
-        """The ids in a partition, in their order there."""
+        """The ids in a partition, in their order there, once no transaction is open."""
+        self.wait_for_transactions(partition)
+        return self.visible_ids(partition)
+
+    def visible_ids(self, partition: int = 0) -> list[int]:
+        """The ids that a reader sees right now."""
         return [int(dict(message.headers())["tidemark-id"]) for message in self.read(partition)]
 
     def send_foreign(self, count: int, *headers: tuple[str, bytes]) -> None:
@@ -185,6 +203,7 @@ def test_a_key_is_where_another_producer_puts_it(services):
         for key in keys:
             producer.send(other.name, b"v", key=key)
     for partition in range(5):
+        topic.wait_for_transactions(partition)
         assert [m.key() for m in topic.read(partition)] == [m.key() for m in other.read(partition)]
 
 
@@ -226,6 +245,7 @@ def test_everything_of_a_message_survives(topic):
         ),
     )
     ours = [("tidemark-writer", f"{topic.name}/out".encode())]
+    topic.wait_for_transactions()
     first, *others = topic.read()
     assert (first.key(), first.value(), first.timestamp()[1]) == (b"\xff", b"\x00", 1_234)
     assert first.headers() == [("a", b"1"), ("a", None), ("ü", b""), *ours, ("tidemark-id", b"1")]
@@ -437,10 +457,11 @@ def test_messages_that_came_through_another_writer_count_by_their_last_headers(t
 
 def test_nothing_is_decided_behind_an_open_transaction_of_others(topic):
     write(topic.writer(), keyed(range(3)))
+    topic.wait_for_transactions()
     output = OutputPartition(topic.target, 0)
     foreign = topic.foreign_transaction()
     commit(output, range(3, 6))  # committed, and no reader can see it yet
-    assert topic.ids() == [0, 1, 2]
+    assert topic.visible_ids() == [0, 1, 2]
     with pytest.raises(TargetFailed, match="another producer's transaction is open"):
         find_last_id(topic.target, 0, others_end_within=0.5)
     foreign.abort_transaction(20)
