@@ -18,7 +18,7 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate", "resume"]
+KINDS = ["replicate", "resume", "compact_offsets"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
 
