@@ -16,8 +16,8 @@ always compacts.
 ### When it fails, and repairs itself
 
 Every task may be repeated at any time: a plan stays right whoever commits meanwhile, and what is removed
-already is nothing to do. One writer's trouble holds up no other, and none of it holds up a delivery. Tasks are
-retried twice; what is left is removed by the next run.
+already is nothing to do. One writer's trouble holds up no other, and none of it holds up a delivery. Tasks
+are retried twice; what is left is removed by the next run.
 
 ### When a person must step in
 

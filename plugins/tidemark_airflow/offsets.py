@@ -1,4 +1,4 @@
-"""The tasks of ``<pipeline>.compact_offsets`` after its plan: do what the plan says, then look at the result."""
+"""The tasks of ``<pipeline>.compact_offsets`` after its plan: do what it says, then look at the result."""
 
 from typing import Any
 
@@ -22,7 +22,8 @@ def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict
     from tidemark.delivery.compact_offsets import OffsetsNotCompacted, Outcome, carry_out
     from tidemark.delivery.offset_plan import OffsetPlan
 
-    plans = [OffsetPlan.from_dict(one) for one in planned["writers"]]
+    refused = [one["failure"] for one in planned["writers"] if one["failure"]]
+    plans = [OffsetPlan.from_dict(one) for one in planned["writers"] if not one["failure"]]
     for plan in plans:
         print(Outcome(plan.pipeline, plan.writer, plan, executed=False).line)
     if is_dry_run(context["dag_run"].run_type, context["params"]["dry_run"]):
@@ -31,7 +32,7 @@ def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict
         )
     consensus = open_pipeline(pipeline).consensus
     outcomes = [carry_out(consensus, plan, execute=True) for plan in plans]
-    if failures := [outcome.failure for outcome in outcomes if outcome.failure]:
+    if failures := refused + [outcome.failure for outcome in outcomes if outcome.failure]:
         raise OffsetsNotCompacted(failures)
     return [outcome.to_dict() for outcome in outcomes]
 

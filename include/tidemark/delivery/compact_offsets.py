@@ -81,17 +81,16 @@ class Outcome:
         plan = self.plan
         rewinds = f", {plan.rewinds} of them rewinds" if plan.rewinds else ""
         if not plan.ranges:
-            return f"{name}: nothing to remove; {plan.rows_after:,} entries{rewinds}"
+            return f"{name}: nothing to remove; entries: {plan.rows_after:,}{rewinds}"
         return (
-            f"{name}: {plan.rows_before:,} entries → {plan.rows_after:,}{rewinds}; "
-            f"{plan.bytes_before:,} bytes → {plan.bytes_after:,}"
+            f"{name}: entries {plan.rows_before:,} → {plan.rows_after:,}{rewinds}; "
+            f"bytes {plan.bytes_before:,} → {plan.bytes_after:,}"
         )
 
 
 def registered_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
     """Every registered writer with its pipeline, also those that are in no file any more."""
-    for name in consensus.names(Kind.WRITER):
-        its_pipeline, _, writer = name.partition("/")
+    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(Kind.WRITER)):
         if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
             yield its_pipeline, writer
 
