@@ -50,7 +50,7 @@ def entries(positions: Positions, writer: str) -> list[tuple[str, int]]:
 
 
 def tombstones_of_a_read(services: Any, positions: Positions, writer: str) -> int:
-    """How many tombstones Cassandra comes across when the offset log is read, as its own trace counts them."""
+    """How many tombstones Cassandra comes across when the offset log is read, by its own trace."""
     query = (
         "SELECT row, body FROM tidemark.object WHERE kind = 'writer' AND name = %s "
         "AND row >= 'ack/' AND row < 'ack0' ORDER BY row DESC LIMIT 500"
