@@ -114,7 +114,6 @@ def test_tombstones_that_a_read_comes_across_do_not_grow_with_rows_or_with_compa
         compact_writer(positions, plan_writer(positions, "archive"))
         found.append(tombstones_of_a_read(services, positions, "archive"))
     # One range that every later one covers: its two ends.
-    print("tombstones:", found)
     assert max(found) <= 2, found
 
     move(positions, "archive", 50, *range(51, 90))
