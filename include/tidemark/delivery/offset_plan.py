@@ -49,11 +49,6 @@ class OffsetPlan:
         """How many rows go."""
         return self.rows_before - self.rows_after
 
-    @property
-    def name(self) -> str:
-        """The writer's full name."""
-        return f"{self.pipeline}/{self.writer}"
-
     def to_dict(self) -> dict[str, Any]:
         """The form of summaries and of ``--json``."""
         return {
