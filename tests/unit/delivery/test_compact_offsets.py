@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 from tests.contract.flaky_consensus import Fault, FlakyConsensus
@@ -170,7 +171,8 @@ def test_many_commits_and_many_compactions_at_once_lose_nothing(positions):
     with ThreadPoolExecutor(1) as pool:
         working = pool.submit(commit_all)
         while not working.done():
-            compact(positions)
+            with suppress(WriterBusy):  # a writer without a target commits without a pause
+                compact(positions)
         working.result()
     compact(positions)
     assert (positions.load("c0").position, entries(positions)) == (299, [("commit", 299)])
