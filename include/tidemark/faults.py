@@ -43,6 +43,8 @@ class FaultPoint(StrEnum):
     ACKNOWLEDGE_RECORDED = "acknowledge.recorded"
     ACKNOWLEDGE_SETTLED = "acknowledge.settled"
     ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
+    OFFSETS_PLANNED = "offsets.planned"
+    OFFSETS_COMPACTED = "offsets.compacted"
 
 
 def reach(point: FaultPoint) -> None:

@@ -11,7 +11,16 @@ from uuid import uuid4
 
 import pytest
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import (
+    ABSENT,
+    AFTER_EVERY_NAME,
+    Change,
+    Consensus,
+    Kind,
+    ObjectKey,
+    Outpaced,
+    RowRange,
+)
 from tidemark.errors import TidemarkError
 
 RACERS = 8
@@ -124,6 +133,78 @@ class ConsensusContract:
         consensus.commit(key, ABSENT, Change({row: "a"}))
         assert dict(consensus.read(key, [row]).rows) == {row: "a"}
 
+    # Ranges
+
+    def test_a_range_removes_from_its_first_row_up_to_its_end(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(6)}))
+        assert consensus.commit(key, 1, Change(ranges=[RowRange("t/1", "t/4")])) == 2
+        assert list(consensus.scan(key, "").rows) == ["t/0", "t/4", "t/5"]
+
+    def test_a_range_s_ends_need_not_be_rows(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "a", "t/1": "b", "t/2": "c", "u": "d"}))
+        consensus.commit(key, 1, Change(ranges=[RowRange("t/", "t/~")]))
+        assert list(consensus.scan(key, "").rows) == ["head", "u"]
+
+    def test_a_range_from_the_first_name_to_the_last_empties_an_object(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        consensus.commit(key, ABSENT, Change({"head": "a", "größer 𝄞": "b", "\U0010fffe": "c"}))
+        consensus.commit(key, 1, Change(ranges=[RowRange("", AFTER_EVERY_NAME)]))
+        snapshot = consensus.scan(key, "")
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    def test_a_range_without_rows_does_no_harm(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}, ranges=[RowRange("t/", "u")]))
+        assert dict(consensus.scan(key, "").rows) == {"a": "1"}
+
+    def test_rows_are_written_removed_and_removed_by_ranges_in_one_commit(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2", **{f"t/{i}": str(i) for i in range(9)}}))
+        ranges = [RowRange("t/0", "t/3"), RowRange("t/4", "t/8")]
+        consensus.commit(key, 1, Change({"a": "new", "t/3": "new"}, ["b"], ranges))
+        assert dict(consensus.scan(key, "").rows) == {"a": "new", "t/3": "new", "t/8": "8"}
+
+    def test_ranges_may_overlap(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(6)}))
+        consensus.commit(key, 1, Change({}, ["t/2"], [RowRange("t/1", "t/4"), RowRange("t/2", "t/5")]))
+        assert list(consensus.scan(key, "").rows) == ["t/0", "t/5"]
+
+    def test_a_row_of_a_removed_range_can_come_back(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/1": "a", "t/2": "b"}))
+        consensus.commit(key, 1, Change(ranges=[RowRange("t/", "u")]))
+        consensus.commit(key, 2, Change({"t/1": "again"}))
+        assert dict(consensus.scan(key, "").rows) == {"t/1": "again"}
+
+    def test_a_stale_range_removes_nothing(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/1": "a"}))
+        consensus.commit(key, 1, Change({"t/2": "b"}))
+        with pytest.raises(Outpaced):
+            consensus.commit(key, 1, Change(ranges=[RowRange("t/", "u")]))
+        assert list(consensus.scan(key, "").rows) == ["t/1", "t/2"]
+
+    def test_a_range_of_another_object_is_not_touched(self, consensus: Consensus, key: ObjectKey):
+        other = ObjectKey(key.kind, f"{key.name}/archive")
+        for each in (key, other):
+            consensus.commit(each, ABSENT, Change({"t/1": "a"}))
+        consensus.commit(key, 1, Change(ranges=[RowRange("", AFTER_EVERY_NAME)]))
+        assert dict(consensus.scan(other, "").rows) == {"t/1": "a"}
+
+    @pytest.mark.parametrize("row", ["t/1", "t/2"])
+    def test_a_row_cannot_be_written_and_removed_by_a_range(self, row: str):
+        with pytest.raises(ValueError, match=f"'{row}'.* written and removed at once"):
+            Change({"head": "a", row: "b"}, ranges=[RowRange("t/1", "t/3")])
+
+    def test_a_row_right_behind_a_range_can_be_written(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"t/1": "a", "t/2": "b"}))
+        consensus.commit(key, 1, Change({"t/2": "new"}, ranges=[RowRange("t/1", "t/2")]))
+        assert dict(consensus.scan(key, "").rows) == {"t/2": "new"}
+
+    @pytest.mark.parametrize(("first", "end"), [("b", "a"), ("a", "a"), ("", "")])
+    def test_a_range_of_nothing_is_refused(self, first: str, end: str):
+        with pytest.raises(ValueError, match="no row comes"):
+            RowRange(first, end)
+
     # Scans
 
     def test_a_scan_finds_the_rows_of_a_prefix_in_order(self, consensus: Consensus, key: ObjectKey):
@@ -191,6 +272,24 @@ class ConsensusContract:
         assert dict(consensus.scan(other, "").rows) == {}
         assert consensus.commit(other, ABSENT, Change({"head": "other"})) == 1
         assert dict(consensus.read(key, ["head"]).rows) == {"head": "one"}
+
+    # Names
+
+    def test_every_object_of_a_kind_is_named(self, consensus: Consensus, key: ObjectKey):
+        others = [ObjectKey(key.kind, f"{key.name}/{part}") for part in ("b", "a")]
+        for each in (key, *others):
+            consensus.commit(each, ABSENT, Change({"head": "a"}))
+        found = [name for name in consensus.names(key.kind) if name.startswith(key.name)]
+        assert found == [key.name, f"{key.name}/a", f"{key.name}/b"]
+
+    def test_objects_of_another_kind_are_not_named(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "a"}))
+        assert key.name not in consensus.names(Kind.BINDINGS)
+
+    def test_an_object_without_rows_is_named_once(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2"}))
+        consensus.commit(key, 1, Change(deletes=["a", "b"]))
+        assert list(consensus.names(key.kind)).count(key.name) == 1
 
     # Races
 

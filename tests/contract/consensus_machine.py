@@ -20,11 +20,19 @@ from hypothesis.stateful import (
 from tests.contract.consensus_contract import given_key
 from tests.contract.flaky_consensus import Arrival, Fault, FlakyConsensus
 
-from tidemark.consensus.objects import ABSENT, Change, Outpaced, Undecided
+from tidemark.consensus.objects import ABSENT, AFTER_EVERY_NAME, Change, Outpaced, RowRange, Undecided
 
 CLIENTS = st.sampled_from(["anna", "bert", "carl"])
 ROWS = st.sampled_from(["head", "t/1", "t/2", "t/3", "u"])
-EDITS = st.dictionaries(ROWS, st.sampled_from(["put", "put", "delete"]), max_size=4)
+EDITS = st.dictionaries(ROWS, st.sampled_from(["put", "put", "put", "delete", "clear"]), max_size=4)
+CLEARED = {
+    "head": RowRange("", "t/2"),
+    "t/1": RowRange("t/", "t/2"),
+    "t/2": RowRange("t/2", "t/4"),
+    "t/3": RowRange("t/1", "t/3"),
+    "u": RowRange("t/2", AFTER_EVERY_NAME),
+}
+"""The range that goes with a row that is cleared; what else was to be written there is not."""
 FAULTS = st.lists(st.sampled_from(Fault), min_size=1, max_size=6)
 RIVAL_ROWS = st.sampled_from(["head", "rival"])
 RIVALS = st.dictionaries(st.integers(0, 6), RIVAL_ROWS, min_size=1, max_size=2)
@@ -50,8 +58,9 @@ class Model:
         assert arrival.applied == (arrival.expected == self.version), "not what compare-and-set does"
         if arrival.applied:
             self.changes.append(arrival.change)
-            kept = {row: body for row, body in self.rows.items() if row not in arrival.change.deletes}
-            self.rows = {**kept, **arrival.change.puts}
+            for row in [row for row in self.rows if _is_gone(row, arrival.change)]:
+                del self.rows[row]
+            self.rows |= arrival.change.puts
 
     def versions_by(self, change: Change) -> list[int]:
         return [version for version, made in enumerate(self.changes, ABSENT + 1) if made is change]
@@ -59,7 +68,11 @@ class Model:
     def shows(self, change: Change) -> bool:
         """Whether a reader would take the rows for this change's."""
         written = all(self.rows.get(row) == body for row, body in change.puts.items())
-        return bool(change.puts) and written and not any(row in self.rows for row in change.deletes)
+        return bool(change.puts) and written and not any(_is_gone(row, change) for row in self.rows)
+
+
+def _is_gone(row: str, change: Change) -> bool:
+    return row in change.deletes or any(gone.first <= row < gone.end for gone in change.ranges)
 
 
 class ConsensusMachine(RuleBasedStateMachine):
@@ -215,8 +228,10 @@ class ConsensusMachine(RuleBasedStateMachine):
 
     def change(self, client: str, edits: dict[str, str]) -> Change:
         body = f"{client} {next(self.numbers)}"
-        puts = {row: body for row, edit in edits.items() if edit == "put"}
-        return Change(puts, [row for row, edit in edits.items() if edit == "delete"])
+        ranges = [CLEARED[row] for row, edit in edits.items() if edit == "clear"]
+        is_cleared = {row for row in edits if any(row in cleared for cleared in ranges)}
+        puts = {row: body for row, edit in edits.items() if edit == "put" and row not in is_cleared}
+        return Change(puts, [row for row, edit in edits.items() if edit == "delete"], ranges)
 
 
 def check_against_model(given_flaky: Callable[[], FlakyConsensus], examples: int, steps: int) -> None:

@@ -127,6 +127,10 @@ class LogRuns:
         """The application that verifies."""
         return self._application("verify", list(arguments), None)
 
+    def compact_offsets(self, *arguments: str) -> Ended:
+        """The application that compacts offset logs."""
+        return self._application("compact_offsets", list(arguments), None)
+
     @contextmanager
     def paused_delivery(self, holder: str, point: FaultPoint) -> Iterator["Zombie"]:
         """A delivery in a process of its own that stops itself at this point, until somebody wakes it."""

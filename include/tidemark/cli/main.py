@@ -28,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
 )
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
-app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget.")
+app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(journal, name="journal", help="Journals: append, delete, purge, read, pointer, hand-back.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")

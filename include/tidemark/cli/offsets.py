@@ -1,13 +1,17 @@
 """``tidemark offsets``: how far the writers have come, and what a person may do about it."""
 
+import getpass
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName, print_json
-from tidemark.cli.writers import carry_out, open_pipeline
+from tidemark.cli.writers import carry_out, demand_reason, open_pipeline
+
+if TYPE_CHECKING:
+    from tidemark.consensus.objects import Consensus
 
 app = typer.Typer(help="Writers' positions.", no_args_is_help=True)
 
@@ -89,3 +93,48 @@ def forget(
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
     carry_out(open_pipeline(pipeline).plan("forget", writer), reason, execute, by, as_json)
+
+
+@app.command()
+def compact(
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; all when left out.")] = None,
+    writer: Annotated[str | None, typer.Argument(help="One of its writers.")] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
+    from tidemark.delivery.compact_offsets import choose_writers, compact_offsets
+    from tidemark.delivery.lease import wall_clock
+    from tidemark.delivery.writer_state import Deed
+
+    demand_reason(reason, execute)
+    who = by or getpass.getuser()
+    deed = Deed("compact offsets", who, reason.strip(), wall_clock()) if execute else None
+    consensus = _control_plane(pipeline)
+    chosen = choose_writers(consensus, pipeline, writer)
+    outcomes = compact_offsets(consensus, chosen, execute=execute, deed=deed)
+    if as_json:
+        print_json({"who": who, "executed": execute, "writers": [outcome.to_dict() for outcome in outcomes]})
+    else:
+        for outcome in outcomes:
+            typer.echo(outcome.line, err=outcome.failure is not None)
+        if not outcomes:
+            typer.echo("No writer is registered.")
+        typer.echo(
+            f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.'
+        )
+    if any(outcome.failure for outcome in outcomes):
+        raise typer.Exit(1)
+
+
+def _control_plane(pipeline: str | None) -> "Consensus":
+    """The control plane as a pipeline reaches it, or as all of them do."""
+    if pipeline is not None:
+        return open_pipeline(pipeline).consensus
+    from tidemark.cli.connections import look_up
+    from tidemark.connections import CONTROL, CassandraConnection
+    from tidemark.delivery import replicate
+
+    return replicate.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))

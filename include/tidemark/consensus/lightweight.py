@@ -23,11 +23,20 @@ from cassandra.protocol import BadCredentials, ErrorMessage, ProtocolException
 from cassandra.protocol import RequestValidationException as ValidationMessage
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot, Undecided
+from tidemark.consensus.objects import (
+    ABSENT,
+    AFTER_EVERY_NAME,
+    Change,
+    Kind,
+    ObjectKey,
+    Outpaced,
+    RowRange,
+    Snapshot,
+    Undecided,
+)
 
 KEYSPACE = "tidemark"
 ATTEMPTS = 5
-AFTER_EVERY_NAME = "\U0010ffff"
 
 FAILURES = (DriverException, NoHostAvailable, ConnectionException, ErrorMessage)
 """Whatever the driver raises instead of an answer. ``ErrorMessage`` is what it has no class for, such as
@@ -76,6 +85,12 @@ class LightweightConsensus:
         )
         self._put = session.prepare(f"INSERT INTO {table} (kind, name, row, body) VALUES (?, ?, ?, ?)")
         self._delete = session.prepare(f"DELETE FROM {table} WHERE kind = ? AND name = ? AND row = ?")
+        self._delete_range = session.prepare(
+            f"DELETE FROM {table} WHERE kind = ? AND name = ? AND row >= ? AND row < ?"
+        )
+        self._names = session.prepare(f"SELECT DISTINCT kind, name FROM {table}")
+        # Of one object at a time a read may be SERIAL. Whatever was committed is at a quorum.
+        self._names.consistency_level = ConsistencyLevel.QUORUM
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         """See ``Consensus.read``."""
@@ -87,6 +102,11 @@ class LightweightConsensus:
         upper = end if before is None else min(before, end)
         snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
+
+    def names(self, kind: Kind) -> Sequence[str]:
+        """See ``Consensus.names``."""
+        found = self._session.execute(self._names)
+        return sorted(one.name for one in found if one.kind == kind)
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""
@@ -137,8 +157,14 @@ class LightweightConsensus:
 
     def _shows(self, key: ObjectKey, change: Change) -> bool:
         """Whether the rows are as the change leaves them; removals alone prove nothing."""
+        if not change.puts:
+            return False
         present = self.read(key, [*change.puts, *change.deletes]).rows
-        return bool(change.puts) and dict(present) == dict(change.puts)
+        return dict(present) == dict(change.puts) and not any(self._holds(key, r) for r in change.ranges)
+
+    def _holds(self, key: ObjectKey, rows: RowRange) -> bool:
+        """Whether there is a row in the range."""
+        return bool(list(self._session.execute(self._last, (key.kind, key.name, rows.first, rows.end, 1))))
 
     def _batch(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> BatchStatement:
         batch = BatchStatement(
@@ -154,6 +180,8 @@ class LightweightConsensus:
             batch.add(self._put, (key.kind, key.name, row, body))
         for row in change.deletes:
             batch.add(self._delete, (key.kind, key.name, row))
+        for rows in change.ranges:
+            batch.add(self._delete_range, (key.kind, key.name, rows.first, rows.end))
         return batch
 
     def _snapshot(self, key: ObjectKey, statement: PreparedStatement, values: tuple[Any, ...]) -> Snapshot:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from threading import Lock
 
-from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Snapshot
 
 
 class MemoryConsensus:
@@ -26,14 +26,18 @@ class MemoryConsensus:
         ]
         return Snapshot(whole.version, {name: whole.rows[name] for name in names})
 
+    def names(self, kind: Kind) -> Sequence[str]:
+        """See ``Consensus.names``."""
+        with self._lock:
+            return sorted(key.name for key in self._objects if key.kind is kind)
+
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""
         with self._lock:
             whole = self._whole(key)
             if whole.version != expected:
                 raise Outpaced(key, expected, whole.version)
-            kept = {name: body for name, body in whole.rows.items() if name not in change.deletes}
-            self._objects[key] = Snapshot(expected + 1, {**kept, **change.puts})
+            self._objects[key] = Snapshot(expected + 1, change.applied_to(whole.rows))
             return expected + 1
 
     def _whole(self, key: ObjectKey) -> Snapshot:

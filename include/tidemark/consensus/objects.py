@@ -43,18 +43,46 @@ class Snapshot:
     rows: Mapping[str, str]
 
 
+AFTER_EVERY_NAME = "\U0010ffff"
+"""Comes after every name of a row: the end of a range that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows by their names' order: ``first`` included, ``end`` not, however many are between them."""
+
+    first: str
+    end: str
+
+    def __post_init__(self) -> None:
+        if self.first >= self.end:
+            raise ValueError(f"no row comes from {self.first!r} on and before {self.end!r}")
+
+    def __contains__(self, row: str) -> bool:
+        return self.first <= row < self.end
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one transaction does: rows to write and rows to remove."""
+    """What one transaction does: rows to write and rows to remove, one by one or whole ranges of them."""
 
     puts: Mapping[str, str] = field(default_factory=dict)
     deletes: Sequence[str] = ()
+    ranges: Sequence[RowRange] = ()
 
     def __post_init__(self) -> None:
-        if both := sorted({*self.puts} & {*self.deletes}):
+        if both := sorted(row for row in self.puts if self.removes(row)):
             raise ValueError(
                 f"{both} are to be written and removed at once, and nobody knows which comes first"
             )
+
+    def removes(self, row: str) -> bool:
+        """Whether a row of this name is gone afterwards."""
+        return row in self.deletes or any(row in gone for gone in self.ranges)
+
+    def applied_to(self, rows: Mapping[str, str]) -> dict[str, str]:
+        """An object's rows as the change leaves them."""
+        return {row: body for row, body in rows.items() if not self.removes(row)} | dict(self.puts)
 
 
 class Outpaced(TidemarkError):
@@ -93,6 +121,9 @@ class Consensus(Protocol):
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
+
+    def names(self, kind: Kind) -> Sequence[str]:
+        """The names of all objects of a kind, in order; one that is being made may be missing."""
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """Apply the change if the object is still at ``expected``; the new version.

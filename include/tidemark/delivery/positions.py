@@ -3,8 +3,8 @@
 Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
 position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
 unwritten, one ``audit/…`` per deed of a person. A position only grows here, except by ``rewind``, which is a
-kind of entry of its own. Who may do what, and when, is decided in ``lease.py``, ``deliver.py``, ``resume.py``
-and ``operate.py``.
+kind of entry of its own. Who may do what, and when, is decided in ``lease.py``, ``deliver.py``,
+``resume.py``, ``operate.py`` and ``compact_offsets.py``.
 """
 
 import json
@@ -12,13 +12,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced
-from tidemark.delivery.writer_state import Deed, Entry, Lease, OffsetEntry, WriterGate, WriterState
+from tidemark.consensus.objects import (
+    AFTER_EVERY_NAME,
+    Change,
+    Consensus,
+    Kind,
+    ObjectKey,
+    Outpaced,
+    RowRange,
+)
+from tidemark.delivery.offset_plan import ACK, ack_row
+from tidemark.delivery.writer_state import (
+    Deed,
+    Entry,
+    Lease,
+    Newest,
+    OffsetEntry,
+    Standing,
+    WriterGate,
+    WriterState,
+)
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import NOTHING_YET
 
-HEAD = "head"
+HEAD, AUDIT = "head", "audit/"
 PAGE = 500
+ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
 
 
 class ShapeChanged(TidemarkError):
@@ -46,7 +65,7 @@ class Positions:
     """The writers of one pipeline."""
 
     def __init__(self, consensus: Consensus, pipeline: str) -> None:
-        self._consensus = consensus
+        self.consensus = consensus
         self.pipeline = pipeline
 
     def load(self, writer: str) -> WriterState | None:
@@ -54,7 +73,7 @@ class Positions:
         return self._load(writer)[1]
 
     def _load(self, writer: str) -> tuple[int, WriterState | None]:
-        snapshot = self._consensus.read(self._key(writer), [HEAD])
+        snapshot = self.consensus.read(self._key(writer), [HEAD])
         if HEAD not in snapshot.rows:
             return snapshot.version, None
         row = json.loads(snapshot.rows[HEAD])
@@ -105,7 +124,7 @@ class Positions:
         changed = replace(state, position=position, gate=closed, lease=lease, reached=reached)
         puts = dict(further or {})
         if entry is not None:
-            puts[f"ack/{state.version + 1:020d}"] = json.dumps(asdict(entry), sort_keys=True)
+            puts[ack_row(state.version + 1)] = json.dumps(asdict(entry), sort_keys=True)
             puts |= {f"ns/{name}": json.dumps(last_id) for name, last_id in entry.namespaces.items()}
         return self._store(changed, puts, [f"ns/{name}" for name in unfinished])
 
@@ -118,17 +137,17 @@ class Positions:
 
     def forget(self, state: WriterState, deed: Deed) -> None:
         """Remove everything of a writer but what people did to it."""
-        key, version = self._key(state.name), state.version
-        # The offset log may be longer than one transaction. It decides nothing, so it goes first.
-        while log := list(self._consensus.scan(key, "ack/", limit=PAGE).rows):
-            version = self._consensus.commit(key, version, Change(deletes=log))
-        gone = [row for row in self._rows(state.name, "") if not row.startswith("audit/")]
-        audit = self.audit_row(replace(state, version=version), deed)
-        self._consensus.commit(key, version, Change(audit, gone))
+        change = Change(self.audit_row(state, deed), ranges=ALL_BUT_AUDIT)
+        self.consensus.commit(self._key(state.name), state.version, change)
+
+    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: Deed | None = None) -> int:
+        """Remove entries of the offset log and nothing else, if the writer is still as we saw it."""
+        audit = self.audit_row(state, deed) if deed else {}
+        return self.consensus.commit(self._key(state.name), state.version, Change(audit, ranges=gone))
 
     def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
         """The row that keeps a deed, as part of the change it is about."""
-        return {f"audit/{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
+        return {f"{AUDIT}{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
         """The ids that a person let pass unwritten."""
@@ -142,12 +161,47 @@ class Positions:
 
     def history(self, writer: str, limit: int = PAGE) -> list[OffsetEntry]:
         """The newest entries of the offset log, oldest first."""
-        rows = self._consensus.scan(self._key(writer), "ack/", limit=limit).rows
+        rows = self.consensus.scan(self._key(writer), ACK, limit=limit).rows
         return [OffsetEntry.from_row(json.loads(body)) for body in rows.values()]
+
+    def offset_rows(self, writer: str) -> Iterator[tuple[str, str]]:
+        """Every row of the offset log, newest first, page by page."""
+        for page in self._pages(writer, ACK):
+            yield from reversed(list(page.items()))
+
+    def newest(self, writer: str) -> Newest | None:
+        """Where the offset log ends; None where it is empty."""
+        while True:
+            last = self.consensus.scan(self._key(writer), ACK, limit=1)
+            if not last.rows:
+                return None
+            ((row, body),) = last.rows.items()
+            version, state = self._load(writer)
+            if state and version == last.version:
+                return Newest(state, row, OffsetEntry.from_row(json.loads(body)))
+
+    def holds(self, writer: str, rows: RowRange) -> bool:
+        """Whether the offset log has an entry in this range."""
+        found = self.consensus.scan(self._key(writer), ACK, before=rows.end, limit=1).rows
+        return any(row in rows for row in found)
+
+    def missing_entries(self, writer: str, rows: Sequence[str]) -> list[str]:
+        """Those of these rows that are not in the offset log."""
+        found = self.consensus.read(self._key(writer), rows).rows
+        return [row for row in rows if row not in found]
+
+    def standing(self, writer: str) -> Standing | None:
+        """All that is known of a writer but its offset log, at one version; None when not registered."""
+        while state := self.load(writer):
+            deeds = tuple(self.deeds(writer))
+            found = Standing(state, self.namespaces(writer), self.acknowledged(writer), deeds)
+            if self._load(writer)[0] == state.version:
+                return found
+        return None
 
     def deeds(self, writer: str) -> list[Deed]:
         """What people did, oldest first."""
-        return [Deed(**json.loads(body)) for body in self._rows(writer, "audit/").values()]
+        return [Deed(**json.loads(body)) for body in self._rows(writer, AUDIT).values()]
 
     def _rows(self, writer: str, prefix: str) -> dict[str, str]:
         pages = list(self._pages(writer, prefix))
@@ -155,7 +209,7 @@ class Positions:
 
     def _pages(self, writer: str, prefix: str) -> Iterator[Mapping[str, str]]:
         before = None
-        while page := self._consensus.scan(self._key(writer), prefix, before=before, limit=PAGE).rows:
+        while page := self.consensus.scan(self._key(writer), prefix, before=before, limit=PAGE).rows:
             yield page
             before = next(iter(page))
 
@@ -163,7 +217,7 @@ class Positions:
         self, state: WriterState, further: Mapping[str, str] | None = None, gone: Sequence[str] = ()
     ) -> WriterState:
         puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}
-        version = self._consensus.commit(self._key(state.name), state.version, Change(puts, gone))
+        version = self.consensus.commit(self._key(state.name), state.version, Change(puts, gone))
         return replace(state, version=version)
 
     def _key(self, writer: str) -> ObjectKey:

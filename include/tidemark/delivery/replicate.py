@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from cassandra.cluster import Session
 
 from tidemark.cassandra.session import connect, server_time
-from tidemark.connections import Connections
+from tidemark.connections import CassandraConnection, Connections
 from tidemark.consensus.lightweight import KEYSPACE, LightweightConsensus, create_schema
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
@@ -66,7 +66,12 @@ def open_control(connections: Connections) -> LightweightConsensus:
 
 def look_at_control(connections: Connections) -> Consensus:
     """The control plane for somebody who only looks: nothing is made, and what is not there is empty."""
-    session: Session = connect(connections.control)
+    return look_at_cluster(connections.control)
+
+
+def look_at_cluster(control: CassandraConnection) -> Consensus:
+    """The same, where no pipeline is meant but all of them."""
+    session: Session = connect(control)
     if KEYSPACE not in session.cluster.metadata.keyspaces:
         return MemoryConsensus()
     return LightweightConsensus(session)

@@ -173,6 +173,15 @@ class OffsetEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Newest:
+    """Where a writer's offset log ends, and the writer itself, at the same version."""
+
+    state: WriterState
+    row: str
+    entry: OffsetEntry
+
+
+@dataclass(frozen=True, slots=True)
 class Deed:
     """What a person did to a writer, and why: kept for ever."""
 
@@ -180,3 +189,22 @@ class Deed:
     who: str
     reason: str
     at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All that is known of a writer but its offset log, at one version."""
+
+    state: WriterState
+    namespaces: Mapping[str, int]
+    acknowledged: frozenset[int]
+    deeds: tuple[Deed, ...]
+
+    def differences(self, later: "Standing") -> list[str]:
+        """What is not as it was, in words; versions and further deeds are not compared."""
+        then, now = self.state.to_row(), later.state.to_row()
+        changed = [name for name in then if then[name] != now[name]]
+        changed += ["namespaces"] * (self.namespaces != later.namespaces)
+        changed += ["acknowledgements"] * (self.acknowledged != later.acknowledged)
+        changed += ["deeds"] * (self.deeds != later.deeds[: len(self.deeds)])
+        return changed

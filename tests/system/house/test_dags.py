@@ -18,7 +18,7 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate", "resume"]
+KINDS = ["replicate", "resume", "compact_offsets"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
 
@@ -94,3 +94,21 @@ def test_parsing_the_dags_imports_nothing_heavy() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("run_type", "dry_run", "expected"),
+    [
+        ("manual", True, True),
+        ("manual", False, False),
+        ("scheduled", True, False),
+        ("scheduled", False, False),
+    ],
+)
+def test_offsets_are_compacted_on_schedule_and_by_hand_only_when_asked_for(
+    dag_bag: Any, run_type: str, dry_run: bool, expected: bool
+) -> None:
+    from tidemark_airflow.offsets import is_dry_run
+
+    asked = {dag.params["dry_run"] for name, dag in dag_bag.dags.items() if name.endswith(".compact_offsets")}
+    assert (asked, is_dry_run(run_type, dry_run)) == ({True}, expected)

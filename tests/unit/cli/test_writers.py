@@ -7,10 +7,11 @@ import pytest
 from tests.unit.log.samples import given_binding, publish_all
 
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.lease import take, wall_clock
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Cause, WriterGate
+from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.writers.files import FilesWriter
@@ -34,7 +35,7 @@ def positions(installation, monkeypatch) -> Positions:
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
     cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
     monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: consensus)
     monkeypatch.setattr("tidemark.delivery.dead_letters.DeadLetterTable.keep", lambda self, letters: None)
     folder = LogFolder("orders", str(installation / ".tidemark" / "log" / "orders"))
     values = {
@@ -122,7 +123,12 @@ def test_a_plan_changes_nothing(run, positions, command):
 
 
 @pytest.mark.parametrize(
-    "command", [["offsets", "ack", "orders", "archive", "3"], ["gate", "open", "orders", "archive"]]
+    "command",
+    [
+        ["offsets", "ack", "orders", "archive", "3"],
+        ["gate", "open", "orders", "archive"],
+        ["offsets", "compact"],
+    ],
 )
 def test_nothing_is_done_without_a_reason(run, positions, command):
     before = positions.load("archive")
@@ -197,6 +203,87 @@ def test_a_resume_that_fails_says_where_and_how_to_go_on(run, positions, archive
     assert "tidemark offsets ack orders archive 3" in ended.err
 
 
+# Compacting
+
+
+@pytest.fixture
+def long(positions) -> Positions:
+    """``archive`` has 6 entries, the fourth of them a rewind; another pipeline's writer has 3."""
+    for state_of, name in ((positions, "archive"), (Positions(positions.consensus, "invoices"), "old")):
+        state = state_of.load(name) or state_of.register(name, {})
+        for position in (3, 4):
+            entry = OffsetEntry(Entry.COMMIT, position, 1_000, "run-2", namespaces={"orders": position})
+            state = state_of.commit(state, position, entry, state.gate)
+    for kind, position in ((Entry.REWIND, 1), (Entry.COMMIT, 3), (Entry.COMMIT, 4)):
+        state = positions.load("archive")
+        positions.commit(state, position, OffsetEntry(kind, position, 1_000, "ann"), state.gate)
+    return positions
+
+
+def test_compact_shows_its_plan_and_changes_nothing(run, long):
+    before = long.load("archive"), long.history("archive")
+    ended = run("offsets", "compact", "orders")
+    assert (ended.code, ended.err) == (0, "")
+    first, last = ended.out.splitlines()
+    assert first.startswith("orders/archive: entries 6 → 2, 1 of them rewinds; bytes ")
+    assert last == 'Nothing was changed. Add --execute --reason "…" to do it.'
+    assert (long.load("archive"), long.history("archive")) == before
+
+
+def test_compact_leaves_the_rewind_and_the_newest_entry(run, long):
+    before = long.standing("archive")
+    assert run("offsets", "compact", "orders", "archive", *EXECUTE).out.splitlines()[-1] == "Done by ann."
+    assert [(entry.kind.value, entry.position) for entry in long.history("archive")] == [
+        ("rewind", 1),
+        ("commit", 4),
+    ]
+    assert before.differences(long.standing("archive")) == []
+    assert [(deed.what, deed.who, deed.reason) for deed in long.deeds("archive")] == [
+        ("compact offsets", "ann", "known")
+    ]
+
+
+def test_compact_of_everything_reaches_pipelines_that_are_in_no_file(run, long):
+    shown = json.loads(run("offsets", "compact", "--json", *EXECUTE).out)
+    found = {f"{one['pipeline']}/{one['writer']}": one for one in shown["writers"]}
+    assert {
+        name: (one["rows_before"], one["rows_after"], one["executed"]) for name, one in found.items()
+    } == {
+        "invoices/old": (2, 1, True),
+        "orders/archive": (6, 2, True),
+    }
+    assert (found["orders/archive"]["rewinds"], shown["who"], shown["executed"]) == (1, "ann", True)
+    assert len(Positions(long.consensus, "invoices").history("old")) == 1
+
+
+def test_compacting_again_finds_nothing(run, long):
+    run("offsets", "compact", *EXECUTE)
+    ended = run("offsets", "compact", "orders", *EXECUTE)
+    assert "orders/archive: nothing to remove; entries: 2, 1 of them rewinds" in ended.out
+    assert len(long.deeds("archive")) == 1
+
+
+def test_compact_while_a_run_has_the_writer(run, long):
+    hold = take(long, long.load("archive"), "orders.replicate run-9")
+    assert run("offsets", "compact", "orders", *EXECUTE).code == 0
+    hold.commit(5, {"orders": 5})
+    assert long.load("archive").position == 5
+
+
+def test_compact_without_any_writer_says_so(run, positions):
+    state = positions.load("archive")
+    positions.forget(state, Deed("forget", "ann", "over", 1))
+    assert run("offsets", "compact").out.splitlines()[0] == "No writer is registered."
+
+
+def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted(run, long):
+    key, version = ObjectKey(Kind.WRITER, "orders/archive"), long.load("archive").version
+    long.consensus.commit(key, version, Change(deletes=[next(long.offset_rows("archive"))[0]]))
+    ended = run("offsets", "compact", *EXECUTE)
+    assert (ended.code, "it is at 4, and the newest entry of its offset log says 3" in ended.err) == (1, True)
+    assert (len(long.history("archive")), len(Positions(long.consensus, "invoices").history("old"))) == (5, 1)
+
+
 # Wrong input
 
 
@@ -222,6 +309,10 @@ def test_a_resume_that_fails_says_where_and_how_to_go_on(run, positions, archive
             ["gate", "stop", "orders", "archive"], "its gate is closed already", id="closed already"
         ),
         pytest.param(["gate", "open", "orders", "cassandra"], "ever registered", id="nothing to open"),
+        pytest.param(
+            ["offsets", "compact", "orders", "archiv"], "no registered writer archiv", id="one to compact"
+        ),
+        pytest.param(["offsets", "compact", "ordres"], "Did you mean `orders`?", id="some to compact"),
         pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
     ],
 )

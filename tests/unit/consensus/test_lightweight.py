@@ -26,7 +26,7 @@ from cassandra.protocol import ErrorMessage, ServerError, SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement
 
 from tidemark.consensus.lightweight import ATTEMPTS, LightweightConsensus, create_schema
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced, Undecided
+from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced, RowRange, Undecided
 
 pytestmark = pytest.mark.unit
 
@@ -101,7 +101,10 @@ class Partition:
             raise error.with_traceback(None)
         if "DISTINCT" in statement.query_string:
             return Rows([SimpleNamespace(version=self.version, last_tx=self.last_tx)])
-        asked = values[2]
+        if "DESC" in statement.query_string:
+            asked = [row for row in self.rows if values[2] <= row < values[3]]
+        else:
+            asked = values[2]
         return Rows(
             SimpleNamespace(row=row, body=body, version=self.version)
             for row, body in self.rows.items()
@@ -234,6 +237,34 @@ def test_removals_alone_prove_nothing_when_overtaken():
     partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {}))
     with pytest.raises(Outpaced):
         LightweightConsensus(partition).commit(KEY, 3, Change(deletes=["head"]))
+
+
+TIDYING = Change({"head": "mine"}, ranges=[RowRange("ack/", "ack/5"), RowRange("t/", "u")])
+
+
+def test_emptied_ranges_and_my_rows_are_a_success():
+    partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {"head": "mine", "ack/5": "kept", "u": "theirs"}))
+    assert LightweightConsensus(partition).commit(KEY, 3, TIDYING) == 4
+
+
+@pytest.mark.parametrize("row", ["ack/1", "ack/4", "t/9"])
+def test_a_range_with_a_row_in_it_is_not_a_success(row):
+    partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {"head": "mine", row: "still there"}))
+    with pytest.raises(Outpaced):
+        LightweightConsensus(partition).commit(KEY, 3, TIDYING)
+
+
+def test_emptied_ranges_alone_prove_nothing_when_overtaken():
+    partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {}))
+    with pytest.raises(Outpaced):
+        LightweightConsensus(partition).commit(KEY, 3, Change(ranges=[RowRange("t/", "u")]))
+
+
+def test_an_emptied_range_that_cannot_be_looked_at_is_undecided():
+    partition = Partition(overtaken_and_lost(CLIENT_TIMEOUT, {"head": "mine"}))
+    partition.read_errors.extend([None, None, READ_TIMEOUT])
+    with pytest.raises(Undecided, match="ReadTimeout"):
+        LightweightConsensus(partition).commit(KEY, 3, TIDYING)
 
 
 def test_a_transaction_that_the_driver_sent_twice_is_a_success():
@@ -399,6 +430,14 @@ def test_a_transaction_is_one_batch_with_the_condition_first():
     assert condition.endswith("IF version = 3")
     assert put.startswith("INSERT INTO tidemark.object")
     assert delete.startswith("DELETE FROM tidemark.object")
+
+
+def test_a_range_is_one_statement_however_many_rows_it_has():
+    partition = Partition(applied)
+    LightweightConsensus(partition).commit(KEY, 3, Change(ranges=[RowRange("ack/", "ack/7")]))
+    _, range_delete = texts(partition.batches[0])
+    assert range_delete.startswith("DELETE FROM tidemark.object WHERE ")
+    assert range_delete.endswith("AND row >= 'ack/' AND row < 'ack/7'")
 
 
 def test_a_first_version_is_on_condition_that_there_is_none():

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
+from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
 from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE
 
 from tidemark import faults
@@ -339,5 +340,5 @@ def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point,
 def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last two in test_take_over.py and in tests/spark/test_reconcile.py.
-    elsewhere = {*REPLICATE, *ACCEPT, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
+    elsewhere = {*REPLICATE, *ACCEPT, *COMPACT_OFFSETS, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
     assert walked | elsewhere == set(FaultPoint)
