@@ -29,6 +29,8 @@ class FaultPoint(StrEnum):
     ACCEPT_OPENED = "accept.opened"
     PUBLISH_MANIFEST_WRITTEN = "publish.manifest_written"
     PUBLISH_COMMITTED = "publish.committed"
+    SWEEP_CONDEMNED = "sweep.condemned"
+    SWEEP_REMOVED = "sweep.removed"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"
     DELIVER_SETTLED = "deliver.settled"
