@@ -1,16 +1,21 @@
 """Bindings, messages and published logs in one line each: what the tests of the log start from."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Snapshot
 from tidemark.log.audit_record import CRITICAL, AuditRecord, Judgement
 from tidemark.log.binding import Available, Binding, Offsets, Slice, reached_offsets
 from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.control import HEAD, BindingsHead, LogControl, LogHead
 from tidemark.log.files import LOG_SCHEMA, LogFolder, write_parquet
+from tidemark.log.groups import between
+from tidemark.log.manifest import LogFile
 from tidemark.log.publish import publish
 
 SEGMENT_BYTES = 1_000_000_000
@@ -43,6 +48,42 @@ class RacingConsensus(MemoryConsensus):
         if step_in:
             step_in()
         return super().commit(key, expected, change)
+
+
+@dataclass
+class LogInMemory:
+    """The folder of a log, and the rows of its object that compaction knows, without any file."""
+
+    batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    """The messages of every file, by its path."""
+    rows_a_batch: int = 8_192
+    """How many messages a reader of a file gets at once."""
+    plane: LogControl = field(default_factory=lambda: LogControl(MemoryConsensus(), "orders"))
+
+    @property
+    def pipeline(self) -> str:
+        return self.plane.pipeline
+
+    def amend_log(self, rows: Sequence[str], decide: Callable[[Snapshot], Any]) -> Any:
+        return self.plane.amend_log(rows, decide)
+
+    def log_rows(self, prefix: str) -> Mapping[str, str]:
+        return self.plane.log_rows(prefix)
+
+    def read_file(
+        self,
+        file: LogFile,
+        columns: Sequence[str] | None = None,
+        first_id: int = 0,
+        last_id: int = 2**62,
+    ) -> Iterator[pa.RecordBatch]:
+        batch, rows = between(self.batches[file.path], first_id, last_id), self.rows_a_batch
+        batch = batch if columns is None else batch.select(list(columns))
+        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
+
+    def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
+        ids = between(self.batches[file.path], first_id, last_id)["id"].to_pylist()
+        return max(ids, default=None)
 
 
 def given_topic_id(topic: str) -> str:
