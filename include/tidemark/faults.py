@@ -31,6 +31,7 @@ class FaultPoint(StrEnum):
     PUBLISH_COMMITTED = "publish.committed"
     SWEEP_CONDEMNED = "sweep.condemned"
     SWEEP_REMOVED = "sweep.removed"
+    REGISTER_ENROLLED = "register.enrolled"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"
     DELIVER_SETTLED = "deliver.settled"

@@ -14,6 +14,7 @@ from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.redelivery import require_history
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterState
+from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET, Binding
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
@@ -34,6 +35,7 @@ def known_writer(
         return state, log
     place = Enrolled(writer.name, positions.version(writer.name))
     head = enrol(log.control, place, clock(), "a new writer is refused")
+    reach(FaultPoint.REGISTER_ENROLLED)
     try:
         # Only what is compacted by now matters: from here on compaction waits for this writer.
         current = log if head.compacted_below == log.manifest.compacted_below else log.reopened()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.control import HEAD, BindingsHead, LogControl, LogHead
 from tidemark.log.files import LOG_SCHEMA, LogFolder, write_parquet
 from tidemark.log.groups import between
-from tidemark.log.manifest import LogFile
-from tidemark.log.publish import publish
+from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.merge import lanes
+from tidemark.log.publish import publish, read_log
 
 SEGMENT_BYTES = 1_000_000_000
 PUBLISHED_AT = 9_000
@@ -247,3 +249,41 @@ def given_narrow_bindings(control: LogControl, count: int) -> None:
         binding = given_binding(10 * (i + 1), i, ("orders", 0, i, i + 1), run_id=f"run-{i}")
         control.add_binding(head, binding)
         head = BindingsHead(i + 1, binding.t + 1, binding.t, reached_offsets(head.reached, binding.slices))
+
+
+PLAN = "0123456789ab"
+"""The digest of a plan, as names of compacted files carry it."""
+
+
+def compact(
+    control: LogControl,
+    folder: LogFolder,
+    below: int,
+    keep: Callable[[int], bool] = lambda id_: True,
+    policy: str = "journal",
+) -> Manifest:
+    """Do what a compaction does, without deciding anything: files that end below an id are merged by
+    partition, and of their messages those are kept whose ids are."""
+    before = control.log_head()
+    manifest = read_log(control, folder)
+    inactive = [file for file in manifest.files if file.last_id < below]
+    active = tuple(file for file in manifest.files if file.last_id >= below)
+    merged = [one for lane in lanes(inactive) if (one := _merged_file(folder, lane, keep))]
+    segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
+    after = manifest.with_compacted(segments, below, policy)
+    control.replace_log(before.version, LogHead.naming(after, *folder.write_manifest(after)))
+    return after
+
+
+def _merged_file(folder: LogFolder, files: Sequence[LogFile], keep: Callable[[int], bool]) -> LogFile | None:
+    messages = pa.Table.from_batches([batch for file in files for batch in folder.read_file(file)])
+    kept = messages.filter(pa.array([keep(id_) for id_ in messages["id"].to_pylist()], pa.bool_()))
+    if kept.num_rows == 0:
+        return None
+    ids, times = kept["id"].to_pylist(), kept["t"].to_pylist()
+    path = f"files/{ids[0]:020d}-{ids[-1]:020d}-{PLAN}.parquet"
+    at = Path(folder.root, path)
+    write_parquet(at, kept.to_batches())
+    digest = sha256(at.read_bytes()).hexdigest()
+    place = (files[0].topic, files[0].partition)
+    return LogFile(path, times[-1], *place, ids[0], ids[-1], len(ids), at.stat().st_size, digest, times[0])
