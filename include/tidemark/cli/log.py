@@ -6,20 +6,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from tidemark.cli import log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
 
-if TYPE_CHECKING:
-    from tidemark.delivery.pipeline import Pipeline
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
+app.command("pins")(log_files.list_pins)
+app.command("pin")(log_files.pin)
+app.command("unpin")(log_files.unpin)
+app.command("sweep")(log_files.sweep)
 
 
 @app.command()
@@ -39,7 +39,7 @@ def show(
     from tidemark.log.readable import readable
     from tidemark.log.readers import reading_log
 
-    declared, control, folder = _open(pipeline)
+    declared, control, folder = log_files.open_log(pipeline)
     with reading_log(control, "log show") as reading:
         manifest = read_manifest(pipeline, folder, reading.take_up())
         selection = select(
@@ -73,7 +73,7 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
     from tidemark.log.readers import reading_log
     from tidemark.log.verify import LogVerifier
 
-    _, control, folder = _open(pipeline)
+    _, control, folder = log_files.open_log(pipeline)
     with reading_log(control, "log verify") as reading:
         verifier = LogVerifier(control, folder, reading.take_up())
         for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
@@ -98,7 +98,7 @@ def accept(
     from tidemark.log.accept import Acceptance, require_closed_gate
     from tidemark.log.accept import accept as accept_gate
 
-    _, control, _ = _open(pipeline)
+    _, control, _ = log_files.open_log(pipeline)
     gate = require_closed_gate(control)
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is all right to go on", param_hint="--reason")
@@ -117,20 +117,6 @@ def accept(
         typer.echo(f"Accepted by {who}. The gate is open; the next run of {pipeline}.replicate goes on.")
     else:
         typer.echo('Nothing was changed. Add --execute --reason "…" to accept it.')
-
-
-def _open(name: str) -> "tuple[Pipeline, LogControl, LogFolder]":
-    """The pipeline's log as it is; a name that is mistyped creates nothing."""
-    from tidemark.cli.connections import look_up
-    from tidemark.delivery.addresses import collect_connections
-    from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.delivery.replicate import look_at_control
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
-    pipeline = find_pipeline(name)
-    control = LogControl(look_at_control(collect_connections(pipeline, look_up)), name)
-    return pipeline, control, LogFolder(name, pipeline.log.path)
 
 
 def _with_progress(steps: Iterator[Any], total: int) -> Iterator[Any]:
