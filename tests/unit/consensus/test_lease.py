@@ -50,12 +50,14 @@ class Lost(Exception):
 
 def test_it_is_renewed_while_the_block_works_and_given_back_whatever_happens():
     renewed, given_back = Event(), []
-    with (
-        pytest.raises(ZeroDivisionError),
-        kept_alive("it", renewed.set, lambda: given_back.append(1), lambda _: False, 0.001),
-    ):
-        assert renewed.wait(10)
-        _ = 1 // 0
+
+    def work() -> None:
+        with kept_alive("it", renewed.set, lambda: given_back.append(1), lambda _: False, 0.001):
+            assert renewed.wait(10)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        work()
     assert given_back == [1]
 
 
