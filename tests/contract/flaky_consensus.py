@@ -73,8 +73,8 @@ class FlakyConsensus:
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
 
-    def names(self, kind: Kind) -> Sequence[str]:
-        return self._inner.names(kind)
+    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+        return self._inner.names(kind, prefix)
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         return self._send(

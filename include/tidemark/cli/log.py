@@ -6,20 +6,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from tidemark.cli import log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
 
-if TYPE_CHECKING:
-    from tidemark.delivery.pipeline import Pipeline
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
+app.command("pins")(log_files.list_pins)
+app.command("pin")(log_files.pin)
+app.command("unpin")(log_files.unpin)
+app.command("sweep")(log_files.sweep)
 
 
 @app.command()
@@ -34,47 +34,51 @@ def show(
 ) -> None:
     """Show messages. A table with payloads cut, or with --json one whole message per line."""
     from tidemark.cli.tables import messages_table
-    from tidemark.log.publish import read_log
+    from tidemark.log.publish import read_manifest
     from tidemark.log.read import select
     from tidemark.log.readable import readable
+    from tidemark.log.readers import reading_log
 
-    declared, control, folder = _open(pipeline)
-    manifest = read_log(control, folder)
-    selection = select(
-        manifest,
-        declared.log.path,
-        first_id=first,
-        last_id=last,
-        t=t,
-        namespaces=namespace or (),
-        allow_compacted=True,
-    )
-    if selection.partly_compacted:
-        said = f"{pipeline}: compacted below id {manifest.compacted_below}: some messages are gone."
-        typer.echo(said, err=True)
-    messages = (message for batch in selection.batches() for message in batch.to_pylist())
-    if as_json:
-        for message in islice(messages, limit or None):
-            print(json.dumps(readable(message), ensure_ascii=False))
-        return
-    shown = list(islice(messages, limit or None))
-    Console().print(messages_table(shown))
-    if next(messages, None) is not None:
-        said = f"There are more: go on with --from {shown[-1]['id'] + 1}, or show all with --limit 0."
-        typer.echo(said, err=True)
+    declared, control, folder = log_files.open_log(pipeline)
+    with reading_log(control, "log show") as reading:
+        manifest = read_manifest(pipeline, folder, reading.take_up())
+        selection = select(
+            manifest,
+            declared.log.path,
+            first_id=first,
+            last_id=last,
+            t=t,
+            namespaces=namespace or (),
+            allow_compacted=True,
+        )
+        if selection.partly_compacted:
+            said = f"{pipeline}: compacted below id {manifest.compacted_below}: some messages are gone."
+            typer.echo(said, err=True)
+        messages = (message for batch in selection.batches() for message in batch.to_pylist())
+        if as_json:
+            for message in islice(messages, limit or None):
+                print(json.dumps(readable(message), ensure_ascii=False))
+            return
+        shown = list(islice(messages, limit or None))
+        Console().print(messages_table(shown))
+        if next(messages, None) is not None:
+            said = f"There are more: go on with --from {shown[-1]['id'] + 1}, or show all with --limit 0."
+            typer.echo(said, err=True)
 
 
 @app.command()
 def verify(pipeline: PipelineName, as_json: Json = False) -> None:
     """Verify every digest and every range; explain every gap. Exit code 1 when something is wrong."""
     from tidemark.cli.tables import verification_lines
+    from tidemark.log.readers import reading_log
     from tidemark.log.verify import LogVerifier
 
-    _, control, folder = _open(pipeline)
-    verifier = LogVerifier(control, folder)
-    for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
-        continue
-    found = verifier.conclude()
+    _, control, folder = log_files.open_log(pipeline)
+    with reading_log(control, "log verify") as reading:
+        verifier = LogVerifier(control, folder, reading.take_up())
+        for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
+            continue
+        found = verifier.conclude()
     if as_json:
         print_json({**asdict(found), "ok": found.is_right})
     else:
@@ -94,7 +98,7 @@ def accept(
     from tidemark.log.accept import Acceptance, require_closed_gate
     from tidemark.log.accept import accept as accept_gate
 
-    _, control, _ = _open(pipeline)
+    _, control, _ = log_files.open_log(pipeline)
     gate = require_closed_gate(control)
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is all right to go on", param_hint="--reason")
@@ -113,20 +117,6 @@ def accept(
         typer.echo(f"Accepted by {who}. The gate is open; the next run of {pipeline}.replicate goes on.")
     else:
         typer.echo('Nothing was changed. Add --execute --reason "…" to accept it.')
-
-
-def _open(name: str) -> "tuple[Pipeline, LogControl, LogFolder]":
-    """The pipeline's log as it is; a name that is mistyped creates nothing."""
-    from tidemark.cli.connections import look_up
-    from tidemark.delivery.addresses import collect_connections
-    from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.delivery.replicate import look_at_control
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
-    pipeline = find_pipeline(name)
-    control = LogControl(look_at_control(collect_connections(pipeline, look_up)), name)
-    return pipeline, control, LogFolder(name, pipeline.log.path)
 
 
 def _with_progress(steps: Iterator[Any], total: int) -> Iterator[Any]:

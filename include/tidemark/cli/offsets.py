@@ -105,8 +105,8 @@ def compact(
     as_json: Json = False,
 ) -> None:
     """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
+    from tidemark.consensus.lease import wall_clock
     from tidemark.delivery.compact_offsets import choose_writers, compact_offsets
-    from tidemark.delivery.lease import wall_clock
     from tidemark.delivery.writer_state import Deed
 
     demand_reason(reason, execute)

@@ -45,7 +45,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
     for writer in status.writers:
         gate = writer.gate if writer.registered else "not yet registered"
         table.add_row(
-            writer.name,
+            f"{writer.name} (retired)" if writer.retired else writer.name,
             writer.kind,
             f"{writer.position:,}",
             f"{writer.lag:,}",
@@ -78,7 +78,7 @@ def verification_lines(found: Verification) -> Iterator[str]:
         f"ids 0 to {found.end:,} in {found.bindings:,} bindings"
     )
     if found.compacted_below:
-        yield f"  compacted below id {found.compacted_below:,}"
+        yield f"  compacted below id {found.compacted_below:,}: {found.dropped:,} ids there have no message"
     if found.holes:
         yield f"  {found.holes:,} ids have no message: markers of transactions, aborted records, losses"
     for one in found.losses:

@@ -103,10 +103,10 @@ class LightweightConsensus:
         snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
 
-    def names(self, kind: Kind) -> Sequence[str]:
-        """See ``Consensus.names``."""
+    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+        """See ``Consensus.names``. Reads the keys of all objects: there are a few for every pipeline."""
         found = self._session.execute(self._names)
-        return sorted(one.name for one in found if one.kind == kind)
+        return sorted(one.name for one in found if one.kind == kind and one.name.startswith(prefix))
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""

@@ -26,10 +26,12 @@ class MemoryConsensus:
         ]
         return Snapshot(whole.version, {name: whole.rows[name] for name in names})
 
-    def names(self, kind: Kind) -> Sequence[str]:
+    def names(self, kind: Kind, prefix: str = "") -> list[str]:
         """See ``Consensus.names``."""
         with self._lock:
-            return sorted(key.name for key in self._objects if key.kind is kind)
+            return sorted(
+                key.name for key in self._objects if key.kind is kind and key.name.startswith(prefix)
+            )
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""

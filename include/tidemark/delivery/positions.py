@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
     Change,
@@ -25,7 +26,6 @@ from tidemark.delivery.offset_plan import ACK, ack_row
 from tidemark.delivery.writer_state import (
     Deed,
     Entry,
-    Lease,
     Newest,
     OffsetEntry,
     Standing,
@@ -71,6 +71,10 @@ class Positions:
     def load(self, writer: str) -> WriterState | None:
         """The writer's state; None when it is not registered."""
         return self._load(writer)[1]
+
+    def version(self, writer: str) -> int:
+        """The version of a writer's object, registered or not: it never comes back."""
+        return self._load(writer)[0]
 
     def _load(self, writer: str) -> tuple[int, WriterState | None]:
         snapshot = self.consensus.read(self._key(writer), [HEAD])

@@ -14,7 +14,8 @@ from tidemark.log.control import LogControl
 from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile, Manifest
-from tidemark.log.publish import read_log
+from tidemark.log.publish import read_log, read_manifest
+from tidemark.log.readers import Reading, reading_log
 
 
 class LogUnreadable(TidemarkError):
@@ -30,6 +31,8 @@ class PublishedLog:
     control: LogControl
     folder: LogFolder
     manifest: Manifest
+    reading: Reading | None = None
+    """Keeps what was opened readable, where that takes long."""
 
     @classmethod
     def open(cls, control: LogControl, root: str) -> "PublishedLog":
@@ -39,7 +42,14 @@ class PublishedLog:
 
     def reopened(self) -> "PublishedLog":
         """The log as it is now."""
-        return replace(self, manifest=read_log(self.control, self.folder))
+        head = self.reading.take_up() if self.reading else self.control.log_head()
+        return replace(self, manifest=read_manifest(self.control.pipeline, self.folder, head))
+
+    @contextmanager
+    def held(self, who: str) -> "Iterator[PublishedLog]":
+        """The log as it is now, of which no sweep removes anything while the block works."""
+        with reading_log(self.control, who) as taken:
+            yield replace(self, reading=taken).reopened()
 
     @property
     def end(self) -> int:
@@ -47,27 +57,21 @@ class PublishedLog:
         return self.manifest.end
 
     def waiting(self, position: int) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
-        """The published bindings beyond a position, with their files, oldest first."""
+        """The published bindings beyond a position, oldest first, with the files that may hold messages of
+        them."""
         for binding in self.control.bindings_after(position):
             if binding.t <= self.manifest.t:
-                yield binding, self.manifest.files_at(binding.t)
+                yield binding, self.manifest.files_of(binding)
 
-    def last_ids(self, files: Iterable[LogFile], position: int) -> dict[str, int]:
-        """The last id up to a position, of every namespace in these files. A file has one: its topic."""
+    def last_ids(self, files: Iterable[LogFile], position: int, first_id: int = 0) -> dict[str, int]:
+        """The last id from one up to a position, of every namespace in these files. A file has one: its
+        topic."""
         found: dict[str, int] = {}
-        for file in files:
-            if file.first_id <= position:
-                last_id = file.last_id if file.last_id <= position else self._last_id(file, position)
-                found[file.topic] = max(last_id, found.get(file.topic, last_id))
-        return found
-
-    def _last_id(self, file: LogFile, position: int) -> int:
-        """The last id up to a position that lies in the middle of a file."""
-        found = file.first_id
         with reading():
-            for batch in self.folder.read_file(file, ["id"]):
-                ids = batch.column("id").filter(pc.less_equal(batch.column("id"), position))
-                found = ids[-1].as_py() if len(ids) else found
+            for file in files:
+                last_id = self.folder.last_id(file, first_id, position)
+                if last_id is not None:
+                    found[file.topic] = max(last_id, found.get(file.topic, last_id))
         return found
 
 
@@ -92,19 +96,11 @@ def _read(
     folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     skipped = pa.array(sorted(acknowledged), pa.int64())
-    last_id = part.last_id
-    for file in sorted(part.files, key=lambda file: file.first_id):
-        if file.last_id < part.first_id or (last_id is not None and file.first_id > last_id):
-            continue
-        is_cut = file.first_id < part.first_id or (last_id is not None and file.last_id > last_id)
-        for batch in folder.read_file(file, columns):
-            ids = batch.column("id")
-            if is_cut:
-                keep = pc.greater_equal(ids, part.first_id)
-                if last_id is not None:
-                    keep = pc.and_(keep, pc.less_equal(ids, last_id))
-                batch = batch.filter(keep)
+    # In one binding partitions come one after the other; in a file there may be other bindings too.
+    for file in sorted(part.files, key=lambda file: (file.place, file.first_id)):
+        for batch in folder.read_file(file, columns, *part.ids):
+            kept = batch
             if len(skipped):
-                batch = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=skipped)))
-            if batch.num_rows:
-                yield batch
+                kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=skipped)))
+            if kept.num_rows:
+                yield kept

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.deliver import (
     Delivery,
     finish,
@@ -20,11 +21,13 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
-from tidemark.delivery.lease import Clock, Hold, Ticket, holding, take, wall_clock
+from tidemark.delivery.lease import Hold, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.redelivery import require_history
+from tidemark.delivery.registration import BEGIN_ANEW
 from tidemark.delivery.writer import Part, Writer, Writing
-from tidemark.delivery.writer_state import SECOND, Cause, WriterGate, WriterState
+from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import Binding
@@ -145,6 +148,9 @@ class _Resume:
             for binding, files in self._log.waiting(self._position):
                 if max(binding.base, self._position + 1) > gate.through:
                     break
+                require_history(
+                    self._writer, self._writer.name, self._log, binding.base, BEGIN_ANEW, is_begun=True
+                )
                 self._binding = binding
                 if stopped := self._one_by_one(binding, files):
                     return stopped
@@ -176,7 +182,8 @@ class _Resume:
             return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
         if done.failure:
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, done.failure)
-        self._position, self._namespaces = binding.end, self._log.last_ids(files, binding.end)
+        self._position = binding.end
+        self._namespaces = self._log.last_ids(files, binding.end, binding.base)
         self._commit(self._gate if binding.end < self._gate.through else None)
         return None
 

@@ -13,14 +13,22 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyarrow import fs
 
 from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable
+from tidemark.log.verified import Condition
 
 STAGING = "staging"
+
+
+class StoredFile(NamedTuple):
+    """A file as a folder lists it."""
+
+    path: str
+    bytes: int
 
 
 class Digesting(io.RawIOBase):
@@ -132,6 +140,17 @@ class Folder:
         found = self._fs.get_file_info(fs.FileSelector(self.at(area), allow_not_found=True))
         return sorted(posixpath.join(area, one.base_name) for one in found if one.base_name.endswith(suffix))
 
+    def walk(self, area: str) -> list[StoredFile]:
+        """All files of an area and of those in it, in the order of their names."""
+        selector = fs.FileSelector(self.at(area), allow_not_found=True, recursive=True)
+        found = (one for one in self._fs.get_file_info(selector) if one.type == fs.FileType.File)
+        return sorted(StoredFile(posixpath.relpath(one.path, self._root), int(one.size)) for one in found)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, unless it is gone already."""
+        with self._blamed(), suppress(FileNotFoundError):
+            self._fs.delete_file(self.at(path))
+
     def remove_area(self, area: str) -> None:
         """Remove an area with what is left in it."""
         with suppress(FileNotFoundError):  # somebody else has swept it
@@ -191,6 +210,13 @@ class Folder:
     def size(self, path: str) -> int:
         """How many bytes a file has."""
         return int(self._fs.get_file_info(self.at(path)).size)
+
+    def condition(self, path: str) -> Condition:
+        """What the file system says of a file; refuses one that is missing."""
+        found = self._fs.get_file_info(self.at(path))
+        if found.type != fs.FileType.File:
+            raise FileMissing(self.owner, self.at(path))
+        return Condition(int(found.size), found.mtime_ns)
 
     def read(self, path: str) -> bytes:
         """A small file's content."""

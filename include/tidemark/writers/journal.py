@@ -7,7 +7,7 @@ understood stops the writer: it is never skipped.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 from zoneinfo import ZoneInfo
@@ -28,7 +28,9 @@ from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.collecting import seldom_collecting
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
+from tidemark.writers.journal_found import read_keyspace
 from tidemark.writers.journal_heads import Heads, milliseconds
+from tidemark.writers.journal_layout import name_of
 from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
 from tidemark.writers.journal_tables import JournalTables
@@ -86,9 +88,28 @@ class JournalWriter(Writer):
                     self.pipeline, self.name, self.declared.keyspace, *place, found, least, most
                 )
 
+    def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
+        """A journal is rebuilt from nothing; tables that are past all of it drop what they have."""
+        if is_begun or not self._has_tables:
+            return None
+        wanted = {place: offset for place, offset in offsets.items() if self._admits(place[0])}
+        pointers = self._tables.read_pointers(list(wanted))
+        if not pointers and not self._tables.has_heads():
+            return None
+        behind = [place for place, offset in wanted.items() if pointers.get(place, NO_POINTER) < offset]
+        if not behind:
+            return None
+        (topic, partition), keyspace = behind[0], self.declared.keyspace
+        return (
+            f"keyspace {keyspace} is neither empty nor past it: the pointer of {topic}/{partition} should be "
+            f"at {wanted[topic, partition]} at least"
+        )
+
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per Kafka partition, or several of a large one; a file holds one partition."""
-        return [Part(binding, (file,), number) for file in files for number in _numbers(file)]
+        places = dict.fromkeys(file.place for file in files)
+        whole = [Part(binding, tuple(file for file in files if file.place == place)) for place in places]
+        return [replace(part, number=number) for part in whole for number in _numbers(part)]
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
@@ -204,6 +225,12 @@ class JournalWriter(Writer):
         return re.search(self.declared.namespaces, topic) is not None
 
     @property
+    def _has_tables(self) -> bool:
+        # Asks Cassandra itself: what the driver knows of a schema may be seconds old.
+        found = read_keyspace(connect(self.connection), self.declared).tables
+        return any(name_of(self.declared, table) in found for table in ("metajournal", "pointer2"))
+
+    @property
     def _tables(self) -> JournalTables:
         return JournalTables.of(connect(self.connection), self.declared)
 
@@ -218,19 +245,19 @@ def _action(message: Mapping[str, Any]) -> Action | None:
         return None
 
 
-def _shares(file: LogFile) -> int:
-    return -(-file.count // MESSAGES_A_PART)
+def _shares(part: Part) -> int:
+    return -(-part.most // MESSAGES_A_PART)
 
 
-def _numbers(file: LogFile) -> Sequence[int | None]:
-    return range(_shares(file)) if _shares(file) > 1 else (None,)
+def _numbers(part: Part) -> Sequence[int | None]:
+    return range(_shares(part)) if _shares(part) > 1 else (None,)
 
 
 def _share(part: Part) -> Callable[[str], bool]:
     """Whether an entity belongs to a part."""
     if part.number is None:
         return lambda key: True
-    number, shares = part.number, _shares(part.files[0])
+    number, shares = part.number, _shares(part)
     return lambda key: crc32(key.encode()) % shares == number
 
 

@@ -4,13 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import capture, given_binding, publish_all
+from tests.unit.log.samples import capture, compact, given_binding, publish_all
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import Cause, LogGate
 from tidemark.log.loss import Loss, LossKind
+from tidemark.log.pins import pins
 
 pytestmark = [
     pytest.mark.unit,
@@ -201,3 +202,57 @@ def test_status_says_why_the_gate_is_closed(run, control):
 def test_an_unpublished_capture_is_not_shown(run, published, control):
     capture(published, given_binding(3_000_000, 7, ("orders", 0, 5, 6)), {("orders", 0): {5: b"secret"}})
     assert "secret" not in run("log", "show", "orders").out
+
+
+# Pins and sweep
+
+
+def test_an_id_is_pinned_shown_and_released_with_a_reason(run, published, control):
+    planned = run("log", "pin", "orders", "1")
+    assert (planned.code, pins(control)) == (0, [])
+    assert "Nothing was changed" in planned.out
+    run("log", "pin", "orders", "1", "--execute", "--reason", "evidence", "--by", "ann")
+    assert [(one.id, one.who, one.why) for one in pins(control)] == [(1, "ann", "evidence")]
+    assert "id 1  ann" in run("log", "pins", "orders").out
+    assert json.loads(run("log", "pins", "orders", "--json").out)[0]["id"] == 1
+    assert "pinned by ann (evidence)" in run("log", "unpin", "orders", "1").out
+    run("log", "unpin", "orders", "1", "--execute", "--reason", "closed")
+    assert (pins(control), "no id is pinned" in run("log", "pins", "orders").out) == ([], True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["pin", "orders", "99", "--execute", "--reason", "x"], 1, "so 99 cannot be pinned"),
+        (["pin", "orders", "1", "--execute"], 2, "say why"),
+        (["unpin", "orders", "1", "--execute", "--reason", "x"], 1, "id 1 is not pinned"),
+        (["sweep", "orders", "--execute"], 2, "say why"),
+        (["sweep", "ordres"], 1, "orders"),
+    ],
+)
+def test_a_wrong_pin_or_sweep_is_refused_in_a_sentence(run, published, control, arguments, code, said):
+    before = control.log_head().version
+    ended = run("log", *arguments)
+    assert (ended.code, control.log_head().version) == (code, before)
+    assert said in ended.err
+
+
+def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, root):
+    planned = run("log", "sweep", "orders")
+    assert (planned.code, "0 files with 0 bytes go, 3 wait" in planned.out) == (0, True)
+    assert not (root / "condemned.json").exists()
+    done = json.loads(run("log", "sweep", "orders", "--execute", "--reason", "space", "--json").out)
+    assert (done["executed"], len(done["waiting"]), done["removed"]) == (True, 3, [])
+    (kept,) = control.decisions()
+    assert (kept.what, kept.reason, kept.gate) == ("sweep", "space", "0 files with 0 bytes")
+    assert (root / "condemned.json").exists()
+
+
+def test_show_and_verify_of_a_compacted_log(run, published, control):
+    compact(control, published, below=5, keep=lambda id_: id_ in (1, 4))
+    shown = run("log", "show", "orders", "--json")
+    assert (shown_ids(shown.out), "compacted below id 5" in shown.err) == ([1, 4, 6], True)
+    assert shown_ids(run("log", "show", "orders", "--t", "2000000", "--json").out) == [6]
+    verified = run("log", "verify", "orders")
+    assert (verified.code, "compacted below id 5: 3 ids there have no message" in verified.out) == (0, True)
+    assert control.log_rows("reader/") == {}

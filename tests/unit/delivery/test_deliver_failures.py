@@ -6,7 +6,8 @@ import pytest
 from tests.unit.delivery.samples import PIPELINE, House, Shelf, Stream
 from tests.unit.log.samples import RacingConsensus
 
-from tidemark.delivery.lease import LEASE, LeaseHeld, LeaseLost, take
+from tidemark.consensus.lease import LEASE
+from tidemark.delivery.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.published import LogUnreadable
 from tidemark.delivery.writer import BadMessage, Written
@@ -395,7 +396,7 @@ def test_a_disk_of_the_log_that_fails_closes_no_gate(house, monkeypatch):
     house.publish(orders="abc")
     writer = Stream()
 
-    def fail(self, file, columns=None):
+    def fail(self, file, *options):
         raise OSError(5, "Input/output error")
         yield
 

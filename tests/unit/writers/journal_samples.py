@@ -7,7 +7,7 @@ All are of entity ``k``, or of the one they are marked with: ``j:A1``.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -16,13 +16,14 @@ from typing import Any
 
 import pyarrow as pa
 from tests.unit.delivery.samples import House, Killed, Mortal
-from tests.unit.log.samples import given_binding
+from tests.unit.log.samples import LogInMemory, given_binding
 from tests.unit.writers.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
 
 from tidemark.connections import CassandraConnection
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters import DeadLetter
-from tidemark.delivery.lease import LEASE, LeaseLost
+from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import Cause, WriterGate
@@ -34,7 +35,8 @@ from tidemark.log.binding import Binding
 from tidemark.log.control import LogHead
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.log.loss import AcceptedLoss
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.merge import lanes
 from tidemark.writers.journal import JournalWriter
 
 TOPIC, KEY = "orders", "k"
@@ -51,6 +53,10 @@ class WriterInMemory(JournalWriter):
     @property
     def _tables(self) -> Any:
         return self.tables
+
+    @property
+    def _has_tables(self) -> bool:
+        return True
 
     def prepare(self) -> None:
         pass
@@ -120,14 +126,11 @@ def _action(kind: str, key: str, timestamp: int, numbers: str, hours: str | None
 
 
 @dataclass
-class ActionLog:
+class ActionLog(LogInMemory):
     """A published log: the control plane's part of it and its folder."""
 
     bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
-    batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    rows_a_batch: int = 8_192
-    """How many messages a reader of a file gets at once."""
     losses: list[AcceptedLoss] = field(default_factory=list)
     begins_at: int = 0
     """The first offset that is bound of every partition."""
@@ -146,6 +149,7 @@ class ActionLog:
         files = [file for place, text in given.items() for file in self._files(binding, place, text)]
         self.bindings.append(binding)
         self.manifest = self.manifest.with_binding(t, binding.end, files, 1_000_000)
+        self.plane.replace_log(self.plane.log_head().version, self.log_head())
         return binding
 
     def _files(self, binding: Binding, place: tuple[str, int], text: str) -> Iterator[LogFile]:
@@ -155,17 +159,29 @@ class ActionLog:
             self.batches[path] = batch
             yield LogFile(path, binding.t, *place, ids[0], ids[-1], len(ids), 1, "")
 
+    def compact(self, below: int, gone: Collection[int], policy: str = "journal") -> None:
+        """Merge the files that end below an id by partition, without these messages."""
+        inactive = [file for file in self.manifest.files if file.last_id < below]
+        active = tuple(file for file in self.manifest.files if file.last_id >= below)
+        merged = [one for lane in lanes(inactive) for one in self._merged(lane, gone)]
+        segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
+        self.manifest = self.manifest.with_compacted(segments, below, policy)
+
+    def _merged(self, lane: Sequence[LogFile], gone: Collection[int]) -> Iterator[LogFile]:
+        whole = pa.Table.from_batches([self.batches[file.path] for file in lane]).combine_chunks()
+        kept = whole.filter(pa.array([id_ not in gone for id_ in whole["id"].to_pylist()], pa.bool_()))
+        if kept.num_rows:
+            ids, times = kept["id"].to_pylist(), kept["t"].to_pylist()
+            path = f"{lane[0].path} and on, {len(ids)}"
+            (self.batches[path],) = kept.combine_chunks().to_batches()
+            yield LogFile(path, times[-1], *lane[0].place, ids[0], ids[-1], len(ids), 1, "", times[0])
+
     def bindings_after(self, position: int) -> list[Binding]:
         return [binding for binding in self.bindings if binding.end > position]
 
     def offsets_before(self, binding: Binding) -> dict[tuple[str, int], int]:
         older = [one for one in self.bindings if one.t < binding.t]
         return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
-
-    def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        batch, rows = self.batches[file.path], self.rows_a_batch
-        batch = batch if columns is None else batch.select(list(columns))
-        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         for batch in self.read_file(file):
