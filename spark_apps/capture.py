@@ -36,10 +36,10 @@ def capture_binding(job: Job) -> dict[str, Any]:
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
     if control.log_head().t < binding.t:
         return _capture_and_audit(job, control, folder, binding)
-    files = read_log(control, folder).files_at(binding.t)
+    files = read_log(control, folder).files_of(binding)
     for file in files:
         folder.verify(file)
-    return _summary(binding, files)
+    return _summary(binding, folder, files)
 
 
 def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding: Binding) -> dict[str, Any]:
@@ -72,16 +72,16 @@ def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding
         captured, record = capture(folder, binding.t, read, audit)
     failures, warnings = list(record.failures), list(record.warnings)
     return {
-        **_summary(binding, captured.files),
+        **_summary(binding, folder, captured.files),
         "audit": {"passed": record.passed, "failures": len(failures), "warnings": len(warnings)},
     }
 
 
-def _summary(binding: Binding, files: Sequence[LogFile]) -> dict[str, Any]:
+def _summary(binding: Binding, folder: LogFolder, files: Sequence[LogFile]) -> dict[str, Any]:
     return {
         "t": binding.t,
         "ids": [binding.base, binding.end],
-        "records": sum(file.count for file in files),
+        "records": sum(folder.count_between(file, binding.base, binding.end) for file in files),
         "bytes": sum(file.bytes for file in files),
         "files": len(files),
     }

@@ -119,7 +119,7 @@ def test_a_failure_of_the_target_travels_back_in_its_own_words(spark, stage):
 
 
 def test_a_log_that_cannot_be_read_closes_no_gate(spark, stage):
-    lost = stage.root / "log" / stage.log.manifest.files_at(2_000)[0].path
+    lost = stage.root / "log" / stage.log.manifest.files_of(SECOND)[0].path
     lost.unlink()
     with pytest.raises(LogUnreadable, match=f"orders: {lost} is missing"):
         stage.deliver(spark, stage.writer())

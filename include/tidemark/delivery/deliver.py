@@ -253,7 +253,7 @@ class Delivery:
         if isinstance(done, WriterGate):
             return self._stop(binding, files, done)
         self.total += done
-        self._hold.commit(binding.end, self._log.last_ids(files, binding.end), gate)
+        self._hold.commit(binding.end, self._log.last_ids(files, binding.end, binding.base), gate)
         reach(FaultPoint.DELIVER_COMMITTED)
         events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
         return True
@@ -322,7 +322,7 @@ class Delivery:
                 reached = gate.first_id - 1
         known = self._hold.state.gate
         closed = known.again(gate) if known else gate
-        self._hold.commit(reached, self._log.last_ids(files, reached), closed)
+        self._hold.commit(reached, self._log.last_ids(files, reached, binding.base), closed)
         reach(FaultPoint.DELIVER_STOPPED)
         events.error("writer stopped", writer=self._writer.name, where=gate.where, reason=gate.reason)
         return False

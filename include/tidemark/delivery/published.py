@@ -47,27 +47,21 @@ class PublishedLog:
         return self.manifest.end
 
     def waiting(self, position: int) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
-        """The published bindings beyond a position, with their files, oldest first."""
+        """The published bindings beyond a position, oldest first, with the files that may hold messages of
+        them."""
         for binding in self.control.bindings_after(position):
             if binding.t <= self.manifest.t:
-                yield binding, self.manifest.files_at(binding.t)
+                yield binding, self.manifest.files_of(binding)
 
-    def last_ids(self, files: Iterable[LogFile], position: int) -> dict[str, int]:
-        """The last id up to a position, of every namespace in these files. A file has one: its topic."""
+    def last_ids(self, files: Iterable[LogFile], position: int, first_id: int = 0) -> dict[str, int]:
+        """The last id from one up to a position, of every namespace in these files. A file has one: its
+        topic."""
         found: dict[str, int] = {}
-        for file in files:
-            if file.first_id <= position:
-                last_id = file.last_id if file.last_id <= position else self._last_id(file, position)
-                found[file.topic] = max(last_id, found.get(file.topic, last_id))
-        return found
-
-    def _last_id(self, file: LogFile, position: int) -> int:
-        """The last id up to a position that lies in the middle of a file."""
-        found = file.first_id
         with reading():
-            for batch in self.folder.read_file(file, ["id"]):
-                ids = batch.column("id").filter(pc.less_equal(batch.column("id"), position))
-                found = ids[-1].as_py() if len(ids) else found
+            for file in files:
+                last_id = self.folder.last_id(file, first_id, position)
+                if last_id is not None:
+                    found[file.topic] = max(last_id, found.get(file.topic, last_id))
         return found
 
 
@@ -92,19 +86,11 @@ def _read(
     folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     skipped = pa.array(sorted(acknowledged), pa.int64())
-    last_id = part.last_id
-    for file in sorted(part.files, key=lambda file: file.first_id):
-        if file.last_id < part.first_id or (last_id is not None and file.first_id > last_id):
-            continue
-        is_cut = file.first_id < part.first_id or (last_id is not None and file.last_id > last_id)
-        for batch in folder.read_file(file, columns):
-            ids = batch.column("id")
-            if is_cut:
-                keep = pc.greater_equal(ids, part.first_id)
-                if last_id is not None:
-                    keep = pc.and_(keep, pc.less_equal(ids, last_id))
-                batch = batch.filter(keep)
+    # In one binding partitions come one after the other; in a file there may be other bindings too.
+    for file in sorted(part.files, key=lambda file: (file.place, file.first_id)):
+        for batch in folder.read_file(file, columns, *part.ids):
+            kept = batch
             if len(skipped):
-                batch = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=skipped)))
-            if batch.num_rows:
-                yield batch
+                kept = batch.filter(pc.invert(pc.is_in(batch.column("id"), value_set=skipped)))
+            if kept.num_rows:
+                yield kept

@@ -176,7 +176,8 @@ class _Resume:
             return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
         if done.failure:
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, done.failure)
-        self._position, self._namespaces = binding.end, self._log.last_ids(files, binding.end)
+        self._position = binding.end
+        self._namespaces = self._log.last_ids(files, binding.end, binding.base)
         self._commit(self._gate if binding.end < self._gate.through else None)
         return None
 

@@ -33,6 +33,17 @@ class Part:
     """Only these ids; all of the binding's where nothing is said."""
 
     @property
+    def ids(self) -> tuple[int, int]:
+        """The first and the last id of the messages it is about."""
+        last = self.binding.end if self.last_id is None else min(self.last_id, self.binding.end)
+        return max(self.first_id, self.binding.base), last
+
+    @property
+    def most(self) -> int:
+        """How many messages it can have at most."""
+        return sum(file.most(*self.ids) for file in self.files)
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing of the binding is left out."""
         return self.first_id <= self.binding.base and self.last_id is None

@@ -75,6 +75,15 @@ class Binding:
             first += s.width
         return shifts
 
+    @cached_property
+    def owned(self) -> Mapping[TopicPartition, tuple[int, int]]:
+        """The first and the last id that each partition's slice owns."""
+        return {
+            (s.topic, s.partition): (s.lower + shift, s.upper - 1 + shift)
+            for s in self.slices
+            for shift in (self.shifts[s.topic, s.partition],)
+        }
+
     @property
     def topic_ids(self) -> Mapping[str, str]:
         """The topics' ids by name."""

@@ -47,7 +47,7 @@ class Captured:
     def to_bytes(self) -> bytes:
         """The record's content."""
         files = [
-            {"file": asdict(one.file), "statistics": asdict(one.statistics)} for one in self.captured_files
+            {"file": one.file.to_row(), "statistics": asdict(one.statistics)} for one in self.captured_files
         ]
         body = {"t": self.t, "files": files, "rows_read": self.rows_read}
         return (json.dumps(body, sort_keys=True) + "\n").encode()

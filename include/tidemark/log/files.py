@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.faults import FaultPoint, reach
@@ -18,8 +19,10 @@ from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.folder import Folder
 from tidemark.log.footer import MAGIC, TAIL, footer_length, in_order
+from tidemark.log.groups import Group, groups_of
 from tidemark.log.manifest import LogFile, Manifest, digest_of
 from tidemark.log.tally import Tally
+from tidemark.log.verified import VERIFIED
 
 ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
@@ -171,19 +174,54 @@ class LogFolder:
         self._folder.sweep(lambda area: area.isdecimal() and int(area) <= t)
 
     def verify(self, file: LogFile) -> None:
-        """Refuse a file whose bytes are not the recorded ones."""
+        """Refuse a file whose bytes are not the recorded ones; they are read in any case."""
         self._folder.verify(file.path, file.digest)
+
+    def ensure_verified(self, file: LogFile) -> None:
+        """Refuse a file whose bytes are not the recorded ones; one found right in this process is believed,
+        unless it was touched since."""
+        VERIFIED.ensure(
+            self._folder.address(file.path),
+            file.digest,
+            self._folder.condition(file.path),
+            lambda: self.verify(file),
+        )
 
     def verify_range(self, file: LogFile) -> None:
         """Refuse a file that does not hold the ids its manifest says, by its own footer."""
-        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
-            groups = [
-                parquet.metadata.row_group(i).column(0).statistics for i in range(parquet.num_row_groups)
-            ]
-            found = (min(g.min for g in groups), max(g.max for g in groups), parquet.metadata.num_rows)
+        groups = self._groups(file)
+        firsts = [group.first_id for group in groups if group.first_id is not None]
+        lasts = [group.last_id for group in groups if group.last_id is not None]
+        found = (min(firsts, default=-1), max(lasts, default=-1), sum(group.rows for group in groups))
         expected = (file.first_id, file.last_id, file.count)
         if found != expected:
             raise RangeWrong(self._folder.owner, self._folder.at(file.path), expected, found)
+
+    def count_between(self, file: LogFile, first_id: int, last_id: int) -> int:
+        """How many messages of a file have ids of a range; of most row groups the footer is enough."""
+        if first_id <= file.first_id and file.last_id <= last_id:
+            return file.count
+        groups = [group for group in self._groups(file) if group.may_have(first_id, last_id)]
+        whole = sum(group.rows for group in groups if group.is_within(first_id, last_id))
+        cut = [group.number for group in groups if not group.is_within(first_id, last_id)]
+        return whole + sum(
+            batch.num_rows for batch in self._read_groups(file, cut, ["id"], (first_id, last_id))
+        )
+
+    def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
+        """The last id of a range that a message of a file has; None where none has one."""
+        if first_id <= file.last_id <= last_id:
+            return file.last_id
+        for group in reversed(self._groups(file)):
+            if group.may_have(first_id, last_id):
+                found = list(self._read_groups(file, [group.number], ["id"], (first_id, last_id)))
+                if found:
+                    return int(found[-1].column("id")[-1].as_py())
+        return None
+
+    def _groups(self, file: LogFile) -> list[Group]:
+        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            return list(groups_of(parquet.metadata))
 
     def at(self, file: LogFile) -> str:
         """Where a file lies, for whoever reads it with other means."""
@@ -193,24 +231,58 @@ class LogFolder:
         """Where an attempt's area lies, for whoever writes there with other means."""
         return self._folder.address(area)
 
-    def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages of one file in id order, a bounded number in memory. A damaged file is refused."""
-        self.verify(file)
+    def read_file(
+        self,
+        file: LogFile,
+        columns: Sequence[str] | None = None,
+        first_id: int | None = None,
+        last_id: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of one file in id order, all or those from an id to another; a bounded number in
+        memory. A damaged file is refused."""
+        self.ensure_verified(file)
+        first = file.first_id if first_id is None else max(first_id, file.first_id)
+        last = file.last_id if last_id is None else min(last_id, file.last_id)
+        if (first, last) == (file.first_id, file.last_id):
+            yield from self._read_groups(file, None, columns, None)
+        elif first <= last:
+            numbers = [group.number for group in self._groups(file) if group.may_have(first, last)]
+            yield from self._read_groups(file, numbers, columns, (first, last))
+
+    def _read_groups(
+        self,
+        file: LogFile,
+        numbers: Sequence[int] | None,
+        columns: Sequence[str] | None,
+        ids: tuple[int, int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of some row groups, or of all; where ids are given, of those alone."""
+        if numbers is not None and not numbers:
+            return
         schema = LOG_SCHEMA if columns is None else pa.schema([LOG_SCHEMA.field(name) for name in columns])
+        read = columns if columns is None or ids is None else sorted({*columns, "id"})
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
-            for batch in parquet.iter_batches(batch_size=8192, columns=columns):
-                # Spark declares every column that it writes as one that may be null.
-                yield batch.select(schema.names).cast(schema)
+            for batch in parquet.iter_batches(batch_size=8192, row_groups=numbers, columns=read):
+                kept = batch if ids is None else between(batch, *ids)
+                if kept.num_rows or ids is None:
+                    # Spark declares every column that it writes as one that may be null.
+                    yield kept.select(schema.names).cast(schema)
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         """The messages whose keys are chosen, in id order; of where there are none only keys are read."""
-        self.verify(file)
+        self.ensure_verified(file)
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             for number in range(parquet.num_row_groups):
                 chosen = choose(parquet.read_row_group(number, ["key"])["key"])
                 if chosen.true_count:
                     group = parquet.read_row_group(number).filter(chosen)
                     yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
+
+
+def between(messages: pa.RecordBatch, first_id: int, last_id: int) -> pa.RecordBatch:
+    """The messages with ids of a range."""
+    ids = messages.column("id")
+    return messages.filter(pc.and_(pc.greater_equal(ids, first_id), pc.less_equal(ids, last_id)))
 
 
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:

@@ -19,6 +19,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable
+from tidemark.log.verified import Condition
 
 STAGING = "staging"
 
@@ -191,6 +192,13 @@ class Folder:
     def size(self, path: str) -> int:
         """How many bytes a file has."""
         return int(self._fs.get_file_info(self.at(path)).size)
+
+    def condition(self, path: str) -> Condition:
+        """What the file system says of a file; refuses one that is missing."""
+        found = self._fs.get_file_info(self.at(path))
+        if found.type != fs.FileType.File:
+            raise FileMissing(self.owner, self.at(path))
+        return Condition(int(found.size), found.mtime_ns)
 
     def read(self, path: str) -> bytes:
         """A small file's content."""

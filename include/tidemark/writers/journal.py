@@ -7,7 +7,7 @@ understood stops the writer: it is never skipped.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from zlib import crc32
 from zoneinfo import ZoneInfo
@@ -88,7 +88,9 @@ class JournalWriter(Writer):
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per Kafka partition, or several of a large one; a file holds one partition."""
-        return [Part(binding, (file,), number) for file in files for number in _numbers(file)]
+        places = dict.fromkeys(file.place for file in files)
+        whole = [Part(binding, tuple(file for file in files if file.place == place)) for place in places]
+        return [replace(part, number=number) for part in whole for number in _numbers(part)]
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
@@ -218,19 +220,19 @@ def _action(message: Mapping[str, Any]) -> Action | None:
         return None
 
 
-def _shares(file: LogFile) -> int:
-    return -(-file.count // MESSAGES_A_PART)
+def _shares(part: Part) -> int:
+    return -(-part.most // MESSAGES_A_PART)
 
 
-def _numbers(file: LogFile) -> Sequence[int | None]:
-    return range(_shares(file)) if _shares(file) > 1 else (None,)
+def _numbers(part: Part) -> Sequence[int | None]:
+    return range(_shares(part)) if _shares(part) > 1 else (None,)
 
 
 def _share(part: Part) -> Callable[[str], bool]:
     """Whether an entity belongs to a part."""
     if part.number is None:
         return lambda key: True
-    number, shares = part.number, _shares(part.files[0])
+    number, shares = part.number, _shares(part)
     return lambda key: crc32(key.encode()) % shares == number
 
 

@@ -1,6 +1,9 @@
 """The manifest: which files are the log, in which segments, and which bytes say so."""
 
+from dataclasses import replace
+
 import pytest
+from tests.unit.log.samples import given_binding
 
 from tidemark.log.errors import BadBinding
 from tidemark.log.manifest import LogFile, Manifest, Segment, digest_of
@@ -8,6 +11,8 @@ from tidemark.log.manifest import LogFile, Manifest, Segment, digest_of
 pytestmark = pytest.mark.unit
 
 LARGE = 10**9
+BEFORE_THERE_WAS_COMPACTION = "53df0049d6d5fe3964f9c0dd59c0239fc3327b0673d8c8f1fc4b0983e4a55e67"
+"""The digest of a manifest of one file, as control rows of older logs have it."""
 
 
 def given_file(first_id: int, *, t: int = 10, size: int = 60, partition: int = 0) -> LogFile:
@@ -82,10 +87,60 @@ def test_a_binding_without_messages_moves_the_end_and_adds_no_segment():
     assert (manifest.end, manifest.segments) == (4, ())
 
 
-def test_the_files_of_one_binding_are_found_by_its_t():
+def test_the_files_of_one_binding_are_found_by_its_ids():
     manifest = Manifest("orders").with_binding(10, 4, [given_file(0)], LARGE)
     manifest = manifest.with_binding(20, 14, [given_file(5, t=20), given_file(10, t=20)], LARGE)
-    assert [file.first_id for file in manifest.files_at(20)] == [5, 10]
+    assert [file.first_id for file in manifest.files_of(given_binding(20, 5, ("orders", 0, 5, 15)))] == [5, 10]
+
+
+def test_a_file_that_spans_bindings_is_found_by_each_of_them():
+    spanning = replace(given_file(0), t=30, first_t=10, last_id=29)
+    manifest = Manifest("orders", (Segment((spanning,)),), t=30, end=29)
+    for t, base in ((10, 0), (20, 10), (30, 20)):
+        assert manifest.files_of(given_binding(t, base, ("orders", 0, base, base + 10))) == (spanning,)
+    assert manifest.files_of(given_binding(20, 10, ("orders", 1, 0, 10))) == ()
+
+
+def test_the_files_of_a_binding_come_in_the_order_of_its_ids_not_of_their_own():
+    # Partition 1 has a message of an older binding, so its file begins first.
+    one = replace(given_file(0, partition=1, t=20), first_t=10, last_id=19)
+    other = replace(given_file(5, partition=0, t=20), first_t=10, last_id=14)
+    manifest = Manifest("orders", (Segment((one, other)),), t=20, end=19)
+    binding = given_binding(20, 10, ("orders", 0, 5, 10), ("orders", 1, 5, 10))
+    assert manifest.files_of(binding) == (other, one)
+
+
+def test_a_file_that_was_listed_before_there_was_first_t_begins_with_its_t():
+    body = given_file(0).to_row()
+    assert "first_t" not in body
+    assert LogFile(**body).first_t == 10
+    assert LogFile(**replace(given_file(0), first_t=5).to_row()).first_t == 5
+
+
+def test_a_manifest_that_was_never_compacted_has_the_bytes_it_always_had():
+    manifest = Manifest("orders").with_binding(10, 4, [given_file(0)], LARGE)
+    assert digest_of(manifest.to_bytes()) == BEFORE_THERE_WAS_COMPACTION
+
+
+def test_a_compaction_replaces_segments_and_remembers_how():
+    manifest = Manifest("orders").with_binding(10, 4, [given_file(0)], LARGE)
+    spanning = replace(given_file(0), first_t=5)
+    once = manifest.with_compacted([Segment((spanning,)), Segment(())], 3, "journal")
+    assert (once.segments, once.t, once.end) == ((Segment((spanning,)),), 10, 4)
+    assert (once.compacted_below, once.policies) == (3, ("journal",))
+    twice = once.with_compacted(once.segments, 2, "latest")
+    assert (twice.compacted_below, twice.policies) == (3, ("journal", "latest"))
+    assert Manifest.from_bytes(twice.to_bytes()) == twice
+
+
+@pytest.mark.parametrize(
+    ("first_id", "last_id", "most"),
+    [(0, 100, 3), (10, 14, 3), (10, 11, 2), (14, 20, 1), (0, 9, 0), (15, 20, 0), (12, 12, 1)],
+)
+def test_of_a_range_a_file_has_no_more_than_its_ids_and_its_messages(first_id, last_id, most):
+    file = given_file(10)
+    assert file.most(first_id, last_id) == most
+    assert file.may_have(first_id, last_id) is (most > 0)
 
 
 def test_the_manifest_before_stays_what_it_was():
