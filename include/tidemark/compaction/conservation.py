@@ -1,4 +1,4 @@
-"""The proof before the swap: what was read is what is kept and what was dropped, and every drop has its reason.
+"""The proof before the swap: what was read is kept or dropped, and every drop has its reason.
 
 Pure, and made from what was counted in the files on the way, not from what the plan intended. For
 ``progress`` and ``latest``: every key has its last message, unless that was a tombstone whose time is over.

@@ -152,7 +152,8 @@ class _Tally:
         self._eligible += len(ids)
         self._superseded += int(gone.sum())
         self._kept_chosen += int((is_chosen & ~gone).sum())
-        return ids[gone]
+        dropped: _Ids = ids[gone]
+        return dropped
 
     def conclude(self, place: Workplace, gone: Sequence[_Ids]) -> Dropped:
         """Note what goes; the numbers."""

@@ -7,6 +7,8 @@ whatever comes later, gives what replaying everything gives. Where that cannot b
 verdict is to keep.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from tidemark.journal.action import Append, Delete
@@ -171,11 +173,17 @@ def facts_of(
     place = (partition, offset)
     pinned = (id_, id_) if is_pinned else (NEVER, NONE)
     if is_purge:
-        return Facts(
-            id_, id_, None, None, id_, t, place, not is_acknowledged, True, place, place, *pinned
-        )
+        return Facts(id_, id_, None, None, id_, t, place, not is_acknowledged, True, place, place, *pinned)
     run = _run_of(id_, partition, offset, None if is_acknowledged else action)
     return Facts(id_, id_, run, None, NONE, 0, None, True, True, place, place, *pinned)
+
+
+def merge_facts(parts: Iterable[Facts]) -> Facts:
+    """All that is known of one entity, gathered anywhere and in any order."""
+    first, *others = sorted(parts, key=lambda one: one.first_id)
+    for later in others:
+        first = first.then(later)
+    return first
 
 
 def judge(facts: Facts) -> Verdict:

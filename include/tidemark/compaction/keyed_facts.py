@@ -1,4 +1,4 @@
-"""The facts that decide for ``progress`` and ``latest``: the last message of every namespace, or of every key.
+"""The facts that decide for ``progress`` and ``latest``: the last message of a namespace, or of a key.
 
 Column by column, because there is nothing to understand in a message: tables of facts, one row a key, put
 together by grouping. What stays is at most one message a key, so the verdict is a list of ids.

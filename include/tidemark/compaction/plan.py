@@ -118,8 +118,8 @@ class Plan:
         """The plan a file holds."""
         body: dict[str, Any] = json.loads(data)
         rules = body.pop("rules")
-        lists = {name: tuple(rules.pop(name)) for name in ("pins", "acknowledged")}
-        policy = CompactionPolicy(rules.pop("policy"))
+        rules["policy"] = CompactionPolicy(rules["policy"])
+        rules |= {name: tuple(rules[name]) for name in ("pins", "acknowledged")}
         mark = body.pop("watermark")
         limits = tuple(Limit(**{**one, "reason": Reason(one["reason"])}) for one in mark["limits"])
         groups = tuple(
@@ -127,7 +127,7 @@ class Plan:
             for one in body.pop("groups")
         )
         return cls(
-            rules=Rules(policy=policy, **lists, **rules),
+            rules=Rules(**rules),
             watermark=Watermark(mark["id"], limits),
             groups=groups,
             segments=tuple(SegmentPlan(**one) for one in body.pop("segments")),
@@ -250,12 +250,10 @@ def replace_files(manifest: Manifest, plan: Plan, outputs: Sequence[LogFile]) ->
     after = manifest.segments[len(before) :]
     kept = [file for segment in before for file in segment.files if file.path not in replaced]
     in_order = sorted([*kept, *outputs], key=lambda file: file.first_id)
-    below = plan.rules.watermark if plan.dropped else 0
-    return replace(
-        manifest,
-        segments=(*_segments(in_order, plan.rules.segment_bytes), *after),
-        compacted_below=max(manifest.compacted_below, below),
-    )
+    segments = (*_segments(in_order, plan.rules.segment_bytes), *after)
+    if not plan.dropped:  # a log of which nothing was taken out is as complete as it was
+        return replace(manifest, segments=segments)
+    return manifest.with_compacted(segments, plan.rules.watermark, plan.rules.policy)
 
 
 def _segments(files: Sequence[LogFile], segment_bytes: int) -> Iterator[Segment]:

@@ -17,7 +17,7 @@ from tidemark.compaction.rules import Rules
 from tidemark.compaction.workplace import Workplace
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.delivery.records import records_of
-from tidemark.journal.action import Append, Delete, Purge
+from tidemark.journal.action import Append, Delete, Mark
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.record import read_action, read_key
 from tidemark.log.manifest import LogFile
@@ -28,7 +28,10 @@ NOTHING, ACTION = -1, 0
 """In the sidecar: neither an append, a delete nor a purge; a delete, a purge or what cannot be understood.
 Above these: an append, as the last sequence number its header names."""
 
-_JOURNAL_COLUMNS = ("id", "offset", "write_time", "t", "key", "value", "timestamp", "timestamp_type", "headers")
+_JOURNAL_COLUMNS = (
+    *("id", "offset", "write_time", "t", "key"),
+    *("value", "timestamp", "timestamp_type", "headers"),
+)
 
 
 def survey_journal(place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Iterator[tuple[str, Facts]]:
@@ -56,20 +59,23 @@ def _take(
     """Add a batch's messages to the facts; what each of them is."""
     reaches = []
     for id_, offset, _, t, key, *record in records_of(pa.Table.from_batches([batch])):
+        understood: Append | Delete | None = None
+        is_purge, reach = False, ACTION
         try:
             action = read_action(key, *record)
         except Undecodable:
-            name, understood, is_purge, reach = read_key(key), None, False, ACTION
+            name = read_key(key)
         else:
-            if isinstance(action, Append):
-                name, understood, is_purge, reach = action.key, action, False, action.last
-            elif isinstance(action, Delete):
-                name, understood, is_purge, reach = action.key, action, False, ACTION
-            elif isinstance(action, Purge):
-                name, understood, is_purge, reach = action.key, None, True, ACTION
-            else:
+            if action is None or isinstance(action, Mark):
                 reaches.append(NOTHING)
                 continue
+            name = action.key
+            if isinstance(action, Append):
+                understood, reach = action, action.last
+            elif isinstance(action, Delete):
+                understood = action
+            else:
+                is_purge = True
         reaches.append(reach)
         facts = facts_of(
             (id_, t, partition, offset),

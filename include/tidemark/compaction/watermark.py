@@ -1,7 +1,7 @@
 """The watermark: below it, and nowhere else, messages may leave the log.
 
 The lowest of what every writer has finished, what is old enough and where the active segment begins. Pure:
-"now" is handed in and is the first time not yet bound, so that a plan does not depend on when it is looked at.
+"now" is handed in and is the first time not yet bound, so a plan does not depend on when it is looked at.
 """
 
 from collections.abc import Iterable, Mapping

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -51,25 +50,8 @@ class Workplace:
     def eligible(
         self, file: LogFile, watermark: int, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of a file below the watermark; a damaged file is refused."""
-        for batch in self.log.read_file(file, columns):
-            if file.last_id < watermark:
-                yield batch
-                continue
-            below = pc.sum(pc.less(batch["id"], watermark)).as_py() or 0
-            if below:
-                yield batch.slice(0, below)
-            if below < batch.num_rows:
-                return
-
-    def last_below(self, file: LogFile, watermark: int) -> int:
-        """The last id of a file below the watermark; -1 where there is none."""
-        if file.last_id < watermark:
-            return file.last_id
-        last = -1
-        for batch in self.eligible(file, watermark, ["id"]):
-            last = batch["id"][-1].as_py()
-        return last
+        """The messages of a file below the watermark, in id order; a damaged file is refused."""
+        return self.log.read_file(file, columns, 0, watermark - 1)
 
     def may_lack_values(self, file: LogFile) -> bool:
         """Whether some message of a file may have no value, by the file's own footer."""

@@ -4,9 +4,9 @@ Messages are applied in id order, so the first one that cannot be understood is 
 it is written and nothing at or above it. Memory is that of one chunk and of the heads it has met.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import structlog

@@ -21,8 +21,9 @@ MAY_IMPORT = {
     "log": LEAVES | {"consensus"},
     "delivery": LEAVES | {"journal", "log", "consensus", "cassandra"},
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
+    "compaction": LEAVES | {"journal", "log", "consensus", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
-    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification"},
+    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "cli": LEAVES
