@@ -37,6 +37,8 @@ class FaultPoint(StrEnum):
     COMPACT_VERIFIED = "compact.verified"
     COMPACT_MANIFEST_WRITTEN = "compact.manifest_written"
     COMPACT_COMMITTED = "compact.committed"
+    SWEEP_CONDEMNED = "sweep.condemned"
+    SWEEP_REMOVED = "sweep.removed"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"
     DELIVER_SETTLED = "deliver.settled"

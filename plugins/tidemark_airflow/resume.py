@@ -109,7 +109,7 @@ def perform(
     pipeline: str, writer: str, action: str, id_: int | None, who: str, reason: str | None, show: Any
 ) -> dict[str, Any]:
     """Show the plan of an action and do it."""
-    from tidemark.delivery.lease import wall_clock
+    from tidemark.consensus.lease import wall_clock
     from tidemark.delivery.operate import NotPossible
     from tidemark.delivery.writer_state import Deed
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from tidemark.consensus.objects import Change, Consensus, ObjectKey, Outpaced, Snapshot, Undecided
+from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot, Undecided
 
 Answer = TypeVar("Answer")
 
@@ -72,6 +72,9 @@ class FlakyConsensus:
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
+
+    def names(self, kind: Kind, prefix: str) -> list[str]:
+        return self._inner.names(kind, prefix)
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         return self._send(

@@ -154,5 +154,5 @@ def test_a_folder_may_have_any_name(spark, tmp_path, name):
 def test_a_folder_s_name_is_no_pattern_for_others(spark, tmp_path):
     given_log(tmp_path / "axb")
     log = given_log(tmp_path / "a*b")
-    paths = [str(log.path(file)) for file in log.manifest.files_of(log.control.binding(3_000))]
+    paths = [str(log.path(file)) for file in log.manifest.files_of(THIRD)]
     assert read_parquet(spark, paths).count() == 3

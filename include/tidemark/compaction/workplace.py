@@ -19,8 +19,8 @@ from tidemark.log.files import LogFolder
 from tidemark.log.folder import STAGING, Folder
 from tidemark.log.manifest import LogFile
 
-AREA = "compaction"
-"""Under ``staging``: no binding's area is called so."""
+AREA = "compaction-"
+"""Begins the name of a plan's area under ``staging``; the sweep knows a plan's by the digits behind it."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Workplace:
     @property
     def area(self) -> str:
         """The plan's own area, below the one for staged files."""
-        return posixpath.join(AREA, self.plan[:12])
+        return AREA + self.plan[:12]
 
     def eligible(
         self, file: LogFile, watermark: int, columns: Sequence[str] | None = None

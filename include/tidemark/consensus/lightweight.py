@@ -23,7 +23,7 @@ from cassandra.protocol import BadCredentials, ErrorMessage, ProtocolException
 from cassandra.protocol import RequestValidationException as ValidationMessage
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
-from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot, Undecided
+from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Snapshot, Undecided
 
 KEYSPACE = "tidemark"
 ATTEMPTS = 5
@@ -71,6 +71,8 @@ class LightweightConsensus:
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
         self._state = self._prepare_read(f"SELECT DISTINCT version, last_tx {where}")
+        self._keys = session.prepare(f"SELECT DISTINCT kind, name FROM {table}")
+        self._keys.consistency_level = ConsistencyLevel.QUORUM  # all keys at once cannot be read SERIAL
         self._advance = session.prepare(
             f"UPDATE {table} SET version = ?, last_tx = ? WHERE kind = ? AND name = ? IF version = ?"
         )
@@ -87,6 +89,11 @@ class LightweightConsensus:
         upper = end if before is None else min(before, end)
         snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
+
+    def names(self, kind: Kind, prefix: str) -> list[str]:
+        """See ``Consensus.names``. Reads the keys of all objects: there are a few for every pipeline."""
+        found = self._session.execute(self._keys)
+        return sorted(row.name for row in found if row.kind == kind and row.name.startswith(prefix))
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from threading import Lock
 
-from tidemark.consensus.objects import ABSENT, Change, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Snapshot
 
 
 class MemoryConsensus:
@@ -25,6 +25,10 @@ class MemoryConsensus:
             -limit:
         ]
         return Snapshot(whole.version, {name: whole.rows[name] for name in names})
+
+    def names(self, kind: Kind, prefix: str) -> list[str]:
+        """See ``Consensus.names``."""
+        return sorted(key.name for key in self._objects if key.kind == kind and key.name.startswith(prefix))
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""

@@ -94,6 +94,12 @@ class Consensus(Protocol):
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
 
+    def names(self, kind: Kind, prefix: str) -> list[str]:
+        """The names of the objects of a kind that begin so, in order; also of those that have no row left.
+
+        Not linearizable: an object that is being made right now may be missing.
+        """
+
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """Apply the change if the object is still at ``expected``; the new version.
 

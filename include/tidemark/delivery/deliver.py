@@ -14,7 +14,8 @@ from operator import add
 
 import structlog
 
-from tidemark.delivery.lease import Clock, Hold, LeaseLost, Ticket, holding, take, wall_clock
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.writer import BadMessage, Part, Past, Writer, Writing, Written

@@ -5,42 +5,32 @@ does them asks ``check`` before every batch.
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
-import structlog
-
+from tidemark.consensus.lease import (
+    LEASE,
+    SECOND,
+    Clock,
+    Lease,
+    kept_alive,
+    lease_of_another,
+    new_lease,
+    wall_clock,
+)
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import SECOND, Entry, Lease, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.writer_state import Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
-
-events = structlog.get_logger()
-
-LEASE = 60 * SECOND
-"""How long a holder that died keeps others waiting."""
-MARGIN = 10 * SECOND
-"""How far the clocks of two machines may be apart: ``bind`` refuses more."""
-
-Clock = Callable[[], int]
-"""The time in µs. Decides only who may write, never what is written."""
-
-
-def wall_clock() -> int:
-    """The time now."""
-    return time.time_ns() // 1000
 
 
 class LeaseHeld(TidemarkError):
     """Somebody else has the writer."""
 
     def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
-        until = datetime.fromtimestamp(lease.deadline / SECOND, UTC).strftime("%H:%M:%S UTC")
         super().__init__(
-            f"{pipeline}/{writer}: {lease.holder} has this writer until {until} at least. Nothing was "
+            f"{pipeline}/{writer}: {lease.holder} has this writer until {lease.until} at least. Nothing was "
             "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
         )
         self.pipeline, self.writer, self.lease = pipeline, writer, lease
@@ -74,11 +64,11 @@ class Ticket:
 
     def check(self) -> None:
         """Refuse to write for a holder whose time may be over."""
-        if self.clock() < self.lease.deadline - MARGIN:
+        if self.lease.is_safe_at(self.clock()):
             return
         state = self.reload()
         held = state.lease if state else None
-        if held is None or held.token != self.lease.token or self.clock() >= held.deadline - MARGIN:
+        if held is None or held.token != self.lease.token or not held.is_safe_at(self.clock()):
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
         self.lease = held
 
@@ -129,7 +119,7 @@ class Hold:
 
     def _change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
         while True:
-            lease = replace(self._lease(), deadline=self._clock() + LEASE)
+            lease = self._lease().prolonged(self._clock())
             try:
                 self.state = change(self.state, lease)
                 return self.state
@@ -152,12 +142,10 @@ def take(positions: Positions, state: WriterState, holder: str, clock: Clock = w
     """Take the writer; refused while somebody else has it. The same holder may take it again."""
     while True:
         now = clock()
-        held = state.held_at(now)
-        if held and held.holder != holder:
-            raise LeaseHeld(state.pipeline, state.name, held)
+        if other := lease_of_another(state.lease, holder, now):
+            raise LeaseHeld(state.pipeline, state.name, other)
         try:
-            lease = Lease(holder, state.token + 1, now + LEASE)
-            return Hold(positions, positions.lend(state, lease), clock)
+            return Hold(positions, positions.lend(state, new_lease(state.token, holder, now)), clock)
         except Outpaced:
             newer = positions.load(state.name)
             if newer is None:
@@ -168,31 +156,6 @@ def take(positions: Positions, state: WriterState, holder: str, clock: Clock = w
 @contextmanager
 def holding(hold: Hold, every: float = LEASE / SECOND / 4) -> Iterator[Hold]:
     """Keep the lease alive while the block works, however long one step takes; then give it back."""
-    over = threading.Event()
-
-    def renew() -> None:
-        while not over.wait(every):
-            try:
-                hold.renew()
-            except Exception as error:
-                # The next commit meets the same trouble, and stops the work with it.
-                events.warning("lease not renewed", writer=hold.state.name, error=str(error))
-
-    keeper = threading.Thread(target=renew, name="lease", daemon=True)
-    keeper.start()
-    try:
+    what = f"{hold.state.pipeline}/{hold.state.name}"
+    with kept_alive(what, hold.renew, hold.release, lambda error: isinstance(error, LeaseLost), every):
         yield hold
-    finally:
-        over.set()
-        keeper.join()
-        _give_back(hold)
-
-
-def _give_back(hold: Hold) -> None:
-    """Release; what is committed stays so, and what went wrong before is what people must hear."""
-    try:
-        hold.release()
-    except LeaseLost:
-        pass  # it is somebody else's already
-    except Exception as error:
-        events.warning("lease not given back; it ends by itself", writer=hold.state.name, error=str(error))

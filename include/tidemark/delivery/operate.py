@@ -10,14 +10,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_clock
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
-from tidemark.delivery.lease import LEASE, Clock, Hold, LeaseHeld, LeaseLost, holding, wall_clock
+from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
 from tidemark.delivery.writer import Check, Part, Writer
-from tidemark.delivery.writer_state import Cause, Deed, Entry, Lease, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
@@ -156,7 +157,7 @@ class Operator:
         try:
             return Hold(
                 self._positions,
-                self._positions.lend(state, Lease(holder, state.token + 1, self._clock() + LEASE)),
+                self._positions.lend(state, new_lease(state.token, holder, self._clock())),
                 self._clock,
             )
         except Outpaced:
@@ -298,9 +299,8 @@ class Operator:
         state = self._positions.load(name)
         if state is None:
             raise self._unknown(name)
-        held = state.held_at(self._clock())
-        if held and held.holder != holder:
-            raise LeaseHeld(state.pipeline, state.name, held)
+        if other := lease_of_another(state.lease, holder or "", self._clock()):
+            raise LeaseHeld(state.pipeline, state.name, other)
         return state
 
     def _unknown(self, name: str) -> NotPossible:

@@ -92,6 +92,8 @@ class Compaction(Declaration):
 
     policy: CompactionPolicy
     min_lag: Duration = timedelta(hours=1)
+    grace: Duration = timedelta(hours=1)
+    """How long files stay that the log does not name any more."""
 
 
 class CommitLog(Declaration):

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced
-from tidemark.delivery.writer_state import Deed, Entry, Lease, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.writer_state import Deed, Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import NOTHING_YET
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.deliver import (
     Delivery,
     finish,
@@ -20,11 +21,11 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
-from tidemark.delivery.lease import Clock, Hold, Ticket, holding, take, wall_clock
+from tidemark.delivery.lease import Hold, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
 from tidemark.delivery.writer import Part, Writer, Writing
-from tidemark.delivery.writer_state import SECOND, Cause, WriterGate, WriterState
+from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import Binding

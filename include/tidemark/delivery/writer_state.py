@@ -9,10 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tidemark.consensus.lease import Lease
 from tidemark.log.binding import NOTHING_YET
-
-SECOND = 1_000_000
-"""In µs, as all times here."""
 
 
 class Gate(StrEnum):
@@ -82,17 +80,6 @@ class WriterGate:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
-    """Who alone may move the position, and until when."""
-
-    holder: str
-    token: int
-    """Grows with every new holder, so that an old one is recognised; never comes back, also where the writer
-    was forgotten and registered again."""
-    deadline: int
-
-
-@dataclass(frozen=True, slots=True)
 class WriterState:
     """A registered writer."""
 
@@ -104,8 +91,10 @@ class WriterState:
     """The settings that shape its output, as they were at registration."""
     gate: WriterGate | None = None
     lease: Lease | None = None
+    """Who alone may move the position, and until when."""
     token: int = 0
-    """The newest lease's token, whether it is still held or not."""
+    """The newest lease's token, whether it is still held or not; never comes back, also where the writer was
+    forgotten and registered again."""
     reached: int = NOTHING_YET
     """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
 
@@ -116,7 +105,7 @@ class WriterState:
 
     def held_at(self, now: int) -> Lease | None:
         """The lease, where somebody holds it."""
-        return self.lease if self.lease and self.lease.deadline > now else None
+        return self.lease if self.lease and self.lease.is_held_at(now) else None
 
     def to_row(self) -> dict[str, Any]:
         """The row as the control plane keeps it."""

@@ -3,22 +3,29 @@
 Two objects per pipeline. ``bindings`` has the row ``head`` (how far the source is bound), one row per
 binding, one per run that made one and one per loss that was accepted; ``log`` has the row ``head``, the row
 ``gate`` while it is closed, one row per capture that was accepted in spite of its audit, and one per decision
-a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``.
+a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
+further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
+``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``reader/…`` (``readers.py``), ``writer/…``
+(``enrolled.py``) and ``compaction/…`` (``compactions.py``).
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.errors import BadBinding
 from tidemark.log.gate import LogGate
 from tidemark.log.loss import AcceptedLoss, reached_after
+from tidemark.log.manifest import Manifest
 
 HEAD = "head"
 GATE = "gate"
 PAGE = 200
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +62,32 @@ class LogHead:
     segments: int = 0
     bytes: int = 0
     count: int = 0
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "LogHead":
+        """The head as it was then."""
+        body = json.loads(snapshot.rows[HEAD]) if HEAD in snapshot.rows else {}
+        return cls(version=snapshot.version, **body)
+
+    @classmethod
+    def naming(cls, manifest: Manifest, path: str, digest: str) -> "LogHead":
+        """The head that makes a manifest the log."""
+        return cls(
+            manifest=path,
+            digest=digest,
+            t=manifest.t,
+            end=manifest.end,
+            compacted_below=manifest.compacted_below,
+            segments=len(manifest.segments),
+            bytes=manifest.bytes,
+            count=manifest.count,
+        )
+
+    def to_json(self) -> str:
+        """The row as the control plane keeps it."""
+        body = asdict(self)
+        del body["version"]
+        return json.dumps(body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +143,18 @@ class LogControl:
             page = [Binding.from_json(body) for body in rows.values()]
             found = [binding for binding in page if binding.end > position] + found
             if page[0].end <= position or len(page) < PAGE:
+                break
+            before = min(rows)
+        return found
+
+    def bindings_younger(self, t: int) -> list[Binding]:
+        """The bindings after a time, oldest first; only those are read."""
+        found: list[Binding] = []
+        before = None
+        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
+            page = [Binding.from_json(body) for body in rows.values()]
+            found = [binding for binding in page if binding.t > t] + found
+            if page[0].t <= t or len(page) < PAGE:
                 break
             before = min(rows)
         return found
@@ -172,6 +217,38 @@ class LogControl:
         """Which manifest is the log now."""
         return self._log_rows([])[0]
 
+    def log_rows(self, prefix: str) -> Mapping[str, str]:
+        """The rows of the log whose names begin so."""
+        return self.scan_log(prefix, 100_000).rows
+
+    def scan_log(self, prefix: str, limit: int) -> Snapshot:
+        """The last rows of the log whose names begin so."""
+        return self._consensus.scan(self._log, prefix, limit=limit)
+
+    def read_log_rows(self, rows: Sequence[str]) -> Snapshot:
+        """These rows of the log, those that exist."""
+        return self._consensus.read(self._log, rows)
+
+    def amend_log(
+        self, rows: Sequence[str], decide: Callable[[Snapshot], tuple[Change | None, Answer]]
+    ) -> Answer:
+        """Change the log object by what these rows of it are; decided anew where somebody was faster."""
+        while True:
+            snapshot = self._consensus.read(self._log, rows)
+            change, answer = decide(snapshot)
+            if change is None:
+                return answer
+            try:
+                self._consensus.commit(self._log, snapshot.version, change)
+                return answer
+            except Outpaced:
+                continue
+
+    def writer_names(self) -> list[str]:
+        """The writers of this pipeline that ever were in the control plane, as far as it can list them."""
+        prefix = f"{self.pipeline}/"
+        return [name.removeprefix(prefix) for name in self._consensus.names(Kind.WRITER, prefix)]
+
     def log_gate(self) -> LogGate | None:
         """Why the log's gate is closed; None when it is open."""
         return self._log_rows([GATE])[1]
@@ -186,11 +263,9 @@ class LogControl:
 
         Whatever closed the gate for a binding that becomes part of the log is over.
         """
-        body = asdict(head)
-        del body["version"]
         _, gate = self._log_rows([GATE])
         deletes = [GATE] if gate and gate.t is not None and gate.t <= head.t else []
-        change = Change({HEAD: json.dumps(body)}, deletes)
+        change = Change({HEAD: head.to_json()}, deletes)
         return replace(head, version=self._consensus.commit(self._log, expected, change))
 
     def close_gate(self, gate: LogGate) -> LogGate:
@@ -229,9 +304,8 @@ class LogControl:
 
     def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:
         snapshot = self._consensus.read(self._log, [HEAD, *further])
-        body = json.loads(snapshot.rows[HEAD]) if HEAD in snapshot.rows else {}
         gate = LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
-        return LogHead(version=snapshot.version, **body), gate
+        return LogHead.of(snapshot), gate
 
 
 def _row(t: int) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from tidemark.faults import FaultPoint, reach
@@ -19,7 +18,7 @@ from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.folder import Folder
 from tidemark.log.footer import MAGIC, TAIL, footer_length, in_order
-from tidemark.log.groups import Group, groups_of
+from tidemark.log.groups import Group, groups_of, read_groups
 from tidemark.log.manifest import LogFile, Manifest, digest_of
 from tidemark.log.tally import Tally
 from tidemark.log.verified import VERIFIED
@@ -27,6 +26,7 @@ from tidemark.log.verified import VERIFIED
 ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
 SUFFIX = ".parquet"
+MANIFESTS = "manifests"
 
 LOG_SCHEMA = pa.schema(
     [
@@ -159,7 +159,8 @@ class LogFolder:
         data = manifest.to_bytes()
         digest = digest_of(data)
         path = f"manifests/{_moment(manifest.t)}-{digest[:12]}.json"
-        self._folder.write_once(path, data, _moment(manifest.t))
+        # In an area of no binding: one that is published meanwhile would sweep it.
+        self._folder.write_once(path, data, MANIFESTS)
         return path, digest
 
     def read_manifest(self, path: str, digest: str) -> Manifest:
@@ -167,6 +168,16 @@ class LogFolder:
         data = self._folder.read(path)
         if digest_of(data) != digest:
             raise ManifestDamaged(self._folder.owner, self._folder.at(path), digest, digest_of(data))
+        return Manifest.from_bytes(data)
+
+    def read_older_manifest(self, path: str) -> Manifest | None:
+        """A manifest that was the log once, known by its name alone; None where it is gone."""
+        if not self._folder.exists(path):
+            return None
+        data = self._folder.read(path)
+        expected = path.rpartition("-")[2].removesuffix(".json")
+        if not digest_of(data).startswith(expected):
+            raise ManifestDamaged(self._folder.owner, self._folder.at(path), expected, digest_of(data))
         return Manifest.from_bytes(data)
 
     def sweep(self, t: int) -> None:
@@ -204,9 +215,8 @@ class LogFolder:
         groups = [group for group in self._groups(file) if group.may_have(first_id, last_id)]
         whole = sum(group.rows for group in groups if group.is_within(first_id, last_id))
         cut = [group.number for group in groups if not group.is_within(first_id, last_id)]
-        return whole + sum(
-            batch.num_rows for batch in self._read_groups(file, cut, ["id"], (first_id, last_id))
-        )
+        read = self._read_groups(file, cut, ["id"], (first_id, last_id))
+        return whole + sum(int(batch.num_rows) for batch in read)
 
     def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
         """The last id of a range that a message of a file has; None where none has one."""
@@ -256,17 +266,9 @@ class LogFolder:
         columns: Sequence[str] | None,
         ids: tuple[int, int] | None,
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of some row groups, or of all; where ids are given, of those alone."""
-        if numbers is not None and not numbers:
-            return
-        schema = LOG_SCHEMA if columns is None else pa.schema([LOG_SCHEMA.field(name) for name in columns])
-        read = columns if columns is None or ids is None else sorted({*columns, "id"})
-        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
-            for batch in parquet.iter_batches(batch_size=8192, row_groups=numbers, columns=read):
-                kept = batch if ids is None else between(batch, *ids)
-                if kept.num_rows or ids is None:
-                    # Spark declares every column that it writes as one that may be null.
-                    yield kept.select(schema.names).cast(schema)
+        if numbers is None or numbers:
+            with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+                yield from read_groups(parquet, LOG_SCHEMA, numbers, columns, ids)
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         """The messages whose keys are chosen, in id order; of where there are none only keys are read."""
@@ -277,12 +279,6 @@ class LogFolder:
                 if chosen.true_count:
                     group = parquet.read_row_group(number).filter(chosen)
                     yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
-
-
-def between(messages: pa.RecordBatch, first_id: int, last_id: int) -> pa.RecordBatch:
-    """The messages with ids of a range."""
-    ids = messages.column("id")
-    return messages.filter(pc.and_(pc.greater_equal(ids, first_id), pc.less_equal(ids, last_id)))
 
 
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:

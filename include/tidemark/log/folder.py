@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 from pyarrow import fs
@@ -22,6 +22,13 @@ from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable
 from tidemark.log.verified import Condition
 
 STAGING = "staging"
+
+
+class StoredFile(NamedTuple):
+    """A file as a folder lists it."""
+
+    path: str
+    bytes: int
 
 
 class Digesting(io.RawIOBase):
@@ -132,6 +139,17 @@ class Folder:
         """The files of an area that end like this, in the order of their names."""
         found = self._fs.get_file_info(fs.FileSelector(self.at(area), allow_not_found=True))
         return sorted(posixpath.join(area, one.base_name) for one in found if one.base_name.endswith(suffix))
+
+    def walk(self, area: str) -> list[StoredFile]:
+        """All files of an area and of those in it, in the order of their names."""
+        selector = fs.FileSelector(self.at(area), allow_not_found=True, recursive=True)
+        found = (one for one in self._fs.get_file_info(selector) if one.type == fs.FileType.File)
+        return sorted(StoredFile(posixpath.relpath(one.path, self._root), int(one.size)) for one in found)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, unless it is gone already."""
+        with self._blamed(), suppress(FileNotFoundError):
+            self._fs.delete_file(self.at(path))
 
     def remove_area(self, area: str) -> None:
         """Remove an area with what is left in it."""

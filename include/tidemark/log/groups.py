@@ -3,12 +3,15 @@
 By the statistics that every writer of log files leaves in the footer; a group without them is read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 ID_COLUMN = 0
+ROWS_AT_ONCE = 8_192
 
 
 class Group(NamedTuple):
@@ -39,3 +42,26 @@ def groups_of(metadata: pq.FileMetaData) -> Iterator[Group]:
         found = group.column(ID_COLUMN).statistics
         known = found is not None and found.has_min_max
         yield Group(number, group.num_rows, *((found.min, found.max) if known else (None, None)))
+
+
+def read_groups(
+    parquet: pq.ParquetFile,
+    schema: pa.Schema,
+    numbers: Sequence[int] | None,
+    columns: Sequence[str] | None,
+    ids: tuple[int, int] | None,
+) -> Iterator[pa.RecordBatch]:
+    """The messages of some row groups, or of all; where ids are given, of those alone."""
+    wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+    read = columns if columns is None or ids is None else sorted({*columns, "id"})
+    for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=numbers, columns=read):
+        kept = batch if ids is None else between(batch, *ids)
+        if kept.num_rows or ids is None:
+            # Spark declares every column that it writes as one that may be null.
+            yield kept.select(wanted.names).cast(wanted)
+
+
+def between(messages: pa.RecordBatch, first_id: int, last_id: int) -> pa.RecordBatch:
+    """The messages with ids of a range."""
+    ids = messages.column("id")
+    return messages.filter(pc.and_(pc.greater_equal(ids, first_id), pc.less_equal(ids, last_id)))

@@ -52,16 +52,22 @@ class OutOfTurn(TidemarkError):
 
 def read_log(control: LogControl, folder: LogFolder) -> Manifest:
     """The manifest that is the log now; an empty one when nothing was published."""
-    head = control.log_head()
+    return read_manifest(control.pipeline, folder, control.log_head())
+
+
+def read_manifest(pipeline: str, folder: LogFolder, head: LogHead) -> Manifest:
+    """The manifest that a head names; an empty one when nothing was published."""
     if head.manifest is None or head.digest is None:
-        return Manifest(control.pipeline)
+        return Manifest(pipeline)
     return folder.read_manifest(head.manifest, head.digest)
 
 
 def require_audit(control: LogControl, folder: LogFolder, binding: Binding, now: int) -> AuditRecord:
     """The audit that lets the binding be published; one that does not closes the log's gate."""
-    captured = _captured(control, folder, binding)
     audit = folder.read_audit(binding.t)
+    if audit is not None and control.log_head().t >= binding.t:
+        return audit  # it was published by this, and a sweep may have removed the record of its capture
+    captured = _captured(control, folder, binding)
     if audit is None or audit.captured != captured.digest:
         raise NotAudited(control.pipeline, binding.t)
     if not audit.passed and not control.is_accepted(binding.t, captured.digest):
@@ -86,32 +92,29 @@ def publish(
     require_audit(control, folder, binding, now)
     for file in captured.files:
         folder.verify(file)
-    # Read again: judging the audit may have moved the gate, which lives in the same object.
-    before = control.log_head()
-    if before.t >= binding.t:
-        return before
-    manifest = read_log(control, folder).with_binding(binding.t, binding.end, captured.files, segment_bytes)
-    path, digest = folder.write_manifest(manifest)
-    reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
-    after = LogHead(
-        manifest=path,
-        digest=digest,
-        t=manifest.t,
-        end=manifest.end,
-        compacted_below=manifest.compacted_below,
-        segments=len(manifest.segments),
-        bytes=manifest.bytes,
-        count=manifest.count,
-    )
-    try:
-        published = control.replace_log(before.version, after)
-    except Outpaced:
-        published = control.log_head()
-        if published.t < binding.t:
-            raise
+    published = _make_current(control, folder, binding, captured, segment_bytes)
     reach(FaultPoint.PUBLISH_COMMITTED)
     folder.sweep(published.t)
     return published
+
+
+def _make_current(
+    control: LogControl, folder: LogFolder, binding: Binding, captured: Captured, segment_bytes: int
+) -> LogHead:
+    """Add the files to the manifest that is the log: anew for every one that took its place meanwhile."""
+    while True:
+        before = control.log_head()
+        if before.t >= binding.t:
+            return before
+        manifest = read_manifest(control.pipeline, folder, before).with_binding(
+            binding.t, binding.end, captured.files, segment_bytes
+        )
+        path, digest = folder.write_manifest(manifest)
+        reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
+        try:
+            return control.replace_log(before.version, LogHead.naming(manifest, path, digest))
+        except Outpaced:
+            continue  # readers and compaction change the same object
 
 
 def _captured(control: LogControl, folder: LogFolder, binding: Binding) -> Captured:

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from tidemark.delivery.lease import Clock, holding, take, wall_clock
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.lease import holding, take
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import Cause, Deed, WriterGate

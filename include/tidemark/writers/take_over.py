@@ -18,7 +18,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections, KafkaConnection
-from tidemark.delivery.lease import Clock, wall_clock
+from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.operate import NotPossible, Plan
 from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
 from tidemark.delivery.positions import Positions

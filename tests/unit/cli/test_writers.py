@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from tests.unit.log.samples import given_binding, publish_all
 
+from tidemark.consensus.lease import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.lease import take, wall_clock
+from tidemark.delivery.lease import take
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Cause, WriterGate

@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.unit.log.samples import given_binding, publish_all
 
+from tidemark.consensus.lease import SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
 from tidemark.delivery.dead_letters import DeadLetterFiles
@@ -18,7 +19,7 @@ from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
-from tidemark.delivery.writer_state import SECOND, Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.writer_state import Cause, Deed, WriterGate, WriterState
 from tidemark.log.binding import Binding
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder

@@ -6,7 +6,8 @@ import pytest
 from tests.unit.delivery.samples import PIPELINE, House, Shelf, Stream
 from tests.unit.log.samples import RacingConsensus
 
-from tidemark.delivery.lease import LEASE, LeaseHeld, LeaseLost, take
+from tidemark.consensus.lease import LEASE
+from tidemark.delivery.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.published import LogUnreadable
 from tidemark.delivery.writer import BadMessage, Written

@@ -21,10 +21,10 @@ from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE
 
 from tidemark import faults
+from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.lease import LEASE, LeaseLost
+from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
-from tidemark.delivery.writer_state import SECOND
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.writers.files import FilesWriter
 

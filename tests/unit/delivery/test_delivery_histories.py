@@ -19,10 +19,11 @@ from tests.unit.delivery.samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, 
 from tests.unit.log.samples import given_binding, given_messages
 
 from tidemark import faults
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters import DeadLetter
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.lease import LEASE, LeaseLost
+from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible, Operator
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog

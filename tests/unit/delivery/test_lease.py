@@ -6,9 +6,10 @@ import pytest
 from tests.contract.flaky_consensus import Fault, FlakyConsensus
 from tests.unit.delivery.samples import Clock
 
+from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey, Undecided
-from tidemark.delivery.lease import LEASE, MARGIN, Hold, LeaseHeld, LeaseLost, holding, take
+from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding, take
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Deed, WriterState
 

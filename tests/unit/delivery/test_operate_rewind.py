@@ -4,8 +4,9 @@ import pytest
 from tests.unit.delivery.samples import House, Shelf, Stream, given_stopped_at
 from tests.unit.log.samples import RacingConsensus
 
+from tidemark.consensus.lease import LEASE
 from tidemark.delivery import operate
-from tidemark.delivery.lease import LEASE, LeaseHeld, take
+from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible, Operator
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.resume import Resumed

@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.unit.delivery.samples import Shelf, Stream, given_failed_bulk, given_gate, given_stopped
 
-from tidemark.delivery.lease import LEASE, LeaseLost
+from tidemark.consensus.lease import LEASE
+from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.published import LogUnreadable
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.writer import Written

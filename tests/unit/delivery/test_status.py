@@ -5,12 +5,13 @@ import json
 import pytest
 from tests.unit.log.samples import add_binding, given_binding
 
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.status import read_status, summarize
 from tidemark.delivery.writer_state import Cause as WriterCause
-from tidemark.delivery.writer_state import Lease, WriterGate
+from tidemark.delivery.writer_state import WriterGate
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.gate import Cause, LogGate
 

@@ -90,7 +90,10 @@ def test_a_binding_without_messages_moves_the_end_and_adds_no_segment():
 def test_the_files_of_one_binding_are_found_by_its_ids():
     manifest = Manifest("orders").with_binding(10, 4, [given_file(0)], LARGE)
     manifest = manifest.with_binding(20, 14, [given_file(5, t=20), given_file(10, t=20)], LARGE)
-    assert [file.first_id for file in manifest.files_of(given_binding(20, 5, ("orders", 0, 5, 15)))] == [5, 10]
+    assert [file.first_id for file in manifest.files_of(given_binding(20, 5, ("orders", 0, 5, 15)))] == [
+        5,
+        10,
+    ]
 
 
 def test_a_file_that_spans_bindings_is_found_by_each_of_them():

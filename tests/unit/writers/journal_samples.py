@@ -20,9 +20,10 @@ from tests.unit.log.samples import given_binding
 from tests.unit.writers.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
 
 from tidemark.connections import CassandraConnection
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters import DeadLetter
-from tidemark.delivery.lease import LEASE, LeaseLost
+from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import Cause, WriterGate

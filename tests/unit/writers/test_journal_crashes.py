@@ -13,7 +13,7 @@ import pytest
 from tests.unit.delivery.samples import Clock
 from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse
 
-from tidemark.delivery.writer_state import SECOND
+from tidemark.consensus.lease import SECOND
 from tidemark.journal.head import Head
 from tidemark.writers import journal
 
