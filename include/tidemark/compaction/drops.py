@@ -132,7 +132,9 @@ class _Tally:
         is_free = ~np.isin(ids, self._pins)
         is_nothing = reach == NOTHING
         is_purged = ~is_nothing & is_judged & (ids < below)
-        is_deleted = ~is_nothing & is_judged & ~is_purged & (ids < delete_id) & (reach <= to) & (ids != kept)
+        is_kept_purge = (below > 0) & ~purge_goes & (ids == below)
+        stays = is_purged | is_kept_purge | (ids == kept) | (reach > to)
+        is_deleted = ~is_nothing & is_judged & (ids < delete_id) & ~stays
         gone = (is_nothing | is_purged | is_deleted) & is_free
         self._eligible += len(ids)
         self._nothing += int((gone & is_nothing).sum())
@@ -140,11 +142,12 @@ class _Tally:
         self._deleted += int((gone & is_deleted).sum())
         decides = is_judged & ~is_nothing
         self._kept_deletes += int((decides & (ids == delete_id) & ~gone).sum())
-        self._kept_purges += int((decides & (below > 0) & ~purge_goes & (ids == below) & ~gone).sum())
+        self._kept_purges += int((decides & is_kept_purge & ~gone).sum())
         self._gone_purges += int((decides & purge_goes & (ids == below - 1)).sum())
         is_last_purge = ids == below - 1
         self._kept_below += int((decides & purge_goes & (ids < below) & ~is_last_purge & ~gone).sum())
-        return ids[gone]
+        dropped: _Ids = ids[gone]
+        return dropped
 
     def judge_chosen(self, ids: _Ids, is_chosen: _Mask, stays: _Mask) -> _Ids:
         """The ids that go, of a batch in which the ones that stay are known."""

@@ -40,7 +40,7 @@ def inactive_segments(manifest: Manifest) -> tuple[Segment, ...]:
     return manifest.segments[:-1]
 
 
-def candidates(manifest: Manifest, rules: Rules) -> tuple[LogFile, ...]:
+def candidates(manifest: Manifest) -> tuple[LogFile, ...]:
     """The files of inactive segments, in the order of partition and id.
 
     Also those above the watermark: nothing in them goes, but small ones may become one.

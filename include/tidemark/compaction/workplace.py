@@ -79,6 +79,10 @@ class Workplace:
         """Which messages of a file go, in id order."""
         return self._noted("dropped", file)
 
+    def is_noted(self, file: LogFile) -> bool:
+        """Whether it is noted which messages of a file go."""
+        return self.folder.exists(self._path("dropped", file))
+
     def remove(self) -> None:
         """Remove everything that was noted for the plan."""
         self.folder.remove_area(posixpath.join(STAGING, self.area))
