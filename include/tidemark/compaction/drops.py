@@ -4,13 +4,13 @@ Beside the messages themselves it counts what a proof needs: every reason, and e
 that others can go.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct
+from msgspec import Struct, structs
 from numpy.typing import NDArray
 
 from tidemark.compaction.journal_facts import NONE, Verdict
@@ -55,35 +55,48 @@ class Dropped(Struct, frozen=True, array_like=True):
     """Last messages of their key that stay."""
 
 
+VERDICTS = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("purged_below", pa.int64()),
+        pa.field("delete_id", pa.int64()),
+        pa.field("delete_to", pa.int64()),
+        pa.field("kept_append", pa.int64()),
+        pa.field("purge_goes", pa.bool_()),
+    ]
+)
+"""The columns of ``Verdict``, with whose it is."""
+
+
 @dataclass(frozen=True)
 class Verdicts:
     """The verdicts about the entities of some files, as columns. Who is not in them keeps everything."""
 
     keys: pa.Array
     purged_below: _Ids
-    purge_goes: _Mask
     delete_id: _Ids
     delete_to: _Ids
     kept_append: _Ids
+    purge_goes: _Mask
 
     @classmethod
-    def of(cls, verdicts: Iterable[tuple[str, Verdict]]) -> "Verdicts":
-        """The same as columns; entities that keep everything may be left out."""
-        rows = list(verdicts)
-        columns = np.array([list(_numbers(verdict)) for _, verdict in rows], np.int64).reshape(len(rows), 5)
-        keys = pa.array([key for key, _ in rows], pa.string())
-        return cls(keys, columns[:, 0], columns[:, 4] > 0, columns[:, 1], columns[:, 2], columns[:, 3])
+    def of(cls, verdicts: Sequence[tuple[str, Verdict]]) -> "Verdicts":
+        """The same as columns."""
+        return cls.of_table(verdict_table(verdicts))
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> "Verdicts":
+        """From columns as ``verdict_table`` makes them."""
+        columns = (table[name].to_numpy() for name in VERDICTS.names[1:])
+        return cls(table["key"].combine_chunks(), *columns)
 
 
-def _numbers(verdict: Verdict) -> tuple[int, int, int, int, int]:
-    below, delete_id, delete_to, kept, goes = (
-        verdict.purged_below,
-        verdict.delete_id,
-        verdict.delete_to,
-        verdict.kept_append,
-        verdict.purge_goes,
-    )
-    return below, delete_id, delete_to, kept, int(goes)
+def verdict_table(verdicts: Sequence[tuple[str, Verdict]]) -> pa.Table:
+    """Verdicts, each with its entity's key, as columns."""
+    rows = [(key, *structs.astuple(verdict)) for key, verdict in verdicts]
+    columns = list(zip(*rows, strict=True)) or [()] * len(VERDICTS.names)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, VERDICTS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=VERDICTS)
 
 
 def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdicts) -> Dropped:

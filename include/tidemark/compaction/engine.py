@@ -68,23 +68,25 @@ class InProcess:
                 for key, facts in survey_journal(place, rules, list(group)):
                     found.setdefault(key, []).append(facts)
             verdicts = Verdicts.of(
-                (key, verdict)
-                for key, parts in found.items()
-                if (verdict := judge_entity(topic, key, parts, census))
+                [
+                    (key, verdict)
+                    for key, parts in found.items()
+                    if (verdict := judge_entity(topic, key, parts, census))
+                ]
             )
             drops += [drop_journal(place, rules, file, verdicts) for file in own]
         return Surveyed(census.conclude(), tuple(drops))
 
     def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
         """See ``Engine``."""
-        written = (rewrite_group(place, plan, group) for group in plan.groups)
+        written = (rewrite_group(place, plan.rules, group) for group in plan.groups)
         return [file for file in written if file is not None]
 
     def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
         """See ``Engine``."""
         by_group = outputs_by_group(plan, outputs)
         return sum(
-            differing_ids(place, plan, group, by_group.get(number))
+            differing_ids(place, plan.rules, group, by_group.get(number))
             for number, group in enumerate(plan.groups)
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidemark.compaction.plan import Group, Plan
+from tidemark.compaction.plan import Group
 from tidemark.compaction.rules import Rules
 from tidemark.compaction.workplace import Workplace
 from tidemark.faults import FaultPoint, reach
@@ -35,14 +35,14 @@ class _Passing:
             yield batch
 
 
-def rewrite_group(place: Workplace, plan: Plan, group: Group) -> LogFile | None:
+def rewrite_group(place: Workplace, rules: Rules, group: Group) -> LogFile | None:
     """Write the group's file; None when nothing of it stays."""
     if not group.kept:
         return None
     passing = _Passing()
     with place.folder.stage(place.area) as staged:
-        count = write_parquet(staged.sink, passing.watch(kept_messages(place, plan.rules, group)))
-        path = f"files/{passing.first_id:020d}-{passing.last_id:020d}-{plan.digest[:12]}.parquet"
+        count = write_parquet(staged.sink, passing.watch(kept_messages(place, rules, group)))
+        path = f"files/{passing.first_id:020d}-{passing.last_id:020d}-{place.plan[:12]}.parquet"
         staged.settle(path)
         reach(FaultPoint.COMPACT_FILE_STAGED)
     reach(FaultPoint.COMPACT_FILE_NAMED)
@@ -71,11 +71,11 @@ def kept_messages(place: Workplace, rules: Rules, group: Group) -> Iterator[pa.R
                 yield kept
 
 
-def differing_ids(place: Workplace, plan: Plan, group: Group, output: LogFile | None) -> int:
+def differing_ids(place: Workplace, rules: Rules, group: Group, output: LogFile | None) -> int:
     """How many ids are in the group without what is dropped or in its file, but not in both."""
     wanted = [np.empty(0, np.int64)]
     for file in group.files:
-        dropped = _dropped(place, plan.rules, file)
+        dropped = _dropped(place, rules, file)
         for batch in place.log.read_file(file, ["id"]):
             ids = batch["id"].to_numpy()
             wanted.append(ids[~_among(ids, dropped)])

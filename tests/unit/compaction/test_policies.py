@@ -215,7 +215,7 @@ def test_an_irregular_incarnation_is_purged_all_the_same():
 
 
 def test_a_purge_that_the_fold_would_refuse_purges_nothing():
-    """It comes from another partition than the entity: delivered, it is an error, and readers see no purge."""
+    """It comes from another partition than the entity: delivered, it is an error, and nothing is purged."""
     other = sent(Purge("a", 1), partition=1)
     assert journal(added(1), added(2), other) == [0, 1, 2]
 
