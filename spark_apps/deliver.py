@@ -40,7 +40,7 @@ def deliver(job: Job) -> dict[str, Any]:
     pipeline, arguments = job.pipeline, job.arguments
     consensus = LightweightConsensus(connect(job.connections.control))
     positions = Positions(consensus, pipeline.name)
-    log = PublishedLog.open(LogControl(consensus, pipeline.name), pipeline.log.path)
+    opened = PublishedLog.open(LogControl(consensus, pipeline.name), pipeline.log.path)
     holder = arguments.holder or f"deliver of {pipeline.name}"
     writers = list(zip(pipeline.writers, build_writers(pipeline, job.connections), strict=True))
     is_again = bool(arguments.to_t)
@@ -51,6 +51,7 @@ def deliver(job: Job) -> dict[str, Any]:
     with (
         ThreadPoolExecutor(1) as beside,
         spark_session(job) as spark,
+        opened.held(holder) as log,
         stop_requested() as is_stopping,
     ):
         if any(isinstance(writer, JournalWriter) for _, writer in writers):

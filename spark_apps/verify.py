@@ -15,13 +15,13 @@ from tidemark.writers.opened import OpenPipeline
 def verify(job: Job) -> dict[str, Any]:
     """Compare what the arguments name; what is different is a result, not a failure."""
     opened, arguments = OpenPipeline(job.pipeline, job.connections), job.arguments
-    log, positions = opened.log, opened.positions
+    positions = opened.positions
     if arguments.keyspaces:
         old, new = opened.journals_of(arguments.keyspaces.split(","))
-        with spark_session(job) as spark:
+        with spark_session(job) as spark, opened.log.held("diff") as log:
             return diff_with_spark(spark, old, new, log, positions, arguments.most).to_dict()
     writer = opened.journal(arguments.writer or None)
-    with spark_session(job) as spark:
+    with spark_session(job) as spark, opened.log.held("verify") as log:
         found = verify_with_spark(spark, writer, log, positions, _selection(arguments), arguments.most)
     return found.to_dict()
 

@@ -31,7 +31,7 @@ from tidemark.spark.evidence import (
 from tidemark.spark.sources import deal_files, hash_entities, read_log, run_tasks
 from tidemark.spark.verify import count_verdicts, judge_everything
 from tidemark.verification.messages import read_records
-from tidemark.verification.selection import Entity, Everything, Listed
+from tidemark.verification.selection import EVERYTHING, Entity, Everything, Listed
 from tidemark.verification.tally import Counts, Tally
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def test_only_chosen_entities_leave_the_task_that_reads_them(spark: "SparkSessio
 def test_entities_of_an_interval_are_chosen_by_its_files(spark: "SparkSession", tmp_path: Path) -> None:
     log = given_log(tmp_path).log
     second = [file for file in log.manifest.files if file.t > 1_000]
-    choice = hash_entities(spark, log.folder, second, log.end, seed=0)
+    choice = hash_entities(spark, log.folder, second, log.end, EVERYTHING)
     assert choice("orders", ["a", "b", "caf\ufffd"]) == [False, True, True]
     assert heard(read_log(spark, log.folder, list(log.manifest.files), choice, 3)) == {
         "b": [1],

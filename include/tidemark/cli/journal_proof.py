@@ -51,14 +51,15 @@ def verify(
     opened = open_pipeline(pipeline)
     journal = opened.journal(writer)
     if entity:
-        found = verify_entities(journal, opened.log, opened.positions, entity, topic, most)
+        with opened.log.held("journal verify") as log:
+            found = verify_entities(journal, log, opened.positions, entity, topic, most)
     else:
         from tidemark.spark.verify import verify_with_spark
 
         topics = (topic,) if topic else ()
         selection = Selection(topics=topics, from_t=from_t, to_t=to_t, sample=sample, seed=seed)
-        with local_spark(opened, "verify") as spark:
-            found = verify_with_spark(spark, journal, opened.log, opened.positions, selection, most)
+        with local_spark(opened, "verify") as spark, opened.log.held("journal verify") as log:
+            found = verify_with_spark(spark, journal, log, opened.positions, selection, most)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -81,8 +82,8 @@ def diff(
         raise typer.BadParameter("name two keyspaces, the old one first: a,b", param_hint="--keyspaces")
     opened = open_pipeline(pipeline)
     old, new = opened.journals_of(names)
-    with local_spark(opened, "diff") as spark:
-        found = diff_with_spark(spark, old, new, opened.log, opened.positions, most)
+    with local_spark(opened, "diff") as spark, opened.log.held("journal diff") as log:
+        found = diff_with_spark(spark, old, new, log, opened.positions, most)
     if as_json:
         print_json(found.to_dict())
     else:
@@ -109,10 +110,11 @@ def history(
 
     opened = open_pipeline(pipeline)
     journal = opened.journal(writer)
-    basis = read_basis(journal, opened.log, opened.positions)
-    topics = basis.require_topics([topic] if topic else [])
-    tables = JournalReader.open(journal.connection, journal.declared)
-    found = list(read_histories(basis, opened.log, tables, entity, topics, limit or None))
+    with opened.log.held("journal history") as log:
+        basis = read_basis(journal, log, opened.positions)
+        topics = basis.require_topics([topic] if topic else [])
+        tables = JournalReader.open(journal.connection, journal.declared)
+        found = list(read_histories(basis, log, tables, entity, topics, limit or None))
     if not found:
         raise NoSuchEntity(basis.pipeline, basis.writer, entity)
     if as_json:

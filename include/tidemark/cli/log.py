@@ -34,47 +34,51 @@ def show(
 ) -> None:
     """Show messages. A table with payloads cut, or with --json one whole message per line."""
     from tidemark.cli.tables import messages_table
-    from tidemark.log.publish import read_log
+    from tidemark.log.publish import read_manifest
     from tidemark.log.read import select
     from tidemark.log.readable import readable
+    from tidemark.log.readers import reading_log
 
     declared, control, folder = _open(pipeline)
-    manifest = read_log(control, folder)
-    selection = select(
-        manifest,
-        declared.log.path,
-        first_id=first,
-        last_id=last,
-        t=t,
-        namespaces=namespace or (),
-        allow_compacted=True,
-    )
-    if selection.partly_compacted:
-        said = f"{pipeline}: compacted below id {manifest.compacted_below}: some messages are gone."
-        typer.echo(said, err=True)
-    messages = (message for batch in selection.batches() for message in batch.to_pylist())
-    if as_json:
-        for message in islice(messages, limit or None):
-            print(json.dumps(readable(message), ensure_ascii=False))
-        return
-    shown = list(islice(messages, limit or None))
-    Console().print(messages_table(shown))
-    if next(messages, None) is not None:
-        said = f"There are more: go on with --from {shown[-1]['id'] + 1}, or show all with --limit 0."
-        typer.echo(said, err=True)
+    with reading_log(control, "log show") as reading:
+        manifest = read_manifest(pipeline, folder, reading.take_up())
+        selection = select(
+            manifest,
+            declared.log.path,
+            first_id=first,
+            last_id=last,
+            t=t,
+            namespaces=namespace or (),
+            allow_compacted=True,
+        )
+        if selection.partly_compacted:
+            said = f"{pipeline}: compacted below id {manifest.compacted_below}: some messages are gone."
+            typer.echo(said, err=True)
+        messages = (message for batch in selection.batches() for message in batch.to_pylist())
+        if as_json:
+            for message in islice(messages, limit or None):
+                print(json.dumps(readable(message), ensure_ascii=False))
+            return
+        shown = list(islice(messages, limit or None))
+        Console().print(messages_table(shown))
+        if next(messages, None) is not None:
+            said = f"There are more: go on with --from {shown[-1]['id'] + 1}, or show all with --limit 0."
+            typer.echo(said, err=True)
 
 
 @app.command()
 def verify(pipeline: PipelineName, as_json: Json = False) -> None:
     """Verify every digest and every range; explain every gap. Exit code 1 when something is wrong."""
     from tidemark.cli.tables import verification_lines
+    from tidemark.log.readers import reading_log
     from tidemark.log.verify import LogVerifier
 
     _, control, folder = _open(pipeline)
-    verifier = LogVerifier(control, folder)
-    for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
-        continue
-    found = verifier.conclude()
+    with reading_log(control, "log verify") as reading:
+        verifier = LogVerifier(control, folder, reading.take_up())
+        for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
+            continue
+        found = verifier.conclude()
     if as_json:
         print_json({**asdict(found), "ok": found.is_right})
     else:

@@ -78,7 +78,7 @@ def verification_lines(found: Verification) -> Iterator[str]:
         f"ids 0 to {found.end:,} in {found.bindings:,} bindings"
     )
     if found.compacted_below:
-        yield f"  compacted below id {found.compacted_below:,}"
+        yield f"  compacted below id {found.compacted_below:,}: {found.dropped:,} ids there have no message"
     if found.holes:
         yield f"  {found.holes:,} ids have no message: markers of transactions, aborted records, losses"
     for one in found.losses:

@@ -18,6 +18,8 @@ from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
+from tidemark.delivery.redelivery import require_history
+from tidemark.delivery.registration import BEGIN_ANEW, known_writer
 from tidemark.delivery.writer import BadMessage, Part, Past, Writer, Writing, Written
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
@@ -29,6 +31,7 @@ from tidemark.log.manifest import LogFile
 
 events = structlog.get_logger()
 
+LATER_BINDINGS = "Deliver again only bindings that begin at that id or later."
 TRIES = 2
 """How often a binding's parts are written before its target is said to have failed."""
 
@@ -156,7 +159,7 @@ def deliver_to(
     """Deliver what the writer has not finished with: at least one binding, then at most ``limit`` ids."""
     # A target that does not answer may not be able to say its shape either. Who is registered is asked for it
     # only when there is something to deliver, so that this closes the gate as any failure of the target does.
-    state = positions.load(writer.name) or positions.register(writer.name, writer.shape, start)
+    state, log = known_writer(writer, log, positions, start, clock)
     if state.gate is not None:
         return Delivered(state.position, gate=state.gate)
     with holding(take(positions, state, holder, clock)) as hold:
@@ -165,6 +168,7 @@ def deliver_to(
         delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
         first = hold.state.position
         for binding, files in log.waiting(first):
+            require_history(writer, writer.name, log, binding.base, BEGIN_ANEW, is_begun=True)
             if is_stopping() or (delivery.position > first and binding.end - first > limit):
                 break
             if not delivery.deliver(binding, files):
@@ -194,13 +198,19 @@ def deliver_again(
         if gate is not None:
             return Delivered(position, gate=gate)
         delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
-        for binding, files in log.waiting(NOTHING_YET):
+        finished = [
+            (binding, files)
+            for binding, files in log.waiting(NOTHING_YET)
+            if from_t <= binding.t <= to_t and binding.end <= position
+        ]
+        if finished:
+            require_history(writer, writer.name, log, finished[0][0].base, LATER_BINDINGS)
+        for binding, files in finished:
             if is_stopping():
                 return Delivered(position, delivery.total, failure=f"asked to stop before t = {binding.t}")
-            if from_t <= binding.t <= to_t and binding.end <= position:
-                failure = delivery.deliver_again(binding, files)
-                if failure:
-                    return Delivered(position, delivery.total, failure=failure)
+            failure = delivery.deliver_again(binding, files)
+            if failure:
+                return Delivered(position, delivery.total, failure=failure)
     return Delivered(position, delivery.total)
 
 

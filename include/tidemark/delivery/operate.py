@@ -17,14 +17,21 @@ from tidemark.delivery.deliver import said
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.redelivery import require_history
+from tidemark.delivery.registration import forget_writer
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
+from tidemark.log.enrolled import Enrolled, enrol, enrolled
 
 ACKNOWLEDGING = "an acknowledgement"
 """Who has the writer meanwhile: one that died is taken up by the same command at once."""
+REBUILD = (
+    "Go back to an id from there on; for a journal, rebuild with a new writer, an empty keyspace and "
+    "`start: earliest`."
+)
 MOST_ACKNOWLEDGED = 1_000
 """How many messages a person may let pass at once: more is a decision about the writer."""
 
@@ -171,22 +178,24 @@ class Operator:
         binding, _ = next(self._log.waiting(state.position))
         return min(last, binding.end - 1)
 
-    def rewind(self, name: str, position: int) -> Plan:
-        """Go back, so that everything after ``position`` is delivered again."""
+    def rewind(self, name: str, position: int, writer: Writer | None = None) -> Plan:
+        """Go back, so that everything after ``position`` is delivered again.
+
+        Without a writer, because the file does not have it any more, not into what is compacted.
+        """
         state = self._free(name)
-        below = self._log.manifest.compacted_below
         if not NOTHING_YET <= position < state.position:
             problem = f"it is at {state.position}, so a rewind goes to an id from -1 to {state.position - 1}."
             raise self._refuse(state, problem)
         binding = next((binding for binding, _ in self._log.waiting(position)), None)
-        if binding and binding.base < below:  # bindings are delivered whole
-            problem = (
-                f"the log is compacted below id {below}, and the binding with id {position + 1} begins at "
-                f"{binding.base}: rebuild with a new writer and `start: earliest`."
-            )
-            raise self._refuse(state, problem)
+        if binding:  # bindings are delivered whole
+            require_history(writer, name, self._log, binding.base, REBUILD)
 
         def execute(deed: Deed) -> None:
+            # The log is told first, so that no compaction passes by what is delivered again.
+            going_back = Enrolled(name, state.version, position)
+            enrol(self._log.control, going_back, self._clock(), "a rewind is refused")
+            reach(FaultPoint.REWIND_ANNOUNCED)
             moved, unfinished = self._namespaces_at(name, position)
             entry = OffsetEntry(Entry.REWIND, position, deed.at, deed.who, deed.reason, moved)
             self._commit(state, position, entry, state.gate, deed, unfinished=unfinished)
@@ -239,9 +248,12 @@ class Operator:
 
     def forget(self, name: str, declared: Sequence[str]) -> Plan:
         """Remove a writer that is in no file any more: it stops holding compaction back."""
-        state = self._free(name)
         if name in declared:
-            raise self._refuse(state, "it is in the pipeline's file; remove it there first.")
+            problem = "it is in the pipeline's file; remove it there first."
+            raise NotPossible(self._positions.pipeline, name, problem)
+        if self._positions.load(name) is None and name in enrolled(self._log.control):
+            return self._forget_name(name)
+        state = self._free(name)
         lines = (
             f"position {state.position}, gate and offset log are removed",
             "the output stays where it is",
@@ -252,8 +264,21 @@ class Operator:
                 self._positions.forget(state, deed)
             except Outpaced:
                 raise ChangedMeanwhile(state.pipeline, state.name) from None
+            reach(FaultPoint.FORGOTTEN)
+            forget_writer(self._log.control, self._positions, name)
 
         return self._plan("forget", state, lines, {"position": state.position}, execute)
+
+    def _forget_name(self, name: str) -> Plan:
+        """What is left of a writer whose first run, or whose removal, was interrupted."""
+        return Plan(
+            "forget",
+            self._positions.pipeline,
+            name,
+            ("it was never delivered to; the log does not wait for it any more",),
+            {"position": NOTHING_YET},
+            lambda _: forget_writer(self._log.control, self._positions, name),
+        )
 
     def _messages(self, state: WriterState, first: int, last: int) -> list[dict[str, Any]]:
         """The messages to let pass: exactly those after the position."""

@@ -54,6 +54,10 @@ class Positions:
         """The writer's state; None when it is not registered."""
         return self._load(writer)[1]
 
+    def version(self, writer: str) -> int:
+        """The version of a writer's object, registered or not: it never comes back."""
+        return self._load(writer)[0]
+
     def _load(self, writer: str) -> tuple[int, WriterState | None]:
         snapshot = self._consensus.read(self._key(writer), [HEAD])
         if HEAD not in snapshot.rows:

@@ -14,7 +14,8 @@ from tidemark.log.control import LogControl
 from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile, Manifest
-from tidemark.log.publish import read_log
+from tidemark.log.publish import read_log, read_manifest
+from tidemark.log.readers import Reading, reading_log
 
 
 class LogUnreadable(TidemarkError):
@@ -30,6 +31,8 @@ class PublishedLog:
     control: LogControl
     folder: LogFolder
     manifest: Manifest
+    reading: Reading | None = None
+    """Keeps what was opened readable, where that takes long."""
 
     @classmethod
     def open(cls, control: LogControl, root: str) -> "PublishedLog":
@@ -39,7 +42,14 @@ class PublishedLog:
 
     def reopened(self) -> "PublishedLog":
         """The log as it is now."""
-        return replace(self, manifest=read_log(self.control, self.folder))
+        head = self.reading.take_up() if self.reading else self.control.log_head()
+        return replace(self, manifest=read_manifest(self.control.pipeline, self.folder, head))
+
+    @contextmanager
+    def held(self, who: str) -> "Iterator[PublishedLog]":
+        """The log as it is now, of which no sweep removes anything while the block works."""
+        with reading_log(self.control, who) as taken:
+            yield replace(self, reading=taken).reopened()
 
     @property
     def end(self) -> int:

@@ -120,7 +120,7 @@ class Past:
 class Writer(Protocol):
     """One kind of writer; instances are pickled to where their parts run.
 
-    Whoever has nothing to say to the last four inherits their silence.
+    Whoever has nothing to say to the last five inherits their silence, or their refusal.
     """
 
     @property
@@ -150,6 +150,13 @@ class Writer(Protocol):
     def examine(self, binding: Binding, past: Past) -> None:
         """Refuse a target that is not as this writer left it; asked before a binding is cut."""
         return None
+
+    def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
+        """Why this target cannot be given what compaction has left; None where it makes no difference.
+
+        ``offsets`` are the last ones that compaction may have touched. Who has begun with them goes on.
+        """
+        return "its target would miss those for ever"
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
         """Promise the target's readers everything up to a position, right before it is committed."""

@@ -16,6 +16,8 @@ from tidemark.log.errors import BadBinding
 
 MAX_FILES_PER_SEGMENT = 200
 SAME_AS_T = -1
+JOURNAL = "journal"
+"""The policy that keeps the state of every entity of a journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,11 @@ class Manifest:
     """Of the ids below this one, compaction may have taken messages out."""
     policies: tuple[str, ...] = ()
     """Those by which it did so: what may be done with what is left depends on all of them."""
+
+    @property
+    def keeps_state(self) -> bool:
+        """Whether replaying what is left of a journal gives every entity the state it has."""
+        return self.compacted_below == 0 or self.policies == (JOURNAL,)
 
     @property
     def files(self) -> Iterator[LogFile]:

@@ -86,8 +86,7 @@ def publish(
     published = control.log_head()
     if published.t >= binding.t:
         return published
-    if binding.base != published.end + 1:
-        raise OutOfTurn(control.pipeline, binding.t, binding.base, published.end)
+    _refuse_out_of_turn(control, binding, published)
     captured = _captured(control, folder, binding)
     require_audit(control, folder, binding, now)
     for file in captured.files:
@@ -106,6 +105,7 @@ def _make_current(
         before = control.log_head()
         if before.t >= binding.t:
             return before
+        _refuse_out_of_turn(control, binding, before)
         manifest = read_manifest(control.pipeline, folder, before).with_binding(
             binding.t, binding.end, captured.files, segment_bytes
         )
@@ -115,6 +115,11 @@ def _make_current(
             return control.replace_log(before.version, LogHead.naming(manifest, path, digest))
         except Outpaced:
             continue  # readers and compaction change the same object
+
+
+def _refuse_out_of_turn(control: LogControl, binding: Binding, head: LogHead) -> None:
+    if binding.base != head.end + 1:
+        raise OutOfTurn(control.pipeline, binding.t, binding.base, head.end)
 
 
 def _captured(control: LogControl, folder: LogFolder, binding: Binding) -> Captured:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tidemark.log.errors import CompactedAway, LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.merge import merged
 
 
 class BeyondTheEnd(LogError):
@@ -51,21 +52,22 @@ class Selection:
         """The messages in id order; every file is verified before its first message is given."""
         wanted = None if columns is None else sorted({*columns, "id", "t", "namespace"})
         folder = LogFolder(self.pipeline, self.root)
-        for file in self.files:
-            for batch in folder.read_file(file, wanted):
-                chosen = self._choose(batch)
-                if chosen.num_rows:
-                    yield chosen if columns is None else chosen.select(list(columns))
+
+        def read(file: LogFile) -> Iterator[pa.RecordBatch]:
+            for batch in folder.read_file(file, wanted, self.first_id, self.last_id):
+                yield self._choose(batch)
+
+        for batch in merged(self.files, read):
+            yield batch if columns is None else batch.select(list(columns))
 
     def _choose(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        ids = batch.column("id")
-        keep = pc.and_(pc.greater_equal(ids, self.first_id), pc.less_equal(ids, self.last_id))
+        chosen = batch
         if self.t is not None:
-            keep = pc.and_(keep, pc.equal(batch.column("t"), self.t))
+            chosen = chosen.filter(pc.equal(chosen.column("t"), self.t))
         if self.namespaces:
             names = pa.array(self.namespaces, pa.string())
-            keep = pc.and_(keep, pc.is_in(batch.column("namespace"), value_set=names))
-        return batch.filter(keep)
+            chosen = chosen.filter(pc.is_in(chosen.column("namespace"), value_set=names))
+        return chosen
 
 
 def select(
@@ -97,6 +99,6 @@ def select(
     files = tuple(
         file
         for file in manifest.files
-        if file.last_id >= first_id and file.first_id <= last and t in (None, file.t)
+        if file.may_have(first_id, last) and (t is None or file.first_t <= t <= file.t)
     )
     return Selection(manifest.pipeline, root, files, first_id, last, t, tuple(namespaces), partly)

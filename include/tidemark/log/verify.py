@@ -6,13 +6,15 @@ Reads everything, changes nothing. What is wrong is collected, not raised: a per
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tidemark.log.binding import NOTHING_YET, Binding
-from tidemark.log.control import LogControl
+import numpy as np
+
+from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.control import LogControl, LogHead
 from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.loss import AcceptedLoss, LossKind
 from tidemark.log.manifest import LogFile, Manifest
-from tidemark.log.publish import read_log
+from tidemark.log.publish import read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,10 @@ class Verification:
     messages: int
     bindings: int
     holes: int
-    """Ids that a binding owns and no message has: markers of transactions, aborted records, losses."""
+    """Ids that a binding owns and no message has, from ``compacted_below`` on: markers of transactions,
+    aborted records, losses."""
+    dropped: int
+    """Ids below ``compacted_below`` that no message has: compaction took it away, or there never was one."""
     losses: tuple[AcceptedLoss, ...]
     problems: tuple[str, ...]
 
@@ -40,12 +45,13 @@ class Verification:
 class LogVerifier:
     """Verifies one log step by step, so that whoever calls can show how far it is."""
 
-    def __init__(self, control: LogControl, folder: LogFolder) -> None:
+    def __init__(self, control: LogControl, folder: LogFolder, head: LogHead | None = None) -> None:
         self._folder = folder
-        self.manifest = read_log(control, folder)
+        self.manifest = read_manifest(control.pipeline, folder, head or control.log_head())
         self.bindings = [b for b in control.bindings_after(NOTHING_YET) if b.t <= self.manifest.t]
         self.losses = control.accepted_losses()
         self._problems: list[str] = []
+        self._kept_below = 0
 
     def files(self) -> Iterator[LogFile]:
         """Verify file after file; each is given when it is done."""
@@ -53,15 +59,37 @@ class LogVerifier:
             try:
                 self._folder.verify(file)
                 self._folder.verify_range(file)
+                self._problems += self._strangers(file)
+                self._kept_below += self._folder.count_between(file, 0, self.manifest.compacted_below - 1)
             except LogError as error:
                 self._problems.append(str(error))
             yield file
+
+    def _strangers(self, file: LogFile) -> Iterator[str]:
+        """Ids in a file of several bindings that none of those owns, or another than the message says."""
+        among = [binding for binding in self.bindings if file.first_t <= binding.t <= file.t]
+        owned = [(*binding.owned[file.place], binding.t) for binding in among if file.place in binding.owned]
+        if file.first_t == file.t or not owned:
+            return  # its range tells
+        firsts, lasts, times = (np.array(column, np.int64) for column in zip(*owned, strict=True))
+        for batch in self._folder.read_file(file, ["id", "t"]):
+            ids, found = batch.column("id").to_numpy(), batch.column("t").to_numpy()
+            owner = np.searchsorted(firsts, ids, side="right") - 1
+            wrong = (owner < 0) | (ids > lasts[owner]) | (found != times[owner])
+            if wrong.any():
+                yield (
+                    f"{file.path} has id {ids[wrong][0]}, which no binding of {file.topic}/{file.partition} "
+                    f"from {file.first_t} to {file.t} owns as the message says"
+                )
+                return
 
     def conclude(self) -> Verification:
         """The result, once all files were verified."""
         manifest = self.manifest
         ranges = [*range_problems(manifest, self.bindings), *offset_problems(self.bindings, self.losses)]
         owned = sum(binding.width for binding in self.bindings)
+        # Where everything that was bound is compacted, nothing was bound beyond it.
+        dropped = min(manifest.compacted_below, owned) - self._kept_below
         return Verification(
             pipeline=manifest.pipeline,
             end=manifest.end,
@@ -70,7 +98,8 @@ class LogVerifier:
             bytes=manifest.bytes,
             messages=manifest.count,
             bindings=len(self.bindings),
-            holes=owned - manifest.count,
+            holes=owned - manifest.count - dropped,
+            dropped=dropped,
             losses=tuple(self.losses),
             problems=(*self._problems, *ranges),
         )
@@ -87,20 +116,46 @@ def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[
         base, t = binding.end + 1, binding.t
     if base - 1 != manifest.end:
         yield f"the log ends at id {manifest.end}, its bindings at {base - 1}"
-    last = NOTHING_YET
+    yield from _overlaps(manifest)
     by_t = {binding.t: binding for binding in bindings}
     for file in manifest.files:
-        if file.first_id <= last:
-            yield f"{file.path} begins with id {file.first_id}, the file before it ends at {last}"
-        last = file.last_id
-        owner = by_t.get(file.t)
-        if owner is None:
-            yield f"{file.path} belongs to a binding at {file.t} that does not exist"
-        elif not owner.base <= file.first_id <= file.last_id <= owner.end:
-            yield (
-                f"{file.path} has ids {file.first_id} to {file.last_id}, but its binding at {owner.t} owns "
-                f"{owner.base} to {owner.end}"
-            )
+        for t, id_ in ((file.first_t, file.first_id), (file.t, file.last_id)):
+            owner = by_t.get(t)
+            if owner is None:
+                yield f"{file.path} belongs to a binding at {t} that does not exist"
+                break
+            first, last = owner.owned.get(file.place, (0, -1))
+            if not first <= id_ <= last:
+                yield (
+                    f"{file.path} has ids {file.first_id} to {file.last_id}, but of {file.topic}/"
+                    f"{file.partition} the binding at {owner.t} owns {first} to {last}"
+                )
+                break
+
+
+def _overlaps(manifest: Manifest) -> Iterator[str]:
+    """Files of one partition that share ids, and files of the active segment that lie between others."""
+    reached: dict[TopicPartition, int] = {}
+    highest = NOTHING_YET
+    for number, segment in enumerate(manifest.segments, 1):
+        is_active = number == len(manifest.segments)
+        below = highest
+        for file in segment.files:
+            before = reached.get(file.place, NOTHING_YET)
+            if file.first_id <= before:
+                yield (
+                    f"{file.path} begins with id {file.first_id}, the file before it of {file.topic}/"
+                    f"{file.partition} ends at {before}"
+                )
+            if is_active and file.first_id <= below:
+                yield (
+                    f"{file.path} begins with id {file.first_id} in the active segment, below {below}, which "
+                    "is in another"
+                )
+            if file.last_id < file.first_id or file.t < file.first_t:
+                yield f"{file.path} ends before it begins"
+            reached[file.place] = max(file.last_id, before)
+            highest = max(highest, file.last_id)
 
 
 def offset_problems(bindings: Sequence[Binding], losses: Sequence[AcceptedLoss]) -> Iterator[str]:

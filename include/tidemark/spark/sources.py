@@ -20,7 +20,7 @@ from tidemark.log.manifest import LogFile
 from tidemark.spark.evidence import SCHEMA, Evidence, Kind, batches_of, of_head, of_message, of_row
 from tidemark.verification.messages import read_keys, read_records
 from tidemark.verification.scan import scan_heads, scan_rows
-from tidemark.verification.selection import Choice, Hashed, Hashes, hashes_of
+from tidemark.verification.selection import Choice, Hashed, Hashes, Selection, hashes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,12 +63,14 @@ def read_log(
 
 
 def hash_entities(
-    spark: "SparkSession", folder: LogFolder, files: Sequence[LogFile], last_id: int, seed: int
+    spark: "SparkSession", folder: LogFolder, files: Sequence[LogFile], last_id: int, selection: Selection
 ) -> Hashed:
-    """The entities that have messages in these files, as a choice."""
+    """The entities that have messages in these files, of the selection's bindings, as a choice."""
+    seed = selection.seed
 
     def read(group: Sequence[LogFile]) -> bytes:
-        hashes = (hashes_of(file.topic, list(read_keys(folder, file, last_id)), seed) for file in group)
+        keys = ((file.topic, list(read_keys(folder, file, last_id, 0, selection))) for file in group)
+        hashes = (hashes_of(topic, of_file, seed) for topic, of_file in keys)
         return Hashed.of(hashes, seed).hashes.tobytes()
 
     groups = deal_files(files, _tasks(spark))

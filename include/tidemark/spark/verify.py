@@ -139,9 +139,8 @@ def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: S
         return Listed(frozenset(selection.entities))
     if selection.is_everything:
         return Everything()
-    files = files_of(log.manifest, basis, selection.topics)
-    files = [file for file in files if selection.has_time(file.t)]
-    found = hash_entities(spark, log.folder, files, basis.position, selection.seed)
+    files = [file for file in files_of(log.manifest, basis, selection.topics) if selection.may_have(file)]
+    found = hash_entities(spark, log.folder, files, basis.position, selection)
     return found if selection.sample is None else found.sample(selection.sample)
 
 

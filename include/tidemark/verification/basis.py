@@ -5,7 +5,7 @@ Read once, before anything else, and then carried to wherever entities are judge
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -87,7 +87,8 @@ def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -
     refuse_other_shape(state, writer.shape)
     bindings = [one for one in log.control.bindings_after(NOTHING_YET) if one.t <= log.manifest.t]
     losses = log.control.accepted_losses()
-    return basis_of(writer, state, bindings, losses, positions.acknowledged(writer.name))
+    unclear_below = 0 if log.manifest.keeps_state else log.manifest.compacted_below
+    return basis_of(writer, state, bindings, losses, positions.acknowledged(writer.name), unclear_below)
 
 
 def basis_of(
@@ -96,8 +97,9 @@ def basis_of(
     bindings: Sequence[Binding],
     losses: Sequence[AcceptedLoss],
     acknowledged: frozenset[int],
+    unclear_below: int = 0,
 ) -> Basis:
-    """The same, from published bindings, oldest first."""
+    """The same, from published bindings, oldest first; below an id they may be compacted beyond proof."""
     admitted = re.compile(writer.declared.namespaces)
     starts: dict[TopicPartition, int] = {}
     for binding in bindings:
@@ -118,7 +120,10 @@ def basis_of(
         acknowledged,
         writer.declared.segment_size,
         writer.zone,
-        Ground.of(starts, losses, state.position),
+        replace(
+            Ground.of(starts, losses, state.position),
+            compacted={place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1).items()},
+        ),
         {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
     )
 

@@ -11,7 +11,7 @@ from tidemark.log.manifest import LogFile
 from tidemark.verification.basis import Basis, read_basis
 from tidemark.verification.errors import NoSuchEntity
 from tidemark.verification.judge import EntityJudge, Verdict
-from tidemark.verification.messages import files_of, read_records
+from tidemark.verification.messages import files_of, read_in_order
 from tidemark.verification.result import Verification, verification_of
 from tidemark.verification.selection import Entity, Listed
 from tidemark.verification.tables import FoundTables, JournalReader, segments_to_read
@@ -117,9 +117,9 @@ def judge_entities(
     judges = {entity: EntityJudge(basis, *entity) for entity in entities}
     choice = Listed(frozenset(entities))
     topics = sorted({entity.topic for entity in entities})
-    for file in files_of(log.manifest, basis, topics) if files is None else files:
-        for key, record in read_records(log.folder, file, choice, basis.horizon):
-            judges[Entity(file.topic, key)].hear_message(record)
+    told = files_of(log.manifest, basis, topics) if files is None else files
+    for entity, record in read_in_order(log.folder, told, choice, basis.horizon):
+        judges[entity].hear_message(record)
     for topic in topics:
         of_topic = {entity.key: judge for entity, judge in judges.items() if entity.topic == topic}
         yield from judge_found(topic, of_topic, tables)

@@ -21,7 +21,7 @@ from tidemark.journal.record import read_action
 from tidemark.journal.visible import FoundRow, Hidden, why_hidden
 from tidemark.verification.basis import Basis
 from tidemark.verification.judge import EntityJudge, LoggedRecord, Verdict
-from tidemark.verification.messages import files_of, read_records
+from tidemark.verification.messages import files_of, read_in_order
 from tidemark.verification.selection import Entity, Listed
 from tidemark.verification.tables import FoundTables, segments_to_read
 
@@ -187,11 +187,11 @@ def read_history(
     """The life of one entity: the newest of its messages, and what there is of it now."""
     told, judge = _Told(basis, entity, most), EntityJudge(basis, *entity)
     # Also what was published after the writer's position: a person wants to see it coming.
-    for file in files_of(log.manifest, replace(basis, horizon=log.end), [entity.topic]):
-        for _, record in read_records(log.folder, file, Listed(frozenset({entity})), log.end):
-            told.hear(record)
-            if record.id <= basis.horizon:
-                judge.hear_message(record)
+    files = files_of(log.manifest, replace(basis, horizon=log.end), [entity.topic])
+    for _, record in read_in_order(log.folder, files, Listed(frozenset({entity})), log.end):
+        told.hear(record)
+        if record.id <= basis.horizon:
+            judge.hear_message(record)
     head = tables.read_heads(entity.topic, [entity.key]).get(entity.key)
     judge.hear_head(head)
     segments = segments_to_read({0, *judge.segments, *told.segments}, head)

@@ -4,7 +4,8 @@ Every file is verified before its first message is given. Where few entities are
 never decoded.
 """
 
-from collections.abc import Iterator, Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,9 +15,10 @@ from tidemark.delivery.records import records_of
 from tidemark.journal.record import read_key
 from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.merge import entwined, lanes
 from tidemark.verification.basis import Basis
 from tidemark.verification.judge import LoggedRecord
-from tidemark.verification.selection import Choice, Everything
+from tidemark.verification.selection import EVERYTHING, Choice, Entity, Everything, Selection
 
 _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "namespace"))
 
@@ -45,14 +47,41 @@ def read_records(
                     yield key, LoggedRecord(*place, value, timestamp, type_, headers)
 
 
-def read_keys(folder: LogFolder, file: LogFile, last_id: int) -> set[str]:
-    """The keys that a file has messages of, up to an id."""
+def read_in_order(
+    folder: LogFolder, files: Iterable[LogFile], choice: Choice, last_id: int
+) -> Iterator[tuple[Entity, LoggedRecord]]:
+    """The messages of chosen entities out of several files, those of each entity oldest first.
+
+    Files of different partitions may lie between each other, and an entity may be in both.
+    """
+
+    def read(lane: Sequence[LogFile]) -> Iterator[tuple[Entity, LoggedRecord]]:
+        for file in lane:
+            for key, record in read_records(folder, file, choice, last_id):
+                yield Entity(file.topic, key), record
+
+    for together in entwined(files):
+        yield from heapq.merge(*map(read, lanes(together)), key=lambda found: found[1].id)
+
+
+def read_keys(
+    folder: LogFolder, file: LogFile, last_id: int, first_id: int = 0, selection: Selection = EVERYTHING
+) -> set[str]:
+    """The keys that a file has messages of, from an id to another, in bindings of an interval."""
     found: set[str] = set()
     with reading():
-        for batch in folder.read_file(file, ["id", "key"]):
-            keys = batch["key"].filter(pc.less_equal(batch["id"], last_id)).unique()
-            found.update(read_key(key) for key in keys.to_pylist() if key is not None)
+        for batch in folder.read_file(file, ["key", "t"], first_id, last_id):
+            keys = batch["key"]
+            if selection.is_interval:
+                keys = keys.filter(_in_interval(batch["t"], selection))
+            found.update(read_key(key) for key in keys.unique().to_pylist() if key is not None)
     return found
+
+
+def _in_interval(times: pa.Array, selection: Selection) -> pa.Array:
+    chosen = {t: selection.has_time(t) for t in times.unique().to_pylist()}
+    inside = pa.array([t for t, is_inside in chosen.items() if is_inside], times.type)
+    return pc.is_in(times, value_set=inside)
 
 
 def _chosen(folder: LogFolder, file: LogFile, choice: Choice) -> Iterator[pa.Table]:

@@ -1,11 +1,14 @@
 """What can be proved: incarnations that begin in the log, in partitions of which nothing was lost since.
 
+What the policy `journal` has left makes up the same state, so it proves as much as the whole; what any other
+policy has left proves nothing.
+
 Pure. Whatever else is found of an entity says nothing about the tables, because nobody knows any more what
 they should hold: it is counted and named, and never called wrong.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tidemark.log.binding import TopicPartition
@@ -16,6 +19,7 @@ class Unprovable(StrEnum):
     """Why an entity cannot be judged."""
 
     BEFORE_THE_LOG = "began before the log"
+    COMPACTED = "messages of it were compacted away"
     OFFSETS_LOST = "offsets of its partition were lost"
     BEGUN_ANEW = "the offsets of its topic began anew"
     NOT_APPLICABLE = "a message of it cannot be applied"
@@ -31,6 +35,9 @@ class Ground:
     lost: Mapping[TopicPartition, int]
     """The end of the last offsets that were lost, not included."""
     begun_anew: frozenset[TopicPartition]
+    compacted: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The first offset from which on compaction has taken nothing; only where what it has left does not make
+    up the same state."""
 
     @classmethod
     def of(
@@ -58,6 +65,10 @@ class Ground:
         """
         if place in self.begun_anew:
             return Unprovable.BEGUN_ANEW
+        if begins_at is None and place in self.compacted:
+            return Unprovable.COMPACTED
+        if begins_at is not None and begins_at < self.compacted.get(place, 0):
+            return Unprovable.COMPACTED
         if begins_at is None and self.starts.get(place) != 0:
             return Unprovable.BEFORE_THE_LOG
         if (begins_at or 0) < self.lost.get(place, 0):

@@ -15,6 +15,7 @@ def resume(opened: OpenPipeline, name: str, holder: str, show: Callable[[str], o
     gate = state.gate if state else None
     if gate is None or gate.cause is not Cause.VERIFICATION or not isinstance(writer, JournalWriter):
         return opened.resume(name, holder, show)
-    reopen_gate(writer, opened.log, opened.positions, opened.pipeline.log.path, gate, holder, show)
+    with opened.log.held(holder) as log:
+        reopen_gate(writer, log, opened.positions, opened.pipeline.log.path, gate, holder, show)
     show(f"{opened.pipeline.name}/{name}: verified again, the gate is open")
     return Resumed(state.position if state else -1, 0, None)

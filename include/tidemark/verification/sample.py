@@ -66,7 +66,7 @@ def newest_files(files: Sequence[LogFile], after: int) -> list[LogFile]:
     messages = 0
     for file in sorted(files, key=lambda one: one.first_id, reverse=True):
         if file.last_id <= after and messages >= NEWEST_MESSAGES:
-            break
+            continue  # one that begins earlier may end later
         kept.append(file)
         messages += file.count
     return kept[::-1]
@@ -80,7 +80,7 @@ def draw(
     def candidates() -> Iterator[tuple[int, Entity]]:
         for file in files:
             if file.last_id > after and file.first_id <= basis.position:
-                keys = sorted(read_keys(log.folder, file, basis.position))
+                keys = sorted(read_keys(log.folder, file, basis.position, after + 1))
                 hashes = hashes_of(file.topic, keys, basis.position)
                 yield from zip(hashes.tolist(), (Entity(file.topic, key) for key in keys), strict=True)
 

@@ -12,6 +12,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
+from tidemark.log.manifest import LogFile
+
 Hashes = NDArray[np.uint32]
 
 
@@ -51,6 +53,12 @@ class Selection:
     def has_time(self, t: int) -> bool:
         """Whether a binding is in the interval."""
         return (self.from_t is None or t >= self.from_t) and (self.to_t is None or t <= self.to_t)
+
+    def may_have(self, file: LogFile) -> bool:
+        """Whether a file can hold messages of a binding in the interval."""
+        begins_late = self.to_t is not None and file.first_t > self.to_t
+        ends_early = self.from_t is not None and file.t < self.from_t
+        return not begins_late and not ends_early
 
 
 EVERYTHING = Selection()

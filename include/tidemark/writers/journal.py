@@ -31,7 +31,7 @@ from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
 from tidemark.writers.journal_heads import Heads, milliseconds
 from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.writers.journal_tables import JournalTables, are_there
 
 MESSAGES_A_PART = 250_000
 """What a task should take at most of one partition; the entities of a larger one are shared out."""
@@ -85,6 +85,23 @@ class JournalWriter(Writer):
                 raise TablesChanged(
                     self.pipeline, self.name, self.declared.keyspace, *place, found, least, most
                 )
+
+    def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
+        """A journal is rebuilt from nothing; tables that are past all of it drop what they have."""
+        if is_begun or not self._has_tables:
+            return None
+        wanted = {place: offset for place, offset in offsets.items() if self._admits(place[0])}
+        pointers = self._tables.read_pointers(list(wanted))
+        if not pointers and not self._tables.has_heads():
+            return None
+        behind = [place for place, offset in wanted.items() if pointers.get(place, NO_POINTER) < offset]
+        if not behind:
+            return None
+        (topic, partition), keyspace = behind[0], self.declared.keyspace
+        return (
+            f"keyspace {keyspace} is neither empty nor past it: the pointer of {topic}/{partition} should be "
+            f"at {wanted[topic, partition]} at least"
+        )
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per Kafka partition, or several of a large one; a file holds one partition."""
@@ -204,6 +221,10 @@ class JournalWriter(Writer):
 
     def _admits(self, topic: str) -> bool:
         return re.search(self.declared.namespaces, topic) is not None
+
+    @property
+    def _has_tables(self) -> bool:
+        return are_there(connect(self.connection), self.declared)
 
     @property
     def _tables(self) -> JournalTables:

@@ -68,6 +68,7 @@ class JournalTables:
         self._select_pointer = self._prepare(
             f"SELECT offset FROM {pointers} WHERE topic = ? AND partition = ?"
         )
+        self._select_any_head = self._prepare(f"SELECT id FROM {heads} LIMIT 1")
         self._insert_pointer = self._prepare(
             f"INSERT INTO {pointers} (topic, partition, offset, created, updated) VALUES (?, ?, ?, ?, ?) "
             "USING TIMESTAMP ?"
@@ -135,6 +136,10 @@ class JournalTables:
             self._select_heads, [(topic, segment, list(keys)) for segment, keys in wanted]
         ):
             yield from found
+
+    def has_heads(self) -> bool:
+        """Whether there is any entity, of whatever topic."""
+        return self._session.execute(self._select_any_head).one() is not None
 
     def read_rows(self, topic: str, key: str, segment: int) -> list[Any]:
         """Where the rows of one segment of an entity come from."""

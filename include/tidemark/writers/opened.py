@@ -113,11 +113,11 @@ class OpenPipeline:
     def resume(self, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
         """Resume a writer; a message that fails for the first time is tried once more."""
         writer = self.writer(name)
-        with stop_requested() as is_stopping:
+        with stop_requested() as is_stopping, self.log.held(holder) as log:
             for _ in range(2):
                 resumed = resume_writer(
                     writer,
-                    self.log,
+                    log,
                     self.positions,
                     holder,
                     singly=self.pipeline.limits.resume_singly,
@@ -137,7 +137,8 @@ class OpenPipeline:
                     writer, options["first"], options.get("last"), self.dead_letters
                 )
             case "rewind":
-                return self.operator.rewind(name, options["position"])
+                declared = {writer.name: writer for writer in self._writers}
+                return self.operator.rewind(name, options["position"], declared.get(name))
             case "stop":
                 return self.operator.stop(name)
             case "open":

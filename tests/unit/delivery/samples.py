@@ -66,6 +66,10 @@ class Mortal:
         self._require_life()
         return self.inner.scan(key, prefix, before=before, limit=limit)
 
+    def names(self, kind: Kind, prefix: str) -> list[str]:
+        self._require_life()
+        return self.inner.names(kind, prefix)
+
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         self._require_life()
         return self.inner.commit(key, expected, change)

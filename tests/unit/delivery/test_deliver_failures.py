@@ -396,7 +396,7 @@ def test_a_disk_of_the_log_that_fails_closes_no_gate(house, monkeypatch):
     house.publish(orders="abc")
     writer = Stream()
 
-    def fail(self, file, columns=None):
+    def fail(self, file, *options):
         raise OSError(5, "Input/output error")
         yield
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
-from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE
+from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
@@ -174,6 +174,7 @@ WALKS = {
         "good",
         World.run,
         {
+            FaultPoint.REGISTER_ENROLLED: 1,
             FaultPoint.DELIVER_PARTS_WRITTEN: 3,
             FaultPoint.DELIVER_FINISHED: 3,
             FaultPoint.DELIVER_SETTLED: 3,
@@ -231,7 +232,13 @@ WALKS = {
         World.run,
         World.run,
     ),
-    "rewind": Walk("good", World.go_back, {FaultPoint.REWIND_COMMITTED: 1}, World.run, World.run),
+    "rewind": Walk(
+        "good",
+        World.go_back,
+        {FaultPoint.REWIND_ANNOUNCED: 1, FaultPoint.REWIND_COMMITTED: 1},
+        World.run,
+        World.run,
+    ),
 }
 WALKED = [
     pytest.param(name, point, time, id=f"{name}: {point}, time {time}")
@@ -338,6 +345,6 @@ def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point,
 
 def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
-    # The last two in test_take_over.py and in tests/spark/test_reconcile.py.
-    elsewhere = {*REPLICATE, *ACCEPT, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    assert walked | elsewhere == set(FaultPoint)
+    # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
+    others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
+    assert walked | {*REPLICATE, *ACCEPT, *SWEEP} | others == set(FaultPoint)

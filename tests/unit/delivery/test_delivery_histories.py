@@ -5,18 +5,17 @@ takes what is at or below the last message it has, so whatever is skipped once i
 ``Shelf`` takes bindings whole and never changes one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from tests.unit.delivery.samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, Stream
-from tests.unit.log.samples import given_binding, given_messages
+from tests.unit.log.samples import LogInMemory, given_binding, given_messages
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE
@@ -39,12 +38,11 @@ HOLE = "-"
 
 
 @dataclass
-class MemoryLog:
+class MemoryLog(LogInMemory):
     """A published log: bindings of the topics ``a`` and ``b``, with holes."""
 
     bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
-    batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
     reached: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
 
     def publish(self, *letters: str) -> None:
@@ -84,10 +82,6 @@ class MemoryLog:
 
     def bindings_after(self, position: int) -> list[Binding]:
         return [binding for binding in self.bindings if binding.end > position]
-
-    def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        batch = self.batches[file.path]
-        yield batch if columns is None else batch.select(list(columns))
 
 
 class Letters(list[DeadLetter]):

@@ -1,5 +1,7 @@
 """What people do: rewind, stop, open and forget; and what all of them have in common."""
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.delivery.samples import House, Shelf, Stream, given_stopped_at
 from tests.unit.log.samples import RacingConsensus
@@ -8,7 +10,7 @@ from tidemark.consensus.lease import LEASE
 from tidemark.delivery import operate
 from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible, Operator
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.redelivery import HistoryCompacted
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.writer_state import Cause, Deed, WriterGate
 
@@ -19,13 +21,11 @@ def acknowledge(house: House, writer: Stream, first: int, last: int | None = Non
     return house.operator.acknowledge(writer, first, last, house.letters)
 
 
-def given_compacted(house: House, below: int) -> Operator:
+def given_compacted(house: House, below: int, policy: str = "journal") -> Operator:
     """The operator of a log that is compacted."""
     log = house.log
-    manifest = type(log.manifest)(
-        log.manifest.pipeline, log.manifest.segments, log.manifest.t, log.manifest.end, below
-    )
-    return Operator(house.positions, PublishedLog(log.control, log.folder, manifest), house.clock)
+    manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
+    return Operator(house.positions, replace(log, manifest=manifest), house.clock)
 
 
 # Rewind
@@ -85,10 +85,10 @@ def test_a_rewind_below_what_is_compacted_is_refused(house, position, allowed):
     house.deliver(Stream())
     operator = given_compacted(house, below=3)
     if allowed:
-        operator.rewind("stream", position)
+        operator.rewind("stream", position, Stream())
     else:
-        with pytest.raises(NotPossible, match=r"compacted below id 3.*`start: earliest`"):
-            operator.rewind("stream", position)
+        with pytest.raises(HistoryCompacted, match=r"compacted below id 3.*`start: earliest`"):
+            operator.rewind("stream", position, Stream())
 
 
 def test_a_rewind_leaves_the_gate_as_it_is(house):

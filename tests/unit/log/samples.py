@@ -1,17 +1,24 @@
 """Bindings, messages and published logs in one line each: what the tests of the log start from."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Snapshot
 from tidemark.log.audit_record import CRITICAL, AuditRecord, Judgement
 from tidemark.log.binding import Available, Binding, Offsets, Slice, reached_offsets
 from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.control import HEAD, BindingsHead, LogControl, LogHead
 from tidemark.log.files import LOG_SCHEMA, LogFolder, write_parquet
-from tidemark.log.publish import publish
+from tidemark.log.groups import between
+from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.merge import lanes
+from tidemark.log.publish import publish, read_log
 
 SEGMENT_BYTES = 1_000_000_000
 PUBLISHED_AT = 9_000
@@ -43,6 +50,42 @@ class RacingConsensus(MemoryConsensus):
         if step_in:
             step_in()
         return super().commit(key, expected, change)
+
+
+@dataclass
+class LogInMemory:
+    """The folder of a log, and the rows of its object that compaction knows, without any file."""
+
+    batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
+    """The messages of every file, by its path."""
+    rows_a_batch: int = 8_192
+    """How many messages a reader of a file gets at once."""
+    plane: LogControl = field(default_factory=lambda: LogControl(MemoryConsensus(), "orders"))
+
+    @property
+    def pipeline(self) -> str:
+        return self.plane.pipeline
+
+    def amend_log(self, rows: Sequence[str], decide: Callable[[Snapshot], Any]) -> Any:
+        return self.plane.amend_log(rows, decide)
+
+    def log_rows(self, prefix: str) -> Mapping[str, str]:
+        return self.plane.log_rows(prefix)
+
+    def read_file(
+        self,
+        file: LogFile,
+        columns: Sequence[str] | None = None,
+        first_id: int = 0,
+        last_id: int = 2**62,
+    ) -> Iterator[pa.RecordBatch]:
+        batch, rows = between(self.batches[file.path], first_id, last_id), self.rows_a_batch
+        batch = batch if columns is None else batch.select(list(columns))
+        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
+
+    def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
+        ids = between(self.batches[file.path], first_id, last_id)["id"].to_pylist()
+        return max(ids, default=None)
 
 
 def given_topic_id(topic: str) -> str:
@@ -206,3 +249,41 @@ def given_narrow_bindings(control: LogControl, count: int) -> None:
         binding = given_binding(10 * (i + 1), i, ("orders", 0, i, i + 1), run_id=f"run-{i}")
         control.add_binding(head, binding)
         head = BindingsHead(i + 1, binding.t + 1, binding.t, reached_offsets(head.reached, binding.slices))
+
+
+PLAN = "0123456789ab"
+"""The digest of a plan, as names of compacted files carry it."""
+
+
+def compact(
+    control: LogControl,
+    folder: LogFolder,
+    below: int,
+    keep: Callable[[int], bool] = lambda id_: True,
+    policy: str = "journal",
+) -> Manifest:
+    """Do what a compaction does, without deciding anything: files that end below an id are merged by
+    partition, and of their messages those are kept whose ids are."""
+    before = control.log_head()
+    manifest = read_log(control, folder)
+    inactive = [file for file in manifest.files if file.last_id < below]
+    active = tuple(file for file in manifest.files if file.last_id >= below)
+    merged = [one for lane in lanes(inactive) if (one := _merged_file(folder, lane, keep))]
+    segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
+    after = manifest.with_compacted(segments, below, policy)
+    control.replace_log(before.version, LogHead.naming(after, *folder.write_manifest(after)))
+    return after
+
+
+def _merged_file(folder: LogFolder, files: Sequence[LogFile], keep: Callable[[int], bool]) -> LogFile | None:
+    messages = pa.Table.from_batches([batch for file in files for batch in folder.read_file(file)])
+    kept = messages.filter(pa.array([keep(id_) for id_ in messages["id"].to_pylist()], pa.bool_()))
+    if kept.num_rows == 0:
+        return None
+    ids, times = kept["id"].to_pylist(), kept["t"].to_pylist()
+    path = f"files/{ids[0]:020d}-{ids[-1]:020d}-{PLAN}.parquet"
+    at = Path(folder.root, path)
+    write_parquet(at, kept.to_batches())
+    digest = sha256(at.read_bytes()).hexdigest()
+    place = (files[0].topic, files[0].partition)
+    return LogFile(path, times[-1], *place, ids[0], ids[-1], len(ids), at.stat().st_size, digest, times[0])

@@ -47,6 +47,7 @@ REPLICATE = [
     FaultPoint.PUBLISH_COMMITTED,
 ]
 ACCEPT = [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED]
+SWEEP = [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED]
 
 
 class Killed(BaseException):
@@ -246,5 +247,6 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
 
 def test_every_point_of_the_log_is_walked():
     """Those of deliveries and of a take-over are walked in ``tests/unit/delivery``."""
-    deliveries = ("deliver.", "reconcile.", "resume.", "rewind.", "acknowledge.", "take_over.")
-    assert {*REPLICATE, *ACCEPT} == {point for point in FaultPoint if not point.startswith(deliveries)}
+    elsewhere = ("register.", "deliver.", "reconcile.", "resume.", "rewind.", "forget.", "acknowledge.")
+    walked = {*REPLICATE, *ACCEPT, *SWEEP}
+    assert walked == {point for point in FaultPoint if not point.startswith((*elsewhere, "take_over."))}

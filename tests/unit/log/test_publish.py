@@ -15,10 +15,10 @@ from tests.unit.log.samples import (
     write_file,
 )
 
-from tidemark.consensus.objects import Outpaced
 from tidemark.log.control import LogHead
+from tidemark.log.log_lease import read_lease, take_log
 from tidemark.log.manifest import Manifest
-from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log
+from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log, require_audit
 
 pytestmark = pytest.mark.unit
 
@@ -140,20 +140,39 @@ def test_two_publishers_of_one_binding_both_end_well(control, folder, consensus)
     assert (head.version, head.end) == (1, 4)
 
 
-def test_a_publisher_that_was_overtaken_by_something_else_is_outpaced(control, folder, consensus):
+def test_a_publisher_that_was_overtaken_by_a_compaction_publishes_on_top_of_it(control, folder, consensus):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    capture(folder, SECOND, SECOND_VALUES)
+
+    def compact():
+        before = control.log_head()
+        manifest = read_log(control, folder).with_compacted([], 4, "journal")
+        control.replace_log(before.version, LogHead.naming(manifest, *folder.write_manifest(manifest)))
+
+    consensus.before_next_commit = compact
+    head = publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
+    log = read_log(control, folder)
+    assert (head.end, head.compacted_below, log.compacted_below, log.policies) == (6, 4, 4, ("journal",))
+    assert [file.t for file in log.files] == [SECOND.t]
+
+
+def test_a_publisher_whose_log_object_was_changed_beside_the_head_goes_on(control, folder, consensus):
+    publish_all(control, folder, {FIRST: FIRST_VALUES})
+    capture(folder, SECOND, SECOND_VALUES)
+    consensus.before_next_commit = lambda: take_log(control, "compaction")
+    publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
+    assert (control.log_head().end, read_lease(control).lease.holder) == (6, "compaction")
+
+
+def test_a_publisher_that_is_overtaken_out_of_turn_is_refused(control, folder, consensus):
     capture(folder, FIRST, FIRST_VALUES)
-    consensus.before_next_commit = lambda: control.replace_log(0, LogHead(t=500))
-    with pytest.raises(Outpaced):
+    consensus.before_next_commit = lambda: control.replace_log(0, LogHead(t=500, end=3))
+    with pytest.raises(OutOfTurn):
         publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
     assert control.log_head().t == 500
 
 
-def test_a_publisher_that_was_outpaced_can_try_again(control, folder, consensus):
+def test_a_binding_that_is_published_needs_no_record_of_its_capture_any_more(control, folder, tmp_path):
     publish_all(control, folder, {FIRST: FIRST_VALUES})
-    now = control.log_head()
-    capture(folder, SECOND, SECOND_VALUES)
-    consensus.before_next_commit = lambda: control.replace_log(now.version, now)
-    with pytest.raises(Outpaced):
-        publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
-    publish(control, folder, SECOND, SEGMENT_BYTES, PUBLISHED_AT)
-    assert control.log_head().end == 6
+    (tmp_path / "captured" / f"{FIRST.t:020d}.json").unlink()
+    assert require_audit(control, folder, FIRST, PUBLISHED_AT).passed

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 from tests.unit.delivery.samples import House, Killed, Mortal
-from tests.unit.log.samples import given_binding
+from tests.unit.log.samples import LogInMemory, given_binding
 from tests.unit.writers.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
 
 from tidemark.connections import CassandraConnection
@@ -52,6 +52,10 @@ class WriterInMemory(JournalWriter):
     @property
     def _tables(self) -> Any:
         return self.tables
+
+    @property
+    def _has_tables(self) -> bool:
+        return True
 
     def prepare(self) -> None:
         pass
@@ -121,14 +125,11 @@ def _action(kind: str, key: str, timestamp: int, numbers: str, hours: str | None
 
 
 @dataclass
-class ActionLog:
+class ActionLog(LogInMemory):
     """A published log: the control plane's part of it and its folder."""
 
     bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
-    batches: dict[str, pa.RecordBatch] = field(default_factory=dict)
-    rows_a_batch: int = 8_192
-    """How many messages a reader of a file gets at once."""
     losses: list[AcceptedLoss] = field(default_factory=list)
     begins_at: int = 0
     """The first offset that is bound of every partition."""
@@ -162,11 +163,6 @@ class ActionLog:
     def offsets_before(self, binding: Binding) -> dict[tuple[str, int], int]:
         older = [one for one in self.bindings if one.t < binding.t]
         return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
-
-    def read_file(self, file: LogFile, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        batch, rows = self.batches[file.path], self.rows_a_batch
-        batch = batch if columns is None else batch.select(list(columns))
-        yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         for batch in self.read_file(file):

@@ -208,6 +208,10 @@ class MemoryTables:
             do = _delete_head((topic, segment), key, tombstone.write_time)
             bulk.add(Write("head tombstone", key, tombstone.write_time, do))
 
+    def has_heads(self) -> bool:
+        table = self.journal.metajournal
+        return any(table.read(place) for place in table.partitions())
+
     def read_segments(self, topic: str, groups: Sequence[Sequence[int]]) -> Iterable[HeadRow]:
         for group in groups:
             self.asked.append(("segments", *group))
