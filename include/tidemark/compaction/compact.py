@@ -26,7 +26,7 @@ from tidemark.log.files import LogFolder
 from tidemark.log.folder import Folder
 from tidemark.log.log_lease import LogHold, LogLost, take_log
 from tidemark.log.manifest import LogFile, Manifest
-from tidemark.log.publish import read_manifest
+from tidemark.log.publish import read_log, read_manifest
 
 SETTLED = "plans/settled.json"
 """The digest of the question to which the answer is known to be: nothing. Only saves work."""
@@ -94,6 +94,8 @@ class Compaction:
         """Write the plan's files, which nobody can see yet."""
         plan = self.read_plan(digest)
         with self._held(holder) as hold:
+            if self._is_done(plan):
+                return self._read_files(digest)
             self._refuse_outdated(plan)
             hold.record_plan(plan.digest)
             place = self._place(plan.digest)
@@ -108,6 +110,9 @@ class Compaction:
         plan, place = self.read_plan(digest), self._place(digest)
         files = self._read_files(digest)
         with self._held(holder):
+            if self._is_done(plan):
+                return
+            self._refuse_outdated(plan)
             self._ensure_noted(place, plan)
             by_group = outputs_by_group(plan, files)
             expected = {group.name: group.kept for group in plan.groups}
@@ -137,7 +142,7 @@ class Compaction:
         files = self._read_files(plan.digest)
         head = self.questions.control.log_head()
         current = read_manifest(self.pipeline, self._log, head)
-        if is_published(current, plan, files):
+        if self._is_done(plan):
             return Compacted(
                 plan, head, current.count + plan.dropped, current.count, current.bytes, current.bytes, 0
             )
@@ -255,6 +260,14 @@ class Compaction:
         record = CompactionRecord(self.clock(), holder, policy, Outcome.REFUSED, reason)
         record_compaction(self.questions.control, record)
 
+    def _is_done(self, plan: Plan) -> bool:
+        """Whether the plan's files are the log's already: somebody died, or was slow, before saying so."""
+        if plan.is_empty or not self._folder.exists(_files_path(plan.digest)):
+            return False
+        there = {file.path for file in read_log(self.questions.control, self._log).files}
+        written = [file.path for file in self._read_files(plan.digest)]
+        return there.issuperset(written) and there.isdisjoint(file.path for file in plan.inputs)
+
     @contextmanager
     def _held(self, holder: str, *, release: bool = False) -> Iterator[LogHold]:
         """The log's lease, kept alive; given back after the last step, otherwise left to the next one."""
@@ -267,7 +280,12 @@ class Compaction:
             lambda error: isinstance(error, LogLost),
             LEASE / SECOND / 4,
         ):
-            yield hold
+            try:
+                yield hold
+            except Exception:
+                # Whoever took the log over may have removed what was missing here.
+                hold.renew()
+                raise
 
     def give_back(self, holder: str) -> None:
         """Give the lease back between two steps: while a person thinks, rewinds should not have to wait."""
@@ -301,9 +319,3 @@ def _plan_path(digest: str) -> str:
 
 def _files_path(digest: str) -> str:
     return f"plans/{digest}.files.json"
-
-
-def is_published(manifest: Manifest, plan: Plan, files: Sequence[LogFile]) -> bool:
-    """Whether the plan's files are the log's already: then somebody died between that and saying so."""
-    there = {file.path for file in manifest.files}
-    return all(file.path in there for file in files) and not any(file.path in there for file in plan.inputs)
