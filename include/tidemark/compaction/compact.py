@@ -6,30 +6,32 @@ before the one compare-and-set that makes another manifest the log, and the old 
 Capture goes on all the time: what it publishes is kept in the new manifest.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.engine import Engine, outputs_by_group
-from tidemark.compaction.errors import NoPlan, PlanOutdated
+from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.plan import Plan, make_plan, replace_files
-from tidemark.compaction.question import Question, Questions
+from tidemark.compaction.plans import Plans
+from tidemark.compaction.question import CompactionSettings, Question, Questions
 from tidemark.compaction.rules import question_digest
 from tidemark.compaction.workplace import Workplace
 from tidemark.consensus.lease import LEASE, SECOND, Clock, kept_alive, wall_clock
+from tidemark.consensus.objects import Consensus
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.delivery.pipeline_choices import CompactionPolicy
+from tidemark.delivery.positions import Positions
+from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.compactions import CompactionRecord, Outcome, record_compaction
-from tidemark.log.control import LogHead
+from tidemark.log.control import LogControl, LogHead
+from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
-from tidemark.log.folder import Folder
 from tidemark.log.log_lease import LogHold, LogLost, take_log
 from tidemark.log.manifest import LogFile, Manifest
 from tidemark.log.publish import read_log, read_manifest
-
-SETTLED = "plans/settled.json"
-"""The digest of the question to which the answer is known to be: nothing. Only saves work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,19 @@ class Compaction:
     questions: Questions
     engine: Engine
     clock: Clock = wall_clock
+
+    @classmethod
+    def open(
+        cls,
+        pipeline: Pipeline,
+        consensus: Consensus,
+        engine: Engine,
+        policy: CompactionPolicy | None = None,
+    ) -> "Compaction":
+        """The compaction of a pipeline's log, by its own policy or by another one for once."""
+        control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
+        settings = CompactionSettings.of(pipeline, policy)
+        return cls(Questions(control, positions, pipeline.log.path, settings), engine)
 
     @property
     def pipeline(self) -> str:
@@ -85,30 +100,29 @@ class Compaction:
             # From now on nobody takes what the plan writes for orphans.
             hold.record_plan(question.digest)
             plan = self._plan(question, self._place(question.digest))
-            # The same plan may have been made before, when other writers were further or nearer.
-            self._folder.replace(_plan_path(plan.digest), plan.to_bytes(), self._place(plan.digest).area)
+            self._plans.keep(plan, self._place(plan.digest).area)
         reach(FaultPoint.COMPACT_PLANNED)
         return plan
 
     def write(self, digest: str, holder: str) -> list[LogFile]:
         """Write the plan's files, which nobody can see yet."""
-        plan = self.read_plan(digest)
+        plan = self._plans.read(digest)
         with self._held(holder) as hold:
             if self._is_done(plan):
-                return self._read_files(digest)
+                return self._plans.read_files(digest)
             self._refuse_outdated(plan)
             hold.record_plan(plan.digest)
             place = self._place(plan.digest)
             self._ensure_noted(place, plan)
             files = self.engine.rewrite(place, plan)
-            self._folder.write_once(_files_path(digest), _files_to_bytes(files), place.area)
+            self._plans.keep_files(digest, files, place.area)
         reach(FaultPoint.COMPACT_FILES_WRITTEN)
         return files
 
     def verify(self, digest: str, holder: str) -> None:
         """Prove that the new files hold every message that stays, and nothing else."""
-        plan, place = self.read_plan(digest), self._place(digest)
-        files = self._read_files(digest)
+        plan, place = self._plans.read(digest), self._place(digest)
+        files = self._plans.read_files(digest)
         with self._held(holder):
             if self._is_done(plan):
                 return
@@ -126,7 +140,7 @@ class Compaction:
 
         Of a plan with nothing to gain only the history is written.
         """
-        plan = self.read_plan(digest)
+        plan = self._plans.read(digest)
         with self._held(holder, release=True) as hold:
             if plan.is_empty:
                 hold.replace_log(lambda head: head)
@@ -139,7 +153,7 @@ class Compaction:
         return done
 
     def _publish(self, plan: Plan, hold: LogHold, holder: str, began: int) -> Compacted:
-        files = self._read_files(plan.digest)
+        files = self._plans.read_files(plan.digest)
         head = self.questions.control.log_head()
         current = read_manifest(self.pipeline, self._log, head)
         if self._is_done(plan):
@@ -166,16 +180,9 @@ class Compaction:
         self._record(plan, holder, began, Outcome.COMPACTED, done)
         return done
 
-    def read_plan(self, digest: str) -> Plan:
-        """A plan that was made."""
-        path = _plan_path(digest)
-        if not self._folder.exists(path):
-            raise NoPlan(self.pipeline, digest)
-        return Plan.from_bytes(self._folder.read(path))
-
     def _plan(self, question: Question, place: Workplace) -> Plan:
         rules, files = question.rules, question.files
-        if question.digest == self._settled():
+        if self._plans.is_settled(question.digest):
             eligible: Sequence[LogFile] = ()
         else:
             eligible = [file for file in files if rules.is_eligible(file)]
@@ -225,13 +232,7 @@ class Compaction:
         if rules != plan.rules:
             return
         digest = question_digest(self.pipeline, after.files, rules)
-        self._folder.replace(SETTLED, json.dumps({"digest": digest}).encode(), self._place(digest).area)
-
-    def _settled(self) -> str | None:
-        if not self._folder.exists(SETTLED):
-            return None
-        found: str = json.loads(self._folder.read(SETTLED))["digest"]
-        return found
+        self._plans.settle(digest, self._place(digest).area)
 
     def _record(self, plan: Plan, holder: str, began: int, outcome: Outcome, done: Compacted | None) -> None:
         now = self.clock()
@@ -254,6 +255,15 @@ class Compaction:
             )
         record_compaction(self.questions.control, record)
 
+    @contextmanager
+    def recording_refusals(self, holder: str) -> Iterator[None]:
+        """Keep what a compaction is refused for; the refusal goes on."""
+        try:
+            yield
+        except (TidemarkError, LogError) as error:
+            self.record_refusal(holder, str(error))
+            raise
+
     def record_refusal(self, holder: str, reason: str) -> None:
         """Keep that a compaction was refused, and why."""
         policy = self.questions.settings.policy
@@ -262,10 +272,10 @@ class Compaction:
 
     def _is_done(self, plan: Plan) -> bool:
         """Whether the plan's files are the log's already: somebody died, or was slow, before saying so."""
-        if plan.is_empty or not self._folder.exists(_files_path(plan.digest)):
+        if plan.is_empty or not self._plans.has_files(plan.digest):
             return False
         there = {file.path for file in read_log(self.questions.control, self._log).files}
-        written = [file.path for file in self._read_files(plan.digest)]
+        written = [file.path for file in self._plans.read_files(plan.digest)]
         return there.issuperset(written) and there.isdisjoint(file.path for file in plan.inputs)
 
     @contextmanager
@@ -291,31 +301,13 @@ class Compaction:
         """Give the lease back between two steps: while a person thinks, rewinds should not have to wait."""
         take_log(self.questions.control, holder, self.clock).release()
 
+    @property
+    def _plans(self) -> Plans:
+        return Plans(self.pipeline, self.questions.root)
+
     def _place(self, digest: str) -> Workplace:
         return Workplace(self.pipeline, self.questions.root, digest)
 
     @property
     def _log(self) -> LogFolder:
         return LogFolder(self.pipeline, self.questions.root)
-
-    @property
-    def _folder(self) -> Folder:
-        return Folder(self.pipeline, self.questions.root)
-
-    def _read_files(self, digest: str) -> list[LogFile]:
-        path = _files_path(digest)
-        if not self._folder.exists(path):
-            raise PlanOutdated(self.pipeline, digest, "its files were never written")
-        return [LogFile(**row) for row in json.loads(self._folder.read(path))]
-
-
-def _files_to_bytes(files: Sequence[LogFile]) -> bytes:
-    return (json.dumps([asdict(file) for file in files], indent=1) + "\n").encode()
-
-
-def _plan_path(digest: str) -> str:
-    return f"plans/{digest}.json"
-
-
-def _files_path(digest: str) -> str:
-    return f"plans/{digest}.files.json"

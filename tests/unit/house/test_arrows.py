@@ -23,7 +23,8 @@ MAY_IMPORT = {
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
     "compaction": LEAVES | {"journal", "log", "consensus", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
-    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
+    "spark": LEAVES
+    | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "cli": LEAVES
