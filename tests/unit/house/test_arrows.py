@@ -36,12 +36,23 @@ MAY_IMPORT = {
         "delivery",
         "writers",
         "verification",
+        "compaction",
         "client",
         "spark",
         "embedded",
     },
 }
-NEVER_SPARK = {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "client"}
+NEVER_SPARK = {
+    "journal",
+    "log",
+    "consensus",
+    "cassandra",
+    "delivery",
+    "writers",
+    "verification",
+    "client",
+    "compaction",
+}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
 
