@@ -30,14 +30,26 @@ class Approval(StrEnum):
 
 
 class PlanOperator(SparkAppOperator):
-    """Makes the plan; shows it as a table and returns it as a document."""
+    """Makes the plan; shows it as a table and returns it as a document. Nothing to look at: no Spark."""
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """See ``SparkAppOperator``."""
-        result = super().execute(context)
+        with asking_a_person():
+            compaction = _compaction(self.pipeline, context["params"]["policy"])
+            is_idle = compaction.is_idle()
+        result = self._plan_here(compaction, context) if is_idle else super().execute(context)
         for line in result.pop("table"):
             self.log.info("%s", line)
         return result
+
+    def _plan_here(self, compaction: "Compaction", context: "Context") -> dict[str, Any]:
+        from tidemark.compaction.report import plan_document, plan_lines
+
+        holder = _holder(context)
+        with asking_a_person(), compaction.recording_refusals(holder):
+            is_look = is_dry(context["dag_run"], context["params"])
+            plan = compaction.look() if is_look else compaction.plan(holder)
+        return {**plan_document(plan), "table": list(plan_lines(plan))}
 
 
 def is_dry(dag_run: Any, params: Any) -> bool:

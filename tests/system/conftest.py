@@ -63,6 +63,16 @@ writers:
   - {{name: plain, kind: files, path: "${{TIDEMARK_HOME}}/plain/{name}"}}
 """
 """Two writers, of which one takes only JSON objects."""
+CONDENSED = """
+name: condensed
+source:
+  kafka: {topics: ["condensed"]}
+schedule: null
+log: {segment_bytes: 1, compaction: {min_lag: 1s, schedule: null}}
+writers:
+  - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive/condensed", format: jsonl}
+"""
+"""Every file closes a segment, and compaction runs only when it is asked to."""
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 
@@ -184,6 +194,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
+    (pipelines / "condensed.yaml").write_text(CONDENSED)
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     ports = {}

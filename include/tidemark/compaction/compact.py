@@ -83,6 +83,13 @@ class Compaction:
         finally:
             place.remove()
 
+    def is_idle(self) -> bool:
+        """Whether there is nothing to look at: then a plan needs nobody else's help."""
+        question = self.questions.ask()
+        if self._plans.is_settled(question.digest):
+            return True
+        return not any(question.rules.is_eligible(file) for file in question.files)
+
     def run(self, holder: str) -> Compacted | Plan:
         """Everything at once; an empty plan where there is nothing to gain."""
         began = self.clock()
