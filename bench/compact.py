@@ -1,7 +1,7 @@
 """Compacts logs of journal lives, and sets it beside the straightforward Spark version.
 
-Run by ``make bench``. Needs no service. Sizes can be named, in messages; ``1000000`` and ``5000000`` when none
-is. Every entity has ten, of which two stay. Both ways begin with the same log, made anew.
+Run by ``make bench``. Needs no service. Sizes can be named, in messages; ``1000000`` and ``5000000`` where
+none is. Every entity has ten, of which two stay. Both ways begin with the same log, made anew.
 """
 
 import sys

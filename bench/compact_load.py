@@ -1,6 +1,5 @@
 """The load of compaction's measurements: lives of nine appends and a delete, many entities at a time."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,6 +28,8 @@ SEGMENT_BYTES = 32_000_000
 DELETE = b'{"delete":{"to":%d}}'
 BEGAN = 2 * 10**15
 
+Sent = tuple[bytes, bytes, bytes | None]
+
 
 @dataclass(frozen=True)
 class Lives:
@@ -36,21 +37,20 @@ class Lives:
 
     messages: int
 
-    def of_partition(
-        self, partition: int, first: int, last: int
-    ) -> Iterator[tuple[bytes, bytes, bytes | None]]:
-        """Key, header and value of one partition's messages among those from one to another."""
+    def between(self, first: int, last: int) -> dict[int, list[Sent]]:
+        """Key, header and value of the messages from one to another, by partition."""
+        found: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
         for number in range(first, last):
             generation, place = divmod(number, ALIVE * MESSAGES_A_LIFE)
             turn, entity = divmod(place, ALIVE)
-            if entity % PARTITIONS != partition:
-                continue
             seq_nr, key = turn + 1, f"order-{generation:04d}-{entity:06d}"
             if seq_nr == MESSAGES_A_LIFE:
-                yield key.encode(), DELETE % (seq_nr - 1), None
+                found[entity % PARTITIONS].append((key.encode(), DELETE % (seq_nr - 1), None))
                 continue
             payload = PAYLOAD % (key, number * 2654435761, number % 900, entity, seq_nr, number % 1_000_000)
-            yield key.encode(), (HEADER % (seq_nr, seq_nr)).encode(), (EVENT % (seq_nr, payload)).encode()
+            header, value = HEADER % (seq_nr, seq_nr), EVENT % (seq_nr, payload)
+            found[entity % PARTITIONS].append((key.encode(), header.encode(), value.encode()))
+        return found
 
 
 def make_log(root: str, lives: Lives, consensus: Consensus) -> None:
@@ -59,22 +59,33 @@ def make_log(root: str, lives: Lives, consensus: Consensus) -> None:
     offsets = dict.fromkeys(range(PARTITIONS), 0)
     for number, first in enumerate(range(0, lives.messages, MESSAGES_A_BINDING)):
         last = min(first + MESSAGES_A_BINDING, lives.messages)
-        rows = {p: list(lives.of_partition(p, first, last)) for p in range(PARTITIONS)}
-        _publish(control, folder, BEGAN + number * 10**10, rows, offsets)
+        rows = lives.between(first, last)
+        _publish(control, folder, BEGAN + number * 10**10, rows, offsets, SEGMENT_BYTES)
     one_more = {0: [(b"last", b'{"mark":{"id":"m"}}', None)]}
-    binding = _publish(control, folder, BEGAN + 10**15, one_more, offsets)
+    binding = _publish(control, folder, BEGAN + 10**15, one_more, offsets, segment_bytes=1)
     control.advance_upper(control.bindings_head(), binding.t + 10**12)
     positions = Positions(consensus, NAME)
     state = positions.register(WRITER, {})
     positions.commit(state, binding.end, OffsetEntry(Entry.COMMIT, binding.end, binding.t, NAME))
 
 
+def _headers(actions: tuple[bytes, ...]) -> pa.Array:
+    """One header a message: a dictionary for each would take longer than all the rest."""
+    count = len(actions)
+    fields = list(LOG_SCHEMA.field("headers").type.value_type)
+    own = pa.StructArray.from_arrays(
+        [pa.repeat("journal.action", count), pa.array(actions, pa.binary())], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), own)
+
+
 def _publish(
     control: LogControl,
     folder: LogFolder,
     t: int,
-    rows: dict[int, list[tuple[bytes, bytes, bytes | None]]],
+    rows: dict[int, list[Sent]],
     offsets: dict[int, int],
+    segment_bytes: int,
 ) -> Binding:
     slices = tuple(
         Slice(TOPIC, p, offsets[p], offsets[p] + len(own)) for p, own in sorted(rows.items()) if own
@@ -100,10 +111,7 @@ def _publish(
                 "timestamp_type": np.zeros(count, dtype=np.int32),
                 "key": pa.array(keys, pa.binary()),
                 "value": pa.array(values, pa.binary()),
-                "headers": pa.array(
-                    [[{"name": "journal.action", "value": header}] for header in headers],
-                    LOG_SCHEMA.field("headers").type,
-                ),
+                "headers": _headers(headers),
                 "namespace": [TOPIC] * count,
             }
         ).cast(LOG_SCHEMA)
@@ -115,5 +123,5 @@ def _publish(
     found = Captured(t, tuple(one for one in captured if one), rows_read=rows_read)
     folder.write_captured(found)
     folder.write_audit(AuditRecord(t, found.digest, ()))
-    publish(control, folder, binding, SEGMENT_BYTES, t)
+    publish(control, folder, binding, segment_bytes, t)
     return binding
