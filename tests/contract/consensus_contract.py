@@ -194,6 +194,19 @@ class ConsensusContract:
 
     # Races
 
+    def test_objects_are_listed_by_kind_and_the_beginning_of_their_names(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        names = [f"{key.name}/b", f"{key.name}/a", f"{key.name}/c"]
+        for name in names:
+            consensus.commit(ObjectKey(key.kind, name), ABSENT, Change({"head": "{}"}))
+        other = next(kind for kind in Kind if kind != key.kind)
+        consensus.commit(ObjectKey(other, f"{key.name}/d"), ABSENT, Change({"head": "{}"}))
+        consensus.commit(ObjectKey(key.kind, names[2]), 1, Change(deletes=["head"]))
+        assert consensus.names(key.kind, f"{key.name}/") == sorted(names)
+        assert consensus.names(other, f"{key.name}/") == [f"{key.name}/d"]
+        assert consensus.names(key.kind, f"{key.name}/x") == []
+
     def test_of_many_at_the_same_version_exactly_one_wins(self, consensus: Consensus, key: ObjectKey):
         def commit(racer: int) -> int | Outpaced:
             try:

@@ -6,21 +6,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from tidemark.cli import log_compact, log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
 
-if TYPE_CHECKING:
-    from tidemark.consensus.objects import Consensus
-    from tidemark.delivery.pipeline import Pipeline
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
+app.command("compact")(log_compact.compact)
+app.command("pins")(log_files.list_pins)
+app.command("pin")(log_files.pin)
+app.command("unpin")(log_files.unpin)
+app.command("sweep")(log_files.sweep)
 
 
 @app.command()
@@ -40,7 +40,7 @@ def show(
     from tidemark.log.readable import readable
     from tidemark.log.readers import reading_log
 
-    declared, control, folder = _open(pipeline)
+    declared, control, folder = log_files.open_log(pipeline)
     with reading_log(control, "log show") as reading:
         manifest = read_manifest(pipeline, folder, reading.take_up())
         selection = select(
@@ -74,7 +74,7 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
     from tidemark.log.readers import reading_log
     from tidemark.log.verify import LogVerifier
 
-    _, control, folder = _open(pipeline)
+    _, control, folder = log_files.open_log(pipeline)
     with reading_log(control, "log verify") as reading:
         verifier = LogVerifier(control, folder, reading.take_up())
         for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
@@ -99,7 +99,7 @@ def accept(
     from tidemark.log.accept import Acceptance, require_closed_gate
     from tidemark.log.accept import accept as accept_gate
 
-    _, control, _ = _open(pipeline)
+    _, control, _ = log_files.open_log(pipeline)
     gate = require_closed_gate(control)
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is all right to go on", param_hint="--reason")
@@ -118,79 +118,6 @@ def accept(
         typer.echo(f"Accepted by {who}. The gate is open; the next run of {pipeline}.replicate goes on.")
     else:
         typer.echo('Nothing was changed. Add --execute --reason "…" to accept it.')
-
-
-@app.command()
-def compact(
-    pipeline: PipelineName,
-    policy: Annotated[
-        str | None,
-        typer.Option(help="Another policy than the pipeline's, for once: journal, latest, progress."),
-    ] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
-) -> None:
-    """Take out of the log what later messages made obsolete; in this process alone, without Spark."""
-    from tidemark.compaction.compact import Compacted, Compaction
-    from tidemark.compaction.engine import InProcess
-    from tidemark.compaction.report import compacted_document, plan_document, plan_lines
-    from tidemark.delivery.pipeline_choices import CompactionPolicy
-    from tidemark.log.compactions import compactions
-
-    if execute and not reason.strip():
-        raise typer.BadParameter("say why it is to be done now", param_hint="--reason")
-    known = [one.value for one in CompactionPolicy if one is not CompactionPolicy.NONE]
-    if policy is not None and policy not in known:
-        raise typer.BadParameter(f"is one of {', '.join(known)}", param_hint="--policy")
-    declared, consensus = _declared(pipeline)
-    chosen = CompactionPolicy(policy) if policy else None
-    compaction = Compaction.open(declared, consensus, InProcess(), chosen)
-    if not execute:
-        plan = compaction.look()
-        if as_json:
-            history = [asdict(record) for record in compactions(compaction.questions.control, limit=10)]
-            print_json({**plan_document(plan), "history": history, "executed": False})
-            return
-        for line in plan_lines(plan):
-            typer.echo(line)
-        typer.echo('Nothing was changed. Add --execute --reason "…" to do it.')
-        return
-    holder = f"{by or getpass.getuser()}: {reason.strip()}"
-    with compaction.recording_refusals(holder):
-        done = compaction.run(holder)
-    plan = done.plan if isinstance(done, Compacted) else done
-    if as_json:
-        came_to = compacted_document(done) if isinstance(done, Compacted) else {}
-        print_json({**plan_document(plan), **came_to, "executed": True})
-        return
-    for line in plan_lines(plan):
-        typer.echo(line)
-    if isinstance(done, Compacted):
-        typer.echo(
-            f"Compacted: {done.messages_before:,} messages are now {done.messages_after:,}, "
-            f"{done.bytes_before:,} bytes {done.bytes_after:,}. Old files are removed by a later sweep."
-        )
-
-
-def _open(name: str) -> "tuple[Pipeline, LogControl, LogFolder]":
-    """The pipeline's log as it is; a name that is mistyped creates nothing."""
-    from tidemark.log.control import LogControl
-    from tidemark.log.files import LogFolder
-
-    pipeline, consensus = _declared(name)
-    return pipeline, LogControl(consensus, name), LogFolder(name, pipeline.log.path)
-
-
-def _declared(name: str) -> "tuple[Pipeline, Consensus]":
-    from tidemark.cli.connections import look_up
-    from tidemark.delivery.addresses import collect_connections
-    from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.delivery.replicate import look_at_control
-
-    pipeline = find_pipeline(name)
-    return pipeline, look_at_control(collect_connections(pipeline, look_up))
 
 
 def _with_progress(steps: Iterator[Any], total: int) -> Iterator[Any]:

@@ -45,7 +45,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
     for writer in status.writers:
         gate = writer.gate if writer.registered else "not yet registered"
         table.add_row(
-            writer.name,
+            f"{writer.name} (retired)" if writer.retired else writer.name,
             writer.kind,
             f"{writer.position:,}",
             f"{writer.lag:,}",

@@ -227,10 +227,7 @@ def _events_are_as_said(append: Append) -> bool:
         events = decode(append.form, append.payload).events
     except Undecodable:
         return False
-    first = append.first
-    return len(events) == append.last - first + 1 and all(
-        event.seq_nr == first + number for number, event in enumerate(events)
-    )
+    return [event[0] for event in events] == list(range(append.first, append.last + 1))
 
 
 def _join(earlier: Run | None, later: Run | None) -> Run | None:

@@ -24,6 +24,8 @@ from tidemark.delivery.deliver import (
 from tidemark.delivery.lease import Hold, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.redelivery import require_history
+from tidemark.delivery.registration import BEGIN_ANEW
 from tidemark.delivery.writer import Part, Writer, Writing
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
@@ -146,6 +148,9 @@ class _Resume:
             for binding, files in self._log.waiting(self._position):
                 if max(binding.base, self._position + 1) > gate.through:
                     break
+                require_history(
+                    self._writer, self._writer.name, self._log, binding.base, BEGIN_ANEW, is_begun=True
+                )
                 self._binding = binding
                 if stopped := self._one_by_one(binding, files):
                     return stopped

@@ -10,6 +10,7 @@ from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Gate
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
+from tidemark.log.enrolled import enrolled
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class WriterStatus:
     """How many ids of the log it has not finished with."""
     gate: str
     reason: str | None
+    retired: bool = False
+    """Whether the pipeline's file does not have it any more: it still holds compaction back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,8 @@ def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
     control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
     bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
+    declared = {writer.name: writer.kind.value for writer in pipeline.writers}
+    retired = [name for name in enrolled(control) if name not in declared]
     return PipelineStatus(
         pipeline=pipeline.name,
         log=LogStatus(
@@ -78,24 +83,27 @@ def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
         ),
         upper=bindings.upper,
         unpublished=bindings.newest is not None and bindings.newest > log.t,
-        writers=tuple(
-            _writer_status(positions, writer.name, writer.kind.value, log.end) for writer in pipeline.writers
+        writers=(
+            *(_writer_status(positions, name, kind, log.end) for name, kind in declared.items()),
+            *(_writer_status(positions, name, None, log.end) for name in retired),
         ),
     )
 
 
-def _writer_status(positions: Positions, name: str, kind: str, end: int) -> WriterStatus:
-    state = positions.load(name)
+def _writer_status(positions: Positions, name: str, kind: str | None, end: int) -> WriterStatus:
+    state, is_retired = positions.load(name), kind is None
     if state is None:
-        return WriterStatus(name, kind, False, NOTHING_YET, end - NOTHING_YET, Gate.OPEN.value, None)
+        lag = end - NOTHING_YET
+        return WriterStatus(name, kind or "", False, NOTHING_YET, lag, Gate.OPEN.value, None, is_retired)
     return WriterStatus(
         name,
-        kind,
+        kind or str(state.shape.get("kind", "")),
         True,
         state.position,
         end - state.position,
         state.status.value,
         state.gate.reason if state.gate else None,
+        is_retired,
     )
 
 

@@ -92,7 +92,7 @@ class LogHead:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a person did about a closed gate, and why."""
+    """What a person did about a closed gate, or to the log's folder, and why."""
 
     what: str
     who: str
@@ -100,7 +100,7 @@ class Decision:
     at: int
     """µs."""
     gate: str
-    """Why the gate was closed."""
+    """Why the gate was closed; of anything else, what it came to."""
 
 
 class LogControl:
@@ -296,6 +296,11 @@ class LogControl:
                 return True
             except Outpaced:
                 continue
+
+    def keep_decision(self, decision: Decision) -> None:
+        """Keep what a person decided beside the gate."""
+        row = {f"decision/{decision.at:020d}": json.dumps(asdict(decision))}
+        self.amend_log([HEAD], lambda _: (Change(row), None))
 
     def decisions(self) -> list[Decision]:
         """What people decided about this log, oldest first."""

@@ -55,6 +55,8 @@ def read_groups(
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     read = columns if columns is None or ids is None else sorted({*columns, "id"})
     for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=numbers, columns=read):
+        if ids is not None and batch.num_rows and batch.column("id")[0].as_py() > ids[1]:
+            return
         kept = batch if ids is None else between(batch, *ids)
         if kept.num_rows or ids is None:
             # Spark declares every column that it writes as one that may be null.

@@ -6,8 +6,10 @@ touches a file system: ``files.py`` does.
 
 import builtins
 import json
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
@@ -83,7 +85,7 @@ class Segment:
         return sum(f.bytes for f in self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Manifest:
     """Everything that was published up to the binding at ``t``."""
 
@@ -121,9 +123,21 @@ class Manifest:
 
         They may hold others too: whoever reads them asks for the binding's ids only.
         """
-        owned = binding.owned
-        found = [f for f in self.files if f.place in owned and f.may_have(*owned[f.place])]
-        return tuple(sorted(found, key=lambda f: (f.place, f.first_id)))
+        found: list[LogFile] = []
+        for place, (first_id, last_id) in binding.owned.items():
+            own = self._by_place.get(place, [])
+            begin = bisect_left(own, first_id, key=lambda file: file.last_id)
+            end = bisect_right(own, last_id, lo=begin, key=lambda file: file.first_id)
+            found += own[begin:end]
+        return tuple(found)
+
+    @cached_property
+    def _by_place(self) -> Mapping[TopicPartition, list[LogFile]]:
+        """The files of every partition, in id order: they do not overlap."""
+        found: dict[TopicPartition, list[LogFile]] = {}
+        for file in sorted(self.files, key=lambda one: one.first_id):
+            found.setdefault(file.place, []).append(file)
+        return found
 
     def with_binding(self, t: int, end: int, files: Sequence[LogFile], segment_bytes: int) -> "Manifest":
         """The manifest after publishing one more binding; a segment is closed when it is full."""

@@ -79,6 +79,14 @@ def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -
     return control.amend_log([_row(id_)], decide)
 
 
+def require_pin(control: LogControl, id_: int) -> Pin:
+    """The pin of an id; refuses one that is not pinned."""
+    body = control.read_log_rows([_row(id_)]).rows.get(_row(id_))
+    if body is None:
+        raise NotPinned(control.pipeline, id_, f"id {id_} is not pinned.")
+    return Pin(**json.loads(body))
+
+
 def pins(control: LogControl) -> list[Pin]:
     """All pins, by id."""
     return [Pin(**json.loads(body)) for body in control.log_rows(PREFIX).values()]

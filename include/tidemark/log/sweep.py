@@ -59,7 +59,7 @@ class Named:
             return int(found["t"]) <= self.t
         if found := _STAGED.fullmatch(path):
             area = found["area"]
-            return int(area) <= self.t if area.isdecimal() else not self._is_planned(area)
+            return int(area) <= self.t if area.isdecimal() else not self._is_planned(path)
         return False
 
     def _is_planned(self, name: str | None) -> bool:

@@ -42,6 +42,6 @@ def verify_files(spark: "SparkSession", pipeline: str, root: str, files: Sequenc
         return
 
     def verify(file: LogFile) -> None:
-        LogFolder(pipeline, root).verify(file)
+        LogFolder(pipeline, root).ensure_verified(file)
 
     spark.sparkContext.parallelize(files, len(files)).foreach(verify)

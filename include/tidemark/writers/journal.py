@@ -28,10 +28,12 @@ from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.collecting import seldom_collecting
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
+from tidemark.writers.journal_found import read_keyspace
 from tidemark.writers.journal_heads import Heads, milliseconds
+from tidemark.writers.journal_layout import name_of
 from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
 from tidemark.writers.journal_schema import create_journal
-from tidemark.writers.journal_tables import JournalTables, are_there
+from tidemark.writers.journal_tables import JournalTables
 
 MESSAGES_A_PART = 250_000
 """What a task should take at most of one partition; the entities of a larger one are shared out."""
@@ -224,7 +226,9 @@ class JournalWriter(Writer):
 
     @property
     def _has_tables(self) -> bool:
-        return are_there(connect(self.connection), self.declared)
+        # Asks Cassandra itself: what the driver knows of a schema may be seconds old.
+        found = read_keyspace(connect(self.connection), self.declared).tables
+        return any(name_of(self.declared, table) in found for table in ("metajournal", "pointer2"))
 
     @property
     def _tables(self) -> JournalTables:

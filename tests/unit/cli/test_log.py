@@ -1,16 +1,14 @@
 """``tidemark log``: what a person sees of a log, how it is proved, and what accepting does."""
 
 import json
-from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import capture, given_binding, publish_all
+from tests.unit.log.samples import capture, compact, given_binding, publish_all
 
-from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import Cause, LogGate
 from tidemark.log.loss import Loss, LossKind
+from tidemark.log.pins import pins
 
 pytestmark = [
     pytest.mark.unit,
@@ -24,23 +22,6 @@ SECOND = given_binding(2_000_000, 5, ("orders", 0, 3, 5), run_id="run-2")
 VALUES = {("orders", 0): {0: b"a", 1: b"x" * 100, 2: b"\xff"}, ("refunds", 0): {0: None, 1: b"y"}}
 LOST = Loss(LossKind.RETENTION, "orders", 0, 5, 9)
 GATE = LogGate(Cause.LOST, f"records are lost: {LOST}", None, None, (LOST,), None, 1)
-
-
-@pytest.fixture
-def root(installation) -> Path:
-    return installation / ".tidemark" / "log" / "orders"
-
-
-@pytest.fixture
-def control(installation, monkeypatch) -> LogControl:
-    """The control plane that the commands find."""
-    consensus = MemoryConsensus()
-    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-    connection = {"conn_type": "cassandra", "host": "127.0.0.1"}
-    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
-    return LogControl(consensus, "orders")
 
 
 @pytest.fixture
@@ -203,71 +184,55 @@ def test_an_unpublished_capture_is_not_shown(run, published, control):
     assert "secret" not in run("log", "show", "orders").out
 
 
-# compact
+# Pins and sweep
 
 
-@pytest.fixture
-def compactable(control, root) -> LogControl:
-    """A journal's log with three segments, whose writers are at the end."""
-    from dataclasses import replace
-
-    from tests.unit.compaction.samples import JOURNAL
-    from tests.unit.compaction.test_policies import added, deleted
-    from tests.unit.compaction.world import HOUR, World
-
-    world = World(root, JOURNAL, consensus=control._consensus)
-    world.publish(added(1), added(2))
-    world.publish(added(3), deleted(3))
-    world.publish(replace(added(1), key=b"z"))
-    for writer in ("cassandra", "archive"):
-        world.move(4, writer)
-    head = control.bindings_head()
-    control.advance_upper(head, head.upper + 2 * HOUR)
-    return control
+def test_an_id_is_pinned_shown_and_released_with_a_reason(run, published, control):
+    planned = run("log", "pin", "orders", "1")
+    assert (planned.code, pins(control)) == (0, [])
+    assert "Nothing was changed" in planned.out
+    run("log", "pin", "orders", "1", "--execute", "--reason", "evidence", "--by", "ann")
+    assert [(one.id, one.who, one.why) for one in pins(control)] == [(1, "ann", "evidence")]
+    assert "id 1  ann" in run("log", "pins", "orders").out
+    assert json.loads(run("log", "pins", "orders", "--json").out)[0]["id"] == 1
+    assert "pinned by ann (evidence)" in run("log", "unpin", "orders", "1").out
+    run("log", "unpin", "orders", "1", "--execute", "--reason", "closed")
+    assert (pins(control), "no id is pinned" in run("log", "pins", "orders").out) == ([], True)
 
 
-def test_compact_shows_its_plan_and_changes_nothing(run, compactable):
-    before = compactable.log_head()
-    ended = run("log", "compact", "orders")
-    assert ended.code == 0
-    assert "messages below id 4 may go" in ended.out
-    assert "goes: 2 deleted, and the delete stays" in ended.out
-    assert 'Nothing was changed. Add --execute --reason "…" to do it.' in ended.out
-    assert compactable.log_head() == before
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["pin", "orders", "99", "--execute", "--reason", "x"], 1, "so 99 cannot be pinned"),
+        (["pin", "orders", "1", "--execute"], 2, "say why"),
+        (["unpin", "orders", "1", "--execute", "--reason", "x"], 1, "id 1 is not pinned"),
+        (["sweep", "orders", "--execute"], 2, "say why"),
+        (["sweep", "ordres"], 1, "orders"),
+    ],
+)
+def test_a_wrong_pin_or_sweep_is_refused_in_a_sentence(run, published, control, arguments, code, said):
+    before = control.log_head().version
+    ended = run("log", *arguments)
+    assert (ended.code, control.log_head().version) == (code, before)
+    assert said in ended.err
 
 
-def test_compact_as_json_names_who_holds_it_back(run, compactable):
-    plan = json.loads(run("log", "compact", "orders", "--json").out)
-    assert (plan["watermark"], plan["held_back_by"], plan["dropped"]) == (4, "archive", 2)
-    assert plan["segments"][0]["messages_after"] == 0
-    assert (plan["executed"], plan["history"]) == (False, [])
+def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, root):
+    planned = run("log", "sweep", "orders")
+    assert (planned.code, "0 files with 0 bytes go, 3 wait" in planned.out) == (0, True)
+    assert not (root / "condemned.json").exists()
+    done = json.loads(run("log", "sweep", "orders", "--execute", "--reason", "space", "--json").out)
+    assert (done["executed"], len(done["waiting"]), done["removed"]) == (True, 3, [])
+    (kept,) = control.decisions()
+    assert (kept.what, kept.reason, kept.gate) == ("sweep", "space", "0 files with 0 bytes")
+    assert (root / "condemned.json").exists()
 
 
-def test_compact_executes_with_a_reason_and_keeps_it(run, compactable):
-    ended = run("log", "compact", "orders", "--execute", "--reason", "disk is full", "--by", "ann", "--json")
-    assert ended.code == 0
-    assert json.loads(ended.out)["messages_after"] == 3
-    assert compactable.log_head().compacted_below == 4
-    history = json.loads(run("log", "compact", "orders", "--json").out)["history"]
-    assert [(one["by"], one["outcome"]) for one in history] == [("ann: disk is full", "compacted")]
-
-
-def test_compact_needs_a_reason_to_execute(run, compactable):
-    ended = run("log", "compact", "orders", "--execute")
-    assert ended.code == 2
-    assert "say why" in ended.err
-    assert compactable.log_head().compacted_below == 0
-
-
-def test_compact_refuses_a_policy_that_does_not_exist(run, compactable):
-    ended = run("log", "compact", "orders", "--policy", "lates")
-    assert ended.code == 2
-    assert "journal, latest, progress" in ended.err
-
-
-def test_compact_says_what_a_policy_of_none_means(run, compactable, installation):
-    path = installation / "include" / "pipelines" / "orders.yaml"
-    path.write_text(path.read_text() + "log: {compaction: {policy: none}}\n")
-    ended = run("log", "compact", "orders")
-    assert ended.code == 1
-    assert "its policy is `none`" in ended.err
+def test_show_and_verify_of_a_compacted_log(run, published, control):
+    compact(control, published, below=5, keep=lambda id_: id_ in (1, 4))
+    shown = run("log", "show", "orders", "--json")
+    assert (shown_ids(shown.out), "compacted below id 5" in shown.err) == ([1, 4, 6], True)
+    assert shown_ids(run("log", "show", "orders", "--t", "2000000", "--json").out) == [6]
+    verified = run("log", "verify", "orders")
+    assert (verified.code, "compacted below id 5: 3 ids there have no message" in verified.out) == (0, True)
+    assert control.log_rows("reader/") == {}

@@ -116,6 +116,18 @@ def test_a_writer_that_was_somehow_left_behind_is_refused_not_given_holes(house)
     assert (writer.ids, house.position(writer)) == ([0, 1], 1)
 
 
+def test_a_resume_of_a_binding_that_is_not_whole_any_more_is_refused(house):
+    house.publish(orders="ab")
+    house.publish(orders="cdef")
+    house.publish(orders="g")
+    house.deliver(writer := Shelf(bad={4}))
+    compact(house.control, house.log.folder, 6, keep=lambda id_: id_ == 4, policy="latest")
+    writer.bad = set()
+    with pytest.raises(HistoryCompacted, match="from id 2 on"):
+        house.resume(writer)
+    assert (writer.bindings, house.position(writer)) == ({0: [0, 1]}, 3)
+
+
 # Backfill and rewind
 
 

@@ -6,9 +6,9 @@ from tests.unit.log.samples import RacingConsensus, compact, given_binding
 
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.redelivery import HistoryCompacted
-from tidemark.delivery.registration import RegisteredWriter, holds_below, registered_writers
+from tidemark.delivery.registration import holds_below, registered_writers
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.enrolled import Enrolled, enrolled
+from tidemark.log.enrolled import enrolled
 from tidemark.log.log_lease import LogHeld, take_log
 
 pytestmark = pytest.mark.unit
@@ -211,9 +211,3 @@ def test_a_writer_that_is_registered_again_meanwhile_stays_on_the_list(house, mo
     plan.execute(house.deed("forget"))
     assert waited_for(house) == {"stream": (1, 1, False)}
     assert set(enrolled(house.control)) == {"stream"}
-    assert isinstance(enrolled(house.control)["stream"], Enrolled)
-
-
-def test_what_compaction_is_told_of_a_writer():
-    one = RegisteredWriter("stream", 3, 2, True)
-    assert (one.position, one.holds_below) == (3, 2)

@@ -13,6 +13,7 @@ from tidemark.delivery.status import read_status, summarize
 from tidemark.delivery.writer_state import Cause as WriterCause
 from tidemark.delivery.writer_state import WriterGate
 from tidemark.log.control import LogControl, LogHead
+from tidemark.log.enrolled import Enrolled, ensure_enrolled
 from tidemark.log.gate import Cause, LogGate
 
 pytestmark = pytest.mark.unit
@@ -68,6 +69,7 @@ def test_a_pipeline_that_never_ran(consensus):
                 "lag": 0,
                 "gate": "open",
                 "reason": None,
+                "retired": False,
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],
@@ -191,4 +193,20 @@ def test_a_run_is_summed_up_over_its_writers():
         "positions": {"cassandra": 9, "archive": 5},
         "lag": {"cassandra": 0, "archive": 4},
         "seconds": 12.3,
+    }
+
+
+def test_a_writer_that_the_file_does_not_have_any_more_is_shown_as_long_as_the_log_waits_for_it(consensus):
+    given_published(consensus)
+    control, positions = LogControl(consensus, "orders"), Positions(consensus, "orders")
+    for name in ("archive", "old"):
+        ensure_enrolled(control, Enrolled(name, 0))
+    positions.register("old", {"kind": "kafka"}, 4)
+    found = {
+        one.name: (one.kind, one.position, one.retired) for one in read_status(PIPELINE, consensus).writers
+    }
+    assert found == {
+        "cassandra": ("journal", -1, False),
+        "archive": ("files", -1, False),
+        "old": ("kafka", 4, True),
     }

@@ -272,7 +272,7 @@ def test_batches_without_a_chosen_message_are_left_out(written):
 def test_only_the_columns_that_are_needed_are_read(written, monkeypatch):
     asked = []
 
-    def read_file(self, file, columns):
+    def read_file(self, file, columns, first_id, last_id):
         asked.append(columns)
         return iter(())
 

@@ -1,5 +1,7 @@
 """What can be proved: where an incarnation begins, and what was lost since."""
 
+from dataclasses import replace
+
 import pytest
 
 from tidemark.log.loss import AcceptedLoss, Loss, LossKind
@@ -65,3 +67,16 @@ def test_a_partition_that_was_cut_is_not_provable() -> None:
 
 def test_a_partition_that_was_never_bound_began_before_the_log() -> None:
     assert Ground.of({}, (), 10).objection(PLACE, None) is Unprovable.BEFORE_THE_LOG
+
+
+@pytest.mark.parametrize(
+    ("begins_at", "expected"),
+    [(None, Unprovable.COMPACTED), (9, Unprovable.COMPACTED), (10, None), (30, None)],
+    ids=["anywhere", "below", "right there", "later"],
+)
+def test_what_was_compacted_beyond_proof_is_not_judged(
+    begins_at: int | None, expected: Unprovable | None
+) -> None:
+    ground = replace(Ground.of({PLACE: 0, ("orders", 1): 0}, (), 100), compacted={PLACE: 10})
+    assert ground.objection(PLACE, begins_at) is expected
+    assert ground.objection(("orders", 1), begins_at) is None

@@ -7,7 +7,7 @@ All are of entity ``k``, or of the one they are marked with: ``j:A1``.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -35,7 +35,8 @@ from tidemark.log.binding import Binding
 from tidemark.log.control import LogHead
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.log.loss import AcceptedLoss
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.merge import lanes
 from tidemark.writers.journal import JournalWriter
 
 TOPIC, KEY = "orders", "k"
@@ -148,6 +149,7 @@ class ActionLog(LogInMemory):
         files = [file for place, text in given.items() for file in self._files(binding, place, text)]
         self.bindings.append(binding)
         self.manifest = self.manifest.with_binding(t, binding.end, files, 1_000_000)
+        self.plane.replace_log(self.plane.log_head().version, self.log_head())
         return binding
 
     def _files(self, binding: Binding, place: tuple[str, int], text: str) -> Iterator[LogFile]:
@@ -156,6 +158,23 @@ class ActionLog(LogInMemory):
             ids, path = batch["id"].to_pylist(), f"{binding.t}-{place}"
             self.batches[path] = batch
             yield LogFile(path, binding.t, *place, ids[0], ids[-1], len(ids), 1, "")
+
+    def compact(self, below: int, gone: Collection[int], policy: str = "journal") -> None:
+        """Merge the files that end below an id by partition, without these messages."""
+        inactive = [file for file in self.manifest.files if file.last_id < below]
+        active = tuple(file for file in self.manifest.files if file.last_id >= below)
+        merged = [one for lane in lanes(inactive) for one in self._merged(lane, gone)]
+        segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
+        self.manifest = self.manifest.with_compacted(segments, below, policy)
+
+    def _merged(self, lane: Sequence[LogFile], gone: Collection[int]) -> Iterator[LogFile]:
+        whole = pa.Table.from_batches([self.batches[file.path] for file in lane]).combine_chunks()
+        kept = whole.filter(pa.array([id_ not in gone for id_ in whole["id"].to_pylist()], pa.bool_()))
+        if kept.num_rows:
+            ids, times = kept["id"].to_pylist(), kept["t"].to_pylist()
+            path = f"{lane[0].path} and on, {len(ids)}"
+            (self.batches[path],) = kept.combine_chunks().to_batches()
+            yield LogFile(path, times[-1], *lane[0].place, ids[0], ids[-1], len(ids), 1, "", times[0])
 
     def bindings_after(self, position: int) -> list[Binding]:
         return [binding for binding in self.bindings if binding.end > position]

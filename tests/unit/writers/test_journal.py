@@ -4,7 +4,7 @@ What the tables get for which actions is the fold's business and tested there; p
 acknowledgements, heads and crashes have files of their own.
 """
 
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -16,6 +16,7 @@ from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails
 from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.files import LOG_SCHEMA
+from tidemark.log.manifest import LogFile
 from tidemark.writers import journal, journal_part
 
 pytestmark = pytest.mark.unit
@@ -50,7 +51,8 @@ def everything(tables: MemoryTables, *keys: str) -> dict[str, object]:
 
 
 def test_a_binding_is_one_part_for_every_kafka_partition(tables):
-    first, second = SimpleNamespace(count=1), SimpleNamespace(count=250_000)
+    first = LogFile("first", BINDING.t, "orders", 0, BINDING.base, BINDING.end, 1, 1, "")
+    second = replace(first, partition=1, count=250_000)
     assert journal_writer(tables).cut(BINDING, [first, second]) == [
         Part(BINDING, (first,)),
         Part(BINDING, (second,)),
