@@ -21,7 +21,9 @@ from tidemark.journal.events import Event, Events
 
 pytestmark = pytest.mark.unit
 
-HOUR = 3_600_000_000
+BOUNDLESS = (
+    ("journal.action", b'{"append":{"range":{"from":1,"to":9223372036854775807},"payloadType":"json"}}'),
+)
 
 
 def example_c():
@@ -200,10 +202,11 @@ def test_an_incarnation_with_a_pinned_message_stays_as_it_is():
         (added(1), Sent(b"a", added(3).value, headers=added(2).headers), deleted(2)),
         (added(1), Sent(b"a", added(2, 3).value, headers=added(2).headers), deleted(2)),
         (added(1), sent(append("a", 1, Events((Event(2),))), partition=1), deleted(2)),
+        (Sent(b"a", added(1).value, headers=BOUNDLESS), deleted(2)),
     ],
     ids=[
         *("a gap", "a repetition", "a delete first", "no header", "no payload"),
-        *("other events", "more events", "two partitions"),
+        *("other events", "more events", "two partitions", "a range without end"),
     ],
 )
 def test_an_irregular_incarnation_stays_as_it_is(messages):
