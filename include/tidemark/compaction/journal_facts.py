@@ -13,14 +13,14 @@ from msgspec import Struct
 
 from tidemark.journal.action import Append, Delete
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.payload import decode
+from tidemark.journal.payload import sequence_numbers
 
 NONE = -1
 """No such id."""
 NEVER = 2**63 - 1
 
 
-class Run(Struct, frozen=True, array_like=True):
+class Run(Struct, frozen=True, array_like=True, gc=False):
     """A stretch of an entity's actions without a purge: one incarnation, or a part of it."""
 
     partition: int
@@ -74,7 +74,7 @@ class Run(Struct, frozen=True, array_like=True):
         return self.is_steady and self.partition == partition and self.last_offset < offset
 
 
-class Facts(Struct, frozen=True, array_like=True):
+class Facts(Struct, frozen=True, array_like=True, gc=False):
     """What is known of one entity from a stretch of the log."""
 
     first_id: int
@@ -134,7 +134,7 @@ class Facts(Struct, frozen=True, array_like=True):
         )
 
 
-class Verdict(Struct, frozen=True, array_like=True):
+class Verdict(Struct, frozen=True, array_like=True, gc=False):
     """Which actions of one entity go, in a few numbers; a pinned message stays in spite of them."""
 
     purged_below: int = 0
@@ -224,12 +224,12 @@ def _run_of(id_: int, partition: int, offset: int, action: Append | Delete | Non
 def _events_are_as_said(append: Append) -> bool:
     """Whether the payload holds exactly the events that the header promises: the fold goes by the payload."""
     try:
-        events = decode(append.form, append.payload).events
+        numbers = sequence_numbers(append.form, append.payload)
     except Undecodable:
         return False
-    if len(events) != append.last - append.first + 1:  # a header may name more events than there is memory
+    if len(numbers) != append.last - append.first + 1:  # a header may name more events than there is memory
         return False
-    return [event.seq_nr for event in events] == list(range(append.first, append.last + 1))
+    return numbers == list(range(append.first, append.last + 1))
 
 
 def _join(earlier: Run | None, later: Run | None) -> Run | None:
