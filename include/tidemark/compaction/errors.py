@@ -50,3 +50,17 @@ class NeverCompacted(TidemarkError):
             "another in `log.compaction.policy`, or for once with --policy."
         )
         self.pipeline = pipeline
+
+
+class PolicyUnfit(TidemarkError):
+    """By this policy, the messages of the log would not be understood."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, policy: str, message_format: str) -> None:
+        super().__init__(
+            f"{pipeline}: policy `{policy}` is for kafka-journal messages, and these are {message_format}: "
+            "none of them would be an action, and all would go. Nothing was done. Choose `latest` or "
+            "`progress`."
+        )
+        self.pipeline, self.policy, self.message_format = pipeline, policy, message_format

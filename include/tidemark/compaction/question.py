@@ -7,12 +7,12 @@ meanwhile only makes more messages eligible, never fewer.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tidemark.compaction.errors import NeverCompacted
+from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.rules import Rules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_choices import CompactionPolicy
+from tidemark.delivery.pipeline_choices import CompactionPolicy, Format
 from tidemark.delivery.positions import Positions
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
@@ -40,8 +40,11 @@ class CompactionSettings:
     def of(cls, pipeline: Pipeline, policy: CompactionPolicy | None = None) -> "CompactionSettings":
         """The settings of a pipeline, with another policy for once."""
         declared = pipeline.log.compaction
+        chosen, message_format = policy or declared.policy, pipeline.source.kafka.format
+        if chosen is CompactionPolicy.JOURNAL and message_format is not Format.KAFKA_JOURNAL:
+            raise PolicyUnfit(pipeline.name, chosen, message_format)
         return cls(
-            policy or declared.policy,
+            chosen,
             int(declared.min_lag.total_seconds() * MICROSECOND),
             int(declared.tombstones.total_seconds() * MICROSECOND),
             pipeline.log.segment_bytes,

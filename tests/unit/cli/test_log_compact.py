@@ -79,3 +79,14 @@ def test_compact_says_what_a_policy_of_none_means(run, compactable, installation
     ended = run("log", "compact", "orders")
     assert ended.code == 1
     assert "its policy is `none`" in ended.err
+
+
+def test_compact_refuses_the_policy_of_journals_for_other_messages(run, compactable, installation):
+    path = installation / "include" / "pipelines" / "orders.yaml"
+    text = path.read_text().replace('topic_prefixes: ["eu."]', 'topic_prefixes: ["eu."], format: raw')
+    path.write_text(text.replace("  - {name: cassandra, kind: journal}\n", ""))
+    before = compactable.log_head()
+    ended = run("log", "compact", "orders", "--policy", "journal", "--execute", "--reason", "why not")
+    assert ended.code == 1
+    assert "is for kafka-journal messages, and these are raw" in ended.err
+    assert compactable.log_head() == before

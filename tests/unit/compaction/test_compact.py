@@ -118,6 +118,17 @@ def test_G7_a_second_run_after_a_compaction_of_a_journal_does_not_even_look(tmp_
     assert world.compact().is_empty
 
 
+def test_G13_what_is_settled_or_held_back_needs_no_spark(tmp_path):
+    world = given_journal(tmp_path)
+    assert not world.compaction().is_idle()
+    world.compact()
+    assert world.compaction().is_idle()
+    blocked = World(tmp_path / "blocked", LATEST)
+    for text in ("a a", "z"):
+        blocked.publish(*of_keys(text))
+    assert blocked.compaction().is_idle()
+
+
 def test_G7_the_same_plan_gives_the_same_bytes(tmp_path):
     stored = []
     for name in ("one", "two"):
