@@ -35,6 +35,8 @@ TASKS_A_CORE = 3
 MESSAGES_A_PARTITION = 250_000
 """How many messages' facts are brought together in one task, at most and only when no key repeats."""
 MOST_PARTITIONS = 2_000
+BYTES_A_GROUP = 128 * 2**20
+"""How much one task reads at most, files being whole: it holds the verdicts about their keys."""
 ROWS_A_BATCH = 10_000
 CENSUS = -1
 """In the place of a group's number: the row is a census."""
@@ -253,8 +255,8 @@ def _of_tasks(
 
 
 def _groups(files: Sequence[LogFile], wanted: int) -> list[list[LogFile]]:
-    """Neighbours of one partition, in about so many groups of about the same size."""
-    share = max(sum(file.bytes for file in files) // wanted, 1)
+    """Neighbours of one partition, in about so many groups of about the same size, or more."""
+    share = min(max(sum(file.bytes for file in files) // wanted, 1), BYTES_A_GROUP)
     in_order = sorted(files, key=lambda file: (file.place, file.first_id))
     groups: list[list[LogFile]] = []
     for _, own in groupby(in_order, key=lambda file: file.place):
