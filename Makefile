@@ -43,9 +43,11 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/read.py
 	@$(BIN)/python bench/source.py
 	@$(BIN)/python bench/verify.py
+	@$(BIN)/python bench/compact.py
 
-soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills (needs make up)
+soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills, everything at once with compaction (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20
+	@$(BIN)/python tests/soak/compaction.py --minutes 10
 
 lint: $(INSTALLED) ## Style, formatting and types
 	@$(BIN)/ruff check .

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("replicate", "resume", "compact_offsets")
+KINDS = ("replicate", "resume", "compact_log", "compact_offsets")
 
 
 def page() -> str:

@@ -66,6 +66,16 @@ writers:
 """Two writers, of which one takes only JSON objects."""
 FIRST = ("test_services", "test_dags", "test_resume", "test_dag_kill", "test_replicate")
 """Modules that begin first: what kills services, what wants a fresh process, what takes longest."""
+CONDENSED = """
+name: condensed
+source:
+  kafka: {topics: ["condensed"]}
+schedule: null
+log: {segment_bytes: 1, compaction: {min_lag: 1s, schedule: null}}
+writers:
+  - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive/condensed", format: jsonl}
+"""
+"""Every file closes a segment, and compaction runs only when it is asked to."""
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 
@@ -236,6 +246,7 @@ def start_services(folder: Path) -> dict[str, str]:
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
+    (pipelines / "condensed.yaml").write_text(CONDENSED)
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     environment = {"TIDEMARK_HOME": str(folder / "home"), "TIDEMARK_PIPELINES": str(pipelines)}

@@ -50,6 +50,7 @@ class JournalHouse:
     keyspace: str
     segment_size: int = 10_000
     zone: str = "UTC"
+    segment_bytes: int = SEGMENT_BYTES
     consensus: MemoryConsensus = field(default_factory=MemoryConsensus)
 
     @property
@@ -100,7 +101,7 @@ class JournalHouse:
         captured = captured_of(binding, *files)
         folder.write_captured(captured)
         folder.write_audit(AuditRecord(binding.t, captured.digest, ()))
-        publish(self.control, folder, binding, SEGMENT_BYTES, binding.t)
+        publish(self.control, folder, binding, self.segment_bytes, binding.t)
         return binding
 
     def deliver(self, write_parts: WriteParts = write_parts_here) -> Delivered:

@@ -12,10 +12,11 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from tidemark.cli import log_files
+from tidemark.cli import log_compact, log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
 
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
+app.command("compact")(log_compact.compact)
 app.command("pins")(log_files.list_pins)
 app.command("pin")(log_files.pin)
 app.command("unpin")(log_files.unpin)

@@ -92,6 +92,10 @@ class Compaction(Declaration):
 
     policy: CompactionPolicy
     min_lag: Duration = timedelta(hours=1)
+    tombstones: Duration = timedelta(days=1)
+    """How long ``latest`` keeps the last message of a key when it has no value."""
+    schedule: Cron | None = "@daily"
+    """When; without one, only by hand."""
     grace: Duration = timedelta(hours=1)
     """How long files stay that the log does not name any more."""
 

@@ -5,7 +5,7 @@ from typing import Literal
 from tidemark.journal.binary import decode_binary, encode_binary
 from tidemark.journal.errors import Unwritable
 from tidemark.journal.events import Events
-from tidemark.journal.jsonpayload import decode_json, encode_json
+from tidemark.journal.jsonpayload import decode_json, encode_json, json_sequence_numbers
 
 Form = Literal["binary", "json"]
 
@@ -13,6 +13,13 @@ Form = Literal["binary", "json"]
 def decode(form: Form, data: bytes) -> Events:
     """The events of a payload in the form its header names."""
     return decode_json(data) if form == "json" else decode_binary(data)
+
+
+def sequence_numbers(form: Form, data: bytes) -> list[int]:
+    """The numbers of a payload's events; refuses exactly what ``decode`` refuses, and is quicker."""
+    if form == "json":
+        return json_sequence_numbers(data)
+    return [event.seq_nr for event in decode_binary(data).events]
 
 
 def encode(events: Events) -> tuple[Form, bytes]:

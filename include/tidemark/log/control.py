@@ -147,6 +147,18 @@ class LogControl:
             before = min(rows)
         return found
 
+    def bindings_younger(self, t: int) -> list[Binding]:
+        """The bindings after a time, oldest first; only those are read."""
+        found: list[Binding] = []
+        before = None
+        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
+            page = [Binding.from_json(body) for body in rows.values()]
+            found = [binding for binding in page if binding.t > t] + found
+            if page[0].t <= t or len(page) < PAGE:
+                break
+            before = min(rows)
+        return found
+
     def offsets_before(self, binding: Binding) -> dict[TopicPartition, int]:
         """The last offset bound before a binding, of those of its partitions that were bound before."""
         wanted = {(s.topic, s.partition) for s in binding.slices}

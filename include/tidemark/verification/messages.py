@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.delivery.published import reading
+from tidemark.delivery.records import records_of
 from tidemark.journal.record import read_key
 from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.manifest import LogFile, Manifest
@@ -18,7 +19,6 @@ from tidemark.log.merge import entwined, lanes
 from tidemark.verification.basis import Basis
 from tidemark.verification.judge import LoggedRecord
 from tidemark.verification.selection import EVERYTHING, Choice, Entity, Everything, Selection
-from tidemark.writers.journal_part import records_of
 
 _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "namespace"))
 

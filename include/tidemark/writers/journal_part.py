@@ -4,15 +4,15 @@ Messages are applied in id order, so the first one that cannot be understood is 
 it is written and nothing at or above it. Memory is that of one chunk and of the heads it has met.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import tzinfo
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import structlog
 
 from tidemark.cassandra.bulk import BulkWriter
+from tidemark.delivery.records import records_of
 from tidemark.delivery.writer import Written
 from tidemark.journal.action import Mark
 from tidemark.journal.effect import Effect, Message
@@ -151,22 +151,3 @@ def _details(effects: Sequence[Effect], entities: int) -> dict[str, int]:
         "hidden": sum(effect.hidden for effect in effects),
         "metadata_dropped": sum(len(effect.metadata_dropped) for effect in effects),
     }
-
-
-def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Id, offset, write time, t, and what ``read_action`` takes, message by message.
-
-    Column by column: a dictionary for every message would take longer than all the rest.
-    """
-    numbers = ("id", "offset", "write_time", "t")
-    columns = [chunk[name].to_numpy().tolist() for name in numbers]
-    columns += [chunk[name].to_pylist() for name in ("key", "value", "timestamp", "timestamp_type")]
-    return zip(*columns, _headers(chunk["headers"].combine_chunks()), strict=True)
-
-
-def _headers(column: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]]]:
-    bounds = column.offsets.to_numpy()
-    first = bounds[0]
-    own = column.values.slice(first, bounds[-1] - first)  # a slice of a column has the values of the whole
-    pairs = list(zip(own.field("name").to_pylist(), own.field("value").to_pylist(), strict=True))
-    return (pairs[start:end] for start, end in pairwise((bounds - first).tolist()))

@@ -19,7 +19,7 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate", "resume", "compact_offsets"]
+KINDS = ["replicate", "resume", "compact_log", "compact_offsets"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
 
@@ -74,7 +74,7 @@ def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: 
             assert task.retries >= 1, task.task_id
             assert task.doc_md, task.task_id
             # A person may take as long as they like, and so may a target that is down.
-            waits = task.task_id in ("ask", "wait_for_target") or task.task_id.startswith("gate_")
+            waits = task.task_id in ("ask", "approve", "wait_for_target") or task.task_id.startswith("gate_")
             assert task.execution_timeout or waits, task.task_id
 
 

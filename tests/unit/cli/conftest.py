@@ -1,5 +1,6 @@
 """The command line, in an installation of its own."""
 
+import json
 import os
 import socket
 from collections.abc import Callable
@@ -7,6 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.log.control import LogControl
 
 ORDERS = """
 name: orders
@@ -59,3 +63,20 @@ def closed_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
+
+
+@pytest.fixture
+def root(installation) -> Path:
+    return installation / ".tidemark" / "log" / "orders"
+
+
+@pytest.fixture
+def control(installation, monkeypatch) -> LogControl:
+    """The control plane that the commands find."""
+    consensus = MemoryConsensus()
+    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
+    connection = {"conn_type": "cassandra", "host": "127.0.0.1"}
+    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
+    return LogControl(consensus, "orders")

@@ -1,13 +1,10 @@
 """``tidemark log``: what a person sees of a log, how it is proved, and what accepting does."""
 
 import json
-from pathlib import Path
 
 import pytest
 from tests.unit.log.samples import capture, compact, given_binding, publish_all
 
-from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import Cause, LogGate
 from tidemark.log.loss import Loss, LossKind
@@ -25,23 +22,6 @@ SECOND = given_binding(2_000_000, 5, ("orders", 0, 3, 5), run_id="run-2")
 VALUES = {("orders", 0): {0: b"a", 1: b"x" * 100, 2: b"\xff"}, ("refunds", 0): {0: None, 1: b"y"}}
 LOST = Loss(LossKind.RETENTION, "orders", 0, 5, 9)
 GATE = LogGate(Cause.LOST, f"records are lost: {LOST}", None, None, (LOST,), None, 1)
-
-
-@pytest.fixture
-def root(installation) -> Path:
-    return installation / ".tidemark" / "log" / "orders"
-
-
-@pytest.fixture
-def control(installation, monkeypatch) -> LogControl:
-    """The control plane that the commands find."""
-    consensus = MemoryConsensus()
-    connection = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-    connection = {"conn_type": "cassandra", "host": "127.0.0.1"}
-    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_control", lambda _: consensus)
-    return LogControl(consensus, "orders")
 
 
 @pytest.fixture

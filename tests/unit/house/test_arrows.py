@@ -21,8 +21,10 @@ MAY_IMPORT = {
     "log": LEAVES | {"consensus"},
     "delivery": LEAVES | {"journal", "log", "consensus", "cassandra"},
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
+    "compaction": LEAVES | {"journal", "log", "consensus", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
-    "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification"},
+    "spark": LEAVES
+    | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "cli": LEAVES
@@ -34,12 +36,23 @@ MAY_IMPORT = {
         "delivery",
         "writers",
         "verification",
+        "compaction",
         "client",
         "spark",
         "embedded",
     },
 }
-NEVER_SPARK = {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "client"}
+NEVER_SPARK = {
+    "journal",
+    "log",
+    "consensus",
+    "cassandra",
+    "delivery",
+    "writers",
+    "verification",
+    "client",
+    "compaction",
+}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
 

@@ -1,0 +1,204 @@
+"""Which messages of a file go: the filter, by ids and notes alone, a batch at a time.
+
+Beside the messages themselves it counts what a proof needs: every reason, and every message that stays so
+that others can go.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct, structs
+from numpy.typing import NDArray
+
+from tidemark.compaction.journal_facts import NONE, Verdict
+from tidemark.compaction.rules import Rules
+from tidemark.compaction.survey import NOTHING
+from tidemark.compaction.workplace import Workplace
+from tidemark.delivery.pipeline_choices import CompactionPolicy
+from tidemark.journal.record import read_key
+from tidemark.log.manifest import LogFile
+
+_Ids = NDArray[np.int64]
+_Mask = NDArray[np.bool_]
+
+
+class Dropped(Struct, frozen=True, array_like=True):
+    """What becomes of one file's messages, in numbers."""
+
+    path: str
+    count: int
+    eligible: int
+    """Below the watermark."""
+    dropped: int
+    last_dropped: int = NONE
+    pinned_dropped: int = 0
+    """Never anything but 0."""
+    nothing: int = 0
+    """Dropped, because marks or no actions at all."""
+    purged: int = 0
+    """Dropped, because a purge came later, or because they are purges with nothing left to purge."""
+    deleted: int = 0
+    """Dropped, because a delete came later that stays."""
+    superseded: int = 0
+    """Dropped, because a later message has the same key; or tombstones whose time is over."""
+    kept_deletes: int = 0
+    """Deletes that stay so that others can go."""
+    kept_purges: int = 0
+    gone_purges: int = 0
+    """Purges that decide, and stay or go themselves."""
+    kept_below_gone_purge: int = 0
+    """Messages that stay, although a purge after them has gone. Never anything but 0."""
+    kept_chosen: int = 0
+    """Last messages of their key that stay."""
+
+
+VERDICTS = pa.schema(
+    [
+        pa.field("key", pa.string()),
+        pa.field("purged_below", pa.int64()),
+        pa.field("delete_id", pa.int64()),
+        pa.field("delete_to", pa.int64()),
+        pa.field("kept_append", pa.int64()),
+        pa.field("purge_goes", pa.bool_()),
+    ]
+)
+"""The columns of ``Verdict``, with whose it is."""
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """The verdicts about the entities of some files, as columns. Who is not in them keeps everything."""
+
+    keys: pa.Array
+    purged_below: _Ids
+    delete_id: _Ids
+    delete_to: _Ids
+    kept_append: _Ids
+    purge_goes: _Mask
+
+    @classmethod
+    def of(cls, verdicts: Sequence[tuple[str, Verdict]]) -> "Verdicts":
+        """The same as columns."""
+        return cls.of_table(verdict_table(verdicts))
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> "Verdicts":
+        """From columns as ``verdict_table`` makes them."""
+        columns = (table[name].to_numpy() for name in VERDICTS.names[1:])
+        return cls(table["key"].combine_chunks(), *columns)
+
+
+def verdict_table(verdicts: Sequence[tuple[str, Verdict]]) -> pa.Table:
+    """Verdicts, each with its entity's key, as columns."""
+    rows = [(key, *structs.astuple(verdict)) for key, verdict in verdicts]
+    columns = list(zip(*rows, strict=True)) or [()] * len(VERDICTS.names)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, VERDICTS, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=VERDICTS)
+
+
+def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdicts) -> Dropped:
+    """Note which messages of a journal's file go."""
+    reach = place.reach(file)
+    tally, gone, at = _Tally(file, rules), [], 0
+    for batch in place.eligible(file, rules.watermark, ["id", "key"]):
+        ids = batch["id"].to_numpy()
+        reaches = reach[at : at + len(ids)]
+        at += len(ids)
+        gone.append(tally.judge(ids, reaches, _numbers_of(batch["key"], verdicts.keys), verdicts))
+    return tally.conclude(place, gone)
+
+
+def drop_keyed(place: Workplace, rules: Rules, file: LogFile, chosen: Sequence[int]) -> Dropped:
+    """Note which messages of a file go, when of those with keys only the chosen ids stay."""
+    by_key = rules.policy is CompactionPolicy.LATEST
+    stays = np.sort(np.array(chosen, np.int64))
+    tally, gone = _Tally(file, rules), []
+    for batch in place.eligible(file, rules.watermark, ["id", "key"] if by_key else ["id"]):
+        ids = batch["id"].to_numpy()
+        is_chosen = np.isin(ids, stays, assume_unique=True)
+        without_key = pc.is_null(batch["key"]).to_numpy(zero_copy_only=False) if by_key else False
+        gone.append(tally.judge_chosen(ids, is_chosen, is_chosen | without_key))
+    return tally.conclude(place, gone)
+
+
+class _Tally:
+    """Counts while a file is filtered."""
+
+    def __init__(self, file: LogFile, rules: Rules) -> None:
+        self._file, self._pins = file, np.array(rules.kept_ids, np.int64)
+        self._eligible = self._nothing = self._purged = self._deleted = self._superseded = 0
+        self._kept_deletes = self._kept_purges = self._gone_purges = self._kept_below = self._kept_chosen = 0
+
+    def judge(self, ids: _Ids, reach: _Ids, entity: _Ids, verdicts: Verdicts) -> _Ids:
+        """The ids that go, of a batch of a journal; ``entity`` numbers the verdicts, -1 for none."""
+        is_judged = entity >= 0
+        if len(verdicts.keys):
+            below, delete_id = verdicts.purged_below[entity], verdicts.delete_id[entity]
+            to, kept = verdicts.delete_to[entity], verdicts.kept_append[entity]
+            purge_goes = verdicts.purge_goes[entity]
+        else:
+            below = delete_id = to = kept = np.zeros(len(ids), np.int64)
+            purge_goes = np.zeros(len(ids), np.bool_)
+        is_free = ~np.isin(ids, self._pins)
+        is_nothing = reach == NOTHING
+        is_purged = ~is_nothing & is_judged & (ids < below)
+        is_kept_purge = (below > 0) & ~purge_goes & (ids == below)
+        stays = is_purged | is_kept_purge | (ids == kept) | (reach > to)
+        is_deleted = ~is_nothing & is_judged & (ids < delete_id) & ~stays
+        gone = (is_nothing | is_purged | is_deleted) & is_free
+        self._eligible += len(ids)
+        self._nothing += int((gone & is_nothing).sum())
+        self._purged += int((gone & is_purged).sum())
+        self._deleted += int((gone & is_deleted).sum())
+        decides = is_judged & ~is_nothing
+        self._kept_deletes += int((decides & (ids == delete_id) & ~gone).sum())
+        self._kept_purges += int((decides & is_kept_purge & ~gone).sum())
+        self._gone_purges += int((decides & purge_goes & (ids == below - 1)).sum())
+        is_last_purge = ids == below - 1
+        self._kept_below += int((decides & purge_goes & (ids < below) & ~is_last_purge & ~gone).sum())
+        dropped: _Ids = ids[gone]
+        return dropped
+
+    def judge_chosen(self, ids: _Ids, is_chosen: _Mask, stays: _Mask) -> _Ids:
+        """The ids that go, of a batch in which the ones that stay are known."""
+        gone = ~stays & ~np.isin(ids, self._pins)
+        self._eligible += len(ids)
+        self._superseded += int(gone.sum())
+        self._kept_chosen += int((is_chosen & ~gone).sum())
+        dropped: _Ids = ids[gone]
+        return dropped
+
+    def conclude(self, place: Workplace, gone: Sequence[_Ids]) -> Dropped:
+        """Note what goes; the numbers."""
+        ids = np.concatenate(gone) if gone else np.empty(0, np.int64)
+        place.note_dropped(self._file, ids)
+        return Dropped(
+            self._file.path,
+            self._file.count,
+            self._eligible,
+            len(ids),
+            int(ids[-1]) if len(ids) else NONE,
+            int(np.isin(self._pins, ids).sum()),
+            self._nothing,
+            self._purged,
+            self._deleted,
+            self._superseded,
+            self._kept_deletes,
+            self._kept_purges,
+            self._gone_purges,
+            self._kept_below,
+            self._kept_chosen,
+        )
+
+
+def _numbers_of(keys: pa.Array, judged: pa.Array) -> _Ids:
+    """The number of every key among the judged ones; -1 for those that are not."""
+    try:
+        texts = keys.cast(pa.string())
+    except pa.ArrowInvalid:  # not UTF-8: two keys of other bytes may be one entity
+        texts = pa.array([None if key is None else read_key(key) for key in keys.to_pylist()], pa.string())
+    numbers: _Ids = pc.fill_null(pc.index_in(texts, value_set=judged), -1).to_numpy().astype(np.int64)
+    return numbers

@@ -1,0 +1,118 @@
+"""Who does the two passes over the files: this process alone, or Spark with the same functions.
+
+In one process memory grows with the number of keys below the watermark, not with the messages.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Protocol
+
+import pyarrow as pa
+
+from tidemark.compaction.census import Census, JournalCensus
+from tidemark.compaction.drops import Dropped, Verdicts, drop_journal, drop_keyed
+from tidemark.compaction.journal_facts import Facts, Verdict, judge, merge_facts
+from tidemark.compaction.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
+from tidemark.compaction.plan import Plan
+from tidemark.compaction.rewrite import differing_ids, rewrite_group
+from tidemark.compaction.rules import Rules
+from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.compaction.workplace import Workplace
+from tidemark.delivery.pipeline_choices import CompactionPolicy
+from tidemark.log.manifest import LogFile
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What the first pass has found."""
+
+    census: Census
+    drops: tuple[Dropped, ...]
+
+
+class Engine(Protocol):
+    """Does the passes. Each may be repeated, by anybody, at any time."""
+
+    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+        """Look at all files with something below the watermark; note what goes."""
+
+    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+        """Write the plan's new files."""
+
+    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+        """How many ids are not where the plan wants them; damaged files are refused."""
+
+
+class InProcess:
+    """This process alone."""
+
+    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+        """See ``Engine``."""
+        if rules.policy is CompactionPolicy.JOURNAL:
+            return self._survey_journal(place, rules, files)
+        tables = list(survey_keyed(place, rules, list(enumerate(files))))
+        census, kept = choose(pa.concat_tables(tables or [KEYED_FACTS.empty_table()]), rules)
+        chosen: dict[int, list[int]] = {}
+        for number, id_ in zip(kept["file"].to_pylist(), kept["id"].to_pylist(), strict=True):
+            chosen.setdefault(number, []).append(id_)
+        drops = [drop_keyed(place, rules, file, chosen.get(number, [])) for number, file in enumerate(files)]
+        return Surveyed(census, tuple(drops))
+
+    def _survey_journal(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+        drops, census = [], JournalCensus()
+        for topic, of_topic in groupby(sorted(files, key=lambda file: file.topic), lambda file: file.topic):
+            own = sorted(of_topic, key=lambda file: (file.partition, file.first_id))
+            found: dict[str, list[Facts]] = {}
+            for _, group in groupby(own, lambda file: file.partition):
+                for key, facts in survey_journal(place, rules, list(group)):
+                    found.setdefault(key, []).append(facts)
+            verdicts = Verdicts.of(
+                [
+                    (key, verdict)
+                    for key, parts in found.items()
+                    if (verdict := judge_entity(topic, key, parts, census))
+                ]
+            )
+            drops += [drop_journal(place, rules, file, verdicts) for file in own]
+        return Surveyed(census.conclude(), tuple(drops))
+
+    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+        """See ``Engine``."""
+        written = (rewrite_group(place, plan.rules, group) for group in plan.groups)
+        return [file for file in written if file is not None]
+
+    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+        """See ``Engine``."""
+        by_group = outputs_by_group(plan, outputs)
+        return sum(
+            differing_ids(place, plan.rules, group, by_group.get(number))
+            for number, group in enumerate(plan.groups)
+        )
+
+
+def judge_entity(topic: str, key: str, parts: Iterable[Facts], census: JournalCensus) -> Verdict | None:
+    """Judge one entity and count it; None where it keeps everything."""
+    facts = merge_facts(parts)
+    verdict = judge(facts)
+    census.note(topic, key, facts, verdict)
+    return None if verdict.keeps_everything else verdict
+
+
+def choose(facts: pa.Table, rules: Rules) -> tuple[Census, pa.Table]:
+    """The last messages of keys that stay, of facts that hold every key whole."""
+    merged = merge_keyed(facts)
+    kept = kept_of(merged, rules.tombstones_before)
+    gone = merged.num_rows - kept.num_rows
+    return Census(keys=merged.num_rows, gone=gone, chosen=kept.num_rows), kept
+
+
+def outputs_by_group(plan: Plan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
+    """Which new file belongs to which group: the one of its partition within its ids."""
+    found: dict[int, LogFile] = {}
+    for number, group in enumerate(plan.groups):
+        for file in outputs:
+            first, last = group.files[0], group.files[-1]
+            if file.place == first.place and first.first_id <= file.first_id <= last.last_id:
+                found[number] = file
+    return found

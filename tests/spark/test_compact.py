@@ -1,0 +1,88 @@
+"""Compaction through Spark's tasks gives what one process gives, to the byte."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.compaction.samples import JOURNAL, LATEST, PROGRESS, Sent
+from tests.unit.compaction.test_policies import added, deleted, marked, purged
+from tests.unit.compaction.world import HOUR, World
+
+from tidemark.compaction import survey
+from tidemark.compaction.engine import InProcess
+from tidemark.log.verify import LogVerifier
+from tidemark.spark.compact import SparkEngine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+KEYS = 40
+
+
+def in_partition(message: Sent, partition: int) -> Sent:
+    return replace(message, partition=partition)
+
+
+def given_world(root, policy, engine) -> World:
+    """Four bindings of two topics: whole lives, purges, marks, a hot key, irregular histories."""
+    world = World(root, policy, engine=engine)
+    for number in range(4):
+        messages = []
+        for key in range(KEYS):
+            name, partition = f"k{key}", key % 2
+            first = 3 * number + 1
+            own = [added(first, key=name), added(first + 1, first + 2, key=name), marked(name)]
+            if key % 3 == 0:
+                own.append(deleted(first + 1, name))
+            if key % 5 == 0 and number == 2:
+                own = [purged(name)]
+            if key == 7:
+                own.append(added(1, key=name))
+            messages += [in_partition(one, partition) for one in own]
+        hot = [added(50 * number + n + 1, key="hot") for n in range(50)]
+        messages += [*hot, deleted(50 * number + 40, "hot")]
+        messages += [Sent(b"x", None if n % 2 else b"v", topic="refunds") for n in range(3)]
+        world.publish(*messages)
+    world.publish(Sent(b"z"))
+    world.move(world.control.log_head().end)
+    upper = world.control.bindings_head().upper
+    world.control.advance_upper(world.control.bindings_head(), upper + 2 * HOUR)
+    return world
+
+
+@pytest.mark.parametrize("policy", [JOURNAL, LATEST, PROGRESS])
+def test_G7_G16_spark_and_one_process_write_the_same_bytes(spark: "SparkSession", tmp_path, policy) -> None:
+    alone = given_world(tmp_path / "alone", policy, InProcess())
+    spread = given_world(tmp_path / "spread", policy, SparkEngine(lambda: spark))
+
+    plans = [world.compact("run").plan for world in (alone, spread)]
+
+    assert plans[0].dropped > 0
+    assert plans[1] == plans[0]
+    assert spread.stored() == alone.stored()
+    verifier = LogVerifier(spread.control, spread.folder)
+    assert [file.path for file in verifier.files()] == [file.path for file in spread.log.files]
+    assert verifier.conclude().problems == ()
+
+
+def test_G16_more_keys_than_fit_into_memory_are_gathered_in_pieces(tmp_path, monkeypatch) -> None:
+    """In one process, where the bound can be lowered; the merge is the same."""
+    whole = given_world(tmp_path / "whole", JOURNAL, InProcess())
+    whole.compact("run")
+    monkeypatch.setattr(survey, "MOST_KEYS", 3)
+    pieces = given_world(tmp_path / "pieces", JOURNAL, InProcess())
+    pieces.compact("run")
+    assert pieces.stored() == whole.stored()
+
+
+def test_G13_a_second_run_starts_no_spark(spark: "SparkSession", tmp_path) -> None:
+    world = given_world(tmp_path, JOURNAL, SparkEngine(lambda: spark))
+    world.compact("run")
+
+    def refuse() -> "SparkSession":
+        raise AssertionError("a session was asked for")
+
+    world.engine = SparkEngine(refuse)
+    assert world.compact("run").is_empty

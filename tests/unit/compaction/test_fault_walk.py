@@ -1,0 +1,149 @@
+"""A compaction dies between any two durable writes, and the next run makes the log what it would have been.
+
+Whoever comes next: the same run, another one after the dead one's lease is over, or one that overtakes it.
+After the sweep nothing is left that the log does not name.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from tests.unit.compaction.samples import of_keys
+from tests.unit.compaction.test_compact import given_journal, given_latest
+from tests.unit.compaction.world import HOUR, World
+
+from tidemark import faults
+from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.log.log_lease import LogHeld, LogLost
+
+pytestmark = pytest.mark.unit
+
+COMPACT = [point for point in FaultPoint if point.startswith("compact.")]
+SWEEP = [point for point in FaultPoint if point.startswith("sweep.")]
+LOGS = {"journal": given_journal, "latest": lambda root: given_latest(root, "a b a -c", "b c d", "d e")}
+
+
+class Killed(BaseException):
+    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
+@pytest.fixture
+def at_point(monkeypatch) -> Callable[[FaultPoint, Callable[[], object]], None]:
+    """Let something happen when a point is reached for the first time."""
+
+    def arm(point: FaultPoint, happen: Callable[[], object]) -> None:
+        def die(_: FaultPoint) -> None:
+            monkeypatch.delenv(VARIABLE)
+            happen()
+
+        monkeypatch.setenv(VARIABLE, point)
+        monkeypatch.setattr(faults, "die", die)
+
+    return arm
+
+
+def kill() -> None:
+    raise Killed
+
+
+def finished(world: World) -> tuple:
+    """The log after a sweep, and everything in its folder."""
+    world.now += 10 * HOUR
+    world.sweep()
+    return world.log, world.stored()
+
+
+def expected(root, given: Callable[..., World]) -> tuple:
+    world = given(root)
+    world.compact("whole")
+    return finished(world)
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("again", ["killed", "other"], ids=["the same run again", "another run"])
+@pytest.mark.parametrize("point", COMPACT)
+def test_T51_a_compaction_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point, again, kind):
+    world = LOGS[kind](tmp_path / "killed")
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        world.compact("killed")
+
+    if again == "other":
+        world.now += HOUR
+    world.compact(again)
+
+    assert finished(world) == expected(tmp_path / "whole", LOGS[kind])
+
+
+@pytest.mark.parametrize("kind", LOGS)
+@pytest.mark.parametrize("point", COMPACT)
+def test_a_second_compaction_at_once_is_refused_and_changes_nothing(tmp_path, at_point, point, kind):
+    world = LOGS[kind](tmp_path / "two")
+    refused = []
+
+    def overtake() -> None:
+        try:
+            world.compact("overtaking")
+        except LogHeld as error:
+            refused.append(error)
+
+    at_point(point, overtake)
+    world.compact("slow")
+
+    assert [error.lease.holder for error in refused] == ["slow"]
+    assert finished(world) == expected(tmp_path / "one", LOGS[kind])
+
+
+@pytest.mark.parametrize("point", COMPACT)
+def test_a_compaction_that_was_overtaken_stops_and_the_other_one_counts(tmp_path, at_point, point):
+    world = given_journal(tmp_path / "two")
+
+    def overtake() -> None:
+        world.now += HOUR
+        world.compact("overtaking")
+
+    at_point(point, overtake)
+    with suppress(LogLost):
+        world.compact("slow")
+
+    assert finished(world) == expected(tmp_path / "one", given_journal)
+
+
+@pytest.mark.parametrize("point", COMPACT)
+def test_what_is_published_at_any_point_stays(tmp_path, at_point, point):
+    world = given_journal(tmp_path / "races")
+    at_point(point, lambda: world.publish(*of_keys("new")))
+
+    world.compact("run")
+
+    assert world.log.end == 9
+    assert world.ids() == [4, 5, 7, 8, 9]
+
+
+@pytest.mark.parametrize("point", SWEEP)
+def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point):
+    world = given_journal(tmp_path / "killed")
+    world.compact("run")
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        world.sweep()
+    assert finished(world) == expected(tmp_path / "whole", given_journal)
+
+
+@pytest.mark.parametrize("point", COMPACT)
+def test_G6_a_reader_of_any_moment_finishes_on_what_it_opened(tmp_path, at_point, point):
+    world = given_journal(tmp_path)
+    opened = []
+    at_point(point, lambda: opened.append(world.log))
+
+    world.compact("run")
+
+    read = [
+        i for f in opened[0].files for b in world.folder.read_file(f, ["id"]) for i in b["id"].to_pylist()
+    ]
+    assert sorted(read) in ([0, 1, 2, 3, 4, 5, 6, 7, 8], [4, 5, 7, 8])
+
+
+def test_every_point_of_compaction_is_walked():
+    assert len(COMPACT) == 8
+    assert len(SWEEP) == 2

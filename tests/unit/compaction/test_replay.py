@@ -1,0 +1,226 @@
+"""Replaying a compacted journal into empty tables gives what replaying all of it gives.
+
+At every cut from the watermark on, after repeated compactions, for histories as unruly as they come: numbers
+repeated and left out, deletes that overshoot or come first, purges, messages that cannot be understood or
+applied, two partitions, pins, and messages that a person let pass.
+"""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.unit.compaction.samples import JOURNAL, Sent, compacted, given_log, plan_compaction, sent
+
+from tidemark.compaction.conservation import prove_verdicts
+from tidemark.compaction.journal_facts import facts_of, judge, merge_facts
+from tidemark.compaction.rules import candidates
+from tidemark.journal.action import Append, Delete, Mark, Purge, append
+from tidemark.journal.comparison import compare
+from tidemark.journal.effect import Message
+from tidemark.journal.errors import JournalError, Undecodable
+from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.expected import Expected
+from tidemark.journal.expiry import ExpireAfter
+from tidemark.journal.record import read_action
+
+pytestmark = pytest.mark.unit
+
+KEYS = ("a", "b")
+SIZES = (2, 3, 10_000)
+EXPIRIES = (None, ExpireAfter(1, "day"), ExpireAfter(5, "hour"))
+NEXT = Sent(b"z", topic="orders", headers=(("journal.action", b'{"mark":{"id":"m"}}'),))
+"""Keeps everything else out of the active segment."""
+
+
+def events_of(numbers, expires=None):
+    return Events(tuple(Event(n, (), "text", f"event {n}") for n in numbers), PayloadMetadata(expires))
+
+
+@st.composite
+def messages(draw, most=14, kinds="aaaaaaaaddddppmrgbwt2n"):
+    """One topic's messages; an entity's numbers go on where they were, unless something odd is drawn."""
+    reached = dict.fromkeys(KEYS, 0)
+    found = []
+    for number in range(draw(st.integers(1, most))):
+        key, kind = draw(st.sampled_from(KEYS)), draw(st.sampled_from(kinds))
+        partition = 1 if kind == "2" else 0
+        if kind in "argbw2":
+            first = reached[key] + 1
+            if kind == "r":
+                first = max(1, first - draw(st.integers(1, 3)))
+            if kind == "g":
+                first += 2
+            numbers = range(first, first + draw(st.integers(1, 3)))
+            reached[key] = numbers[-1]
+            one = sent(
+                append(key, number // 3, events_of(numbers, draw(st.sampled_from(EXPIRIES)))), partition
+            )
+            if kind == "b":
+                one = Sent(one.key, b"broken", headers=one.headers)
+            if kind == "w":
+                other = sent(append(key, 0, events_of(range(first + 1, first + 2))))
+                one = Sent(one.key, other.value, headers=one.headers)
+        elif kind == "d":
+            one = sent(Delete(key, 0, draw(st.integers(1, reached[key] + 3))))
+        elif kind in "pt":
+            one = sent(Purge(key, 0), 1 if kind == "t" else 0)
+            reached[key] = 0
+        elif kind == "n":
+            one = Sent(key.encode(), b"x", headers=(("journal.action", b"{"),))
+        else:
+            one = sent(Mark(key, 0, "m"))
+        found.append(one)
+    return found
+
+
+def visible(rows, end, size, left_out=frozenset()):
+    """What readers see of every entity after the messages up to an id; what cannot be applied is let pass."""
+    entities = {}
+    for row in rows:
+        if row["id"] > end or row["id"] in left_out:
+            continue
+        headers = [(one["name"], one["value"]) for one in row["headers"]]
+        try:
+            action = read_action(row["key"], row["value"], row["timestamp"], row["timestamp_type"], headers)
+            if action is None:
+                continue
+            entity = entities.setdefault(action.key, Expected("orders", action.key, segment_size=size))
+            entity.apply(
+                Message(
+                    row["id"],
+                    row["partition"],
+                    row["offset"],
+                    row["write_time"],
+                    86_400_000_000 * row["t"],
+                    action,
+                )
+            )
+        except (JournalError, Undecodable):
+            continue
+    return {key: entity.conclude() for key, entity in entities.items()}
+
+
+def assert_same(full, left, end, size, left_out=frozenset()):
+    wanted, found = visible(full, end, size, left_out), visible(left, end, size, left_out)
+    for key in wanted:
+        if key not in found:
+            assert wanted[key].head is None, f"{key} is gone at {end}"
+            continue
+        differences = compare("orders", key, wanted[key], found[key])
+        assert not differences, f"at {end}: {differences}"
+        same_dates = getattr(wanted[key].head, "expire_on", None), getattr(found[key].head, "expire_on", None)
+        assert same_dates[0] == same_dates[1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(messages(most=10), st.sampled_from(SIZES))
+def test_every_cut_of_a_compacted_journal_replays_like_the_whole(history, size):
+    log = given_log(history, [NEXT])
+    end, full = log.manifest.end, log.rows()
+    for watermark in range(1, end + 1):
+        left = compacted(log, JOURNAL, watermark).rows()
+        for cut in range(watermark - 1, end + 1):
+            assert_same(full, left, cut, size)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages(most=24, kinds="aaaaaaddppm"), st.sampled_from(SIZES))
+def test_orderly_histories_replay_too(history, size):
+    log = given_log(history, [NEXT], per_file=4)
+    end, full = log.manifest.end, log.rows()
+    for watermark in range(1, end + 1, 3):
+        left = compacted(log, JOURNAL, watermark).rows()
+        for cut in (watermark - 1, end):
+            assert_same(full, left, cut, size)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages(most=24), st.data())
+def test_repeated_compaction_replays_like_the_whole_with_pins_that_come_and_go(history, data):
+    log = given_log(history, [NEXT], per_file=5)
+    end, full, left, watermark = log.manifest.end, log.rows(), log, 0
+    size = data.draw(st.sampled_from(SIZES))
+    for _ in range(3):
+        watermark = data.draw(st.integers(watermark, end))
+        pins = tuple(sorted(data.draw(st.sets(st.integers(0, end), max_size=2))))
+        left = compacted(left, JOURNAL, watermark, pins=pins)
+        there = {row["id"] for row in left.rows()}
+        for cut in range(max(watermark - 1, 0), end + 1):
+            assert_same(full, left.rows(), cut, size)
+        assert compacted(left, JOURNAL, watermark, pins=pins).ids == sorted(there)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages(), st.data())
+def test_tables_that_miss_what_a_person_let_pass_stay_provable(history, data):
+    log = given_log(history, [NEXT])
+    end, size = log.manifest.end, data.draw(st.sampled_from(SIZES))
+    passed = data.draw(st.sets(st.integers(0, end), max_size=2))
+    watermark = data.draw(st.integers(1, end))
+    known = tuple(sorted(id_ for id_ in passed if id_ < watermark))
+    left = compacted(log, JOURNAL, watermark, acknowledged=known).rows()
+    for cut in range(watermark - 1, end + 1):
+        assert_same(log.rows(), left, cut, size, frozenset(passed))
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages(), st.data())
+def test_G10_everything_a_journal_drops_has_its_reason(history, data):
+    log = given_log(history, [NEXT], per_file=3)
+    position = data.draw(st.integers(-1, log.manifest.end))
+    pins = tuple(sorted(data.draw(st.sets(st.integers(0, log.manifest.end), max_size=3))))
+    plan, surveyed, place = plan_compaction(log, JOURNAL, {"w": position}, pins=pins)
+    eligible = [file for file in candidates(log.manifest) if plan.rules.is_eligible(file)]
+    prove_verdicts("orders", plan.digest, plan.rules, surveyed.census, eligible, surveyed.drops)
+
+    gone = {int(i) for (kind, _), ids in place.notes.items() if kind == "dropped" for i in ids}
+    rows = [row for row in log.rows() if row["id"] < position]
+    assert gone <= {row["id"] for row in rows} - set(pins)
+    actions = {row["id"]: understood(row) for row in rows}
+    for id_ in gone:
+        action = actions[id_]
+        if action is None or isinstance(action, Mark):
+            continue
+        mine = {i: a for i, a in actions.items() if keys_of(log, i) == keys_of(log, id_)}
+        later = [i for i, a in mine.items() if i > id_ and isinstance(a, Delete) and i not in gone]
+        purges = [i for i, a in mine.items() if i >= id_ and isinstance(a, Purge)]
+        kept_below = [i for p in purges for i in mine if i < p and i not in gone and is_action(mine[i])]
+        assert later or any(p not in gone for p in purges) or (purges and not kept_below)
+
+
+def understood(row):
+    headers = [(one["name"], one["value"]) for one in row["headers"]]
+    try:
+        return read_action(row["key"], row["value"], row["timestamp"], row["timestamp_type"], headers)
+    except Undecodable:
+        return "undecodable"
+
+
+def is_action(action):
+    return action is not None and not isinstance(action, Mark)
+
+
+def keys_of(log, id_):
+    return next(row["key"] for row in log.rows() if row["id"] == id_)
+
+
+@settings(max_examples=100, deadline=None)
+@given(messages(most=10), st.data())
+def test_facts_are_the_same_however_a_history_is_cut(history, data):
+    facts = []
+    for id_, one in enumerate(history):
+        try:
+            action = read_action(one.key, one.value, one.timestamp, one.timestamp_type, one.headers)
+        except Undecodable:
+            action = None
+        if isinstance(action, Mark):
+            continue
+        taken = action if isinstance(action, Append | Delete) else None
+        place = (id_, 1_000 + id_, one.partition, id_)
+        pinned = data.draw(st.booleans())
+        facts.append(facts_of(place, taken, is_purge=isinstance(action, Purge), is_pinned=pinned))
+    if not facts:
+        return
+    cut = data.draw(st.integers(0, len(facts)))
+    parts = [merge_facts(part) for part in (facts[:cut], facts[cut:]) if part]
+    assert merge_facts(reversed(parts)) == merge_facts(facts)
+    assert judge(merge_facts(parts)) == judge(merge_facts(facts))
