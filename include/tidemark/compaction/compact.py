@@ -167,10 +167,11 @@ class Compaction:
             return Compacted(
                 plan, head, current.count + plan.dropped, current.count, current.bytes, current.bytes, 0
             )
-        self._refuse_outdated(plan)
         seen: list[Manifest] = []
 
         def rebase(head: LogHead) -> LogHead:
+            # Whoever registered or rewound a writer while our lease had run out has changed the log's object.
+            self._refuse_outdated(plan)
             before = read_manifest(self.pipeline, self._log, head)
             after = replace_files(before, plan, files)
             seen[:] = [before, after]

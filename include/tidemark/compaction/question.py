@@ -12,11 +12,11 @@ from tidemark.compaction.plan import Plan
 from tidemark.compaction.rules import Rules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_choices import CompactionPolicy, Format
+from tidemark.delivery.pipeline_choices import CompactionPolicy, Format, WriterStart
 from tidemark.delivery.positions import Positions
+from tidemark.delivery.registration import registered_writers
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
-from tidemark.log.enrolled import Enrolled, enrolled
 from tidemark.log.files import LogFolder
 from tidemark.log.manifest import LogFile, Manifest
 from tidemark.log.pins import pins
@@ -34,7 +34,7 @@ class CompactionSettings:
     tombstones: int
     segment_bytes: int
     writers: tuple[str, ...]
-    """Those that the file declares: one that is not registered yet blocks everything."""
+    """Those that the file lets begin with the log: one that is not registered yet blocks everything."""
 
     @classmethod
     def of(cls, pipeline: Pipeline, policy: CompactionPolicy | None = None) -> "CompactionSettings":
@@ -48,7 +48,7 @@ class CompactionSettings:
             int(declared.min_lag.total_seconds() * MICROSECOND),
             int(declared.tombstones.total_seconds() * MICROSECOND),
             pipeline.log.segment_bytes,
-            tuple(writer.name for writer in pipeline.writers),
+            tuple(one.name for one in pipeline.writers if one.start is WriterStart.EARLIEST),
         )
 
 
@@ -109,17 +109,12 @@ class Questions:
         return self._question(seen, plan.now, plan.watermark, plan.rules)
 
     def find_positions(self) -> dict[str, int]:
-        """How far every writer has come that the log has to wait for; -1 for one that has not begun."""
-        listed = enrolled(self.control)
-        found: dict[str, int] = {}
-        for name in sorted({*self.settings.writers, *listed, *self.control.writer_names()}):
-            state = self.positions.load(name)
-            if state is not None:
-                one = listed.get(name) or Enrolled(name, state.version)
-                found[name] = one.position(state.version, state.position)
-            elif name in listed or name in self.settings.writers:
-                found[name] = NOTHING_YET
-        return found
+        """What every writer has surely finished with that the log has to wait for; -1 where that is nothing.
+
+        One that was stopped inside a binding is given that binding whole again.
+        """
+        writers = registered_writers(self.control, self.positions, self.settings.writers)
+        return {one.name: one.holds_below for one in writers}
 
     def _question(self, manifest: Manifest, now: int, watermark: Watermark, rules: Rules) -> Question:
         files = candidates(manifest)

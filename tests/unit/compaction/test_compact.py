@@ -55,6 +55,17 @@ def test_a_journal_is_compacted(tmp_path):
     assert (done.messages_before, done.messages_after) == (9, 4)
 
 
+def test_G1_a_writer_inside_a_binding_holds_the_whole_binding_back(tmp_path):
+    """It was stopped there, and is given the binding whole again."""
+    world = World(tmp_path, LATEST)
+    for text in ("a a", "a a a", "a", "z"):
+        world.publish(*of_keys(text))
+    world.move(3)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    world.compact()
+    assert world.ids() == [1, 2, 3, 4, 5, 6]
+
+
 def test_G3_what_stays_is_the_same_to_the_byte(tmp_path):
     world = given_latest(tmp_path, "a b a -c", "b c d")
     before = rows_of(world)

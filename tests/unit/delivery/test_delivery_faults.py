@@ -17,6 +17,7 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from tests.unit.compaction.test_fault_walk import COMPACT
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
 from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
@@ -348,4 +349,4 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    assert walked | {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT_OFFSETS} | others == set(FaultPoint)
+    assert walked | {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS} | others == set(FaultPoint)
