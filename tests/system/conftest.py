@@ -181,6 +181,13 @@ class Services:
             lambda: report in log.read_text(errors="replace"), 180, f"the executor's report of {task_id}"
         )
 
+    def answer(self, dag_id: str, run_id: str, task_id: str, option: str, **params: str) -> None:
+        """Answer as a person does under Required Actions."""
+        self.wait_for_question(dag_id, run_id, task_id)
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        body = {"chosen_options": [option], "params_input": params}
+        self.airflow.request("PATCH", path, "answer", json=body)
+
     def wait_for_run(self, dag_id: str, run_id: str) -> str:
         """The state in which a run ended."""
         ended = ("success", "failed")

@@ -98,14 +98,6 @@ def mended_target(services: Any) -> None:
     assert writer(services, "barred", "picky").reason == "stopped by admin: maintenance"
 
 
-def answer(services: Any, run_id: str, option: str, reason: str) -> None:
-    """Answer as a person does under Required Actions."""
-    services.wait_for_question("walled.resume", run_id, "ask")
-    path = f"/dags/walled.resume/dagRuns/{run_id}/taskInstances/ask/-1/hitlDetails"
-    body = {"chosen_options": [option], "params_input": {"reason": reason}}
-    services.airflow.request("PATCH", path, "answer", json=body)
-
-
 def acknowledged_message(services: Any) -> None:
     # Given: the second of three messages is no JSON object, and a stopped writer stops the pipeline.
     home = services.settings.home
@@ -117,7 +109,7 @@ def acknowledged_message(services: Any) -> None:
     first = services.resume_of("walled")
 
     # Then: a person is asked; to try again leads to the same question.
-    answer(services, first, "Retry", "")
+    services.answer("walled.resume", first, "ask", "Retry", reason="")
     assert services.wait_for_run("walled.resume", first) == "success"
     second = services.resume_of("walled", after=1)
     assert stands(services, "walled", "picky") == (0, "stopped")
@@ -129,7 +121,7 @@ def acknowledged_message(services: Any) -> None:
     assert status_of(services, "walled").log.end == 2
 
     # When: they let the message pass.
-    answer(services, second, "Acknowledge and dead-letter", "a test record")
+    services.answer("walled.resume", second, "ask", "Acknowledge and dead-letter", reason="a test record")
     assert services.wait_for_run("walled.resume", second) == "success"
 
     # Then: a resume delivers the rest, what was left out is on record, and the waiting run goes on by itself.

@@ -1,7 +1,7 @@
 """sweep: remove from a log's folder what nobody names any more.
 
-Only what the log itself has written is ever touched: data files, manifests, records of captures and what is
-left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the current
+Only what the log itself has written is ever touched: data files, manifests, records of captures, plans and
+what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the current
 manifest, the manifest of a reader or the plan of a compaction names. The rest is condemned first, and removed
 by a later sweep, when it has been condemned for the grace time: somebody may read it without having said so.
 Audits stay: they are the evidence for what was published.
@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
@@ -24,16 +24,19 @@ from tidemark.log.log_lease import LogHold, holding_log, read_lease, take_log
 from tidemark.log.publish import read_manifest
 from tidemark.log.readers import readers
 
-AREAS = ("files", "manifests", "captured", STAGING)
+AREAS = ("files", "manifests", "captured", "plans", STAGING)
 """What is swept; nothing else in the folder is."""
 CONDEMNED = "condemned.json"
 """Since when (µs) which files are nobody's, as the sweeps before have seen it."""
+PLAN_LIFE = 7 * 24 * 3600 * SECOND
+"""How long the plan of a compaction stays at least: somebody may be asked to approve it."""
 PLAN_DIGITS = 12
 """How much of a plan's digest the names of its files carry."""
 
 _DATA = re.compile(r"files/(?P<first>\d{20})-(?P<last>\d{20})(-(?P<plan>[0-9a-f]{12}))?\.parquet")
 _MANIFEST = re.compile(r"manifests/(?P<t>\d{20})-[0-9a-f]{12}\.json")
 _CAPTURED = re.compile(r"captured/(?P<t>\d{20})\.json")
+_PLAN = re.compile(r"plans/(?P<plan>[0-9a-f]{64})(\.files)?\.json")
 _STAGED = re.compile(r"staging/(?P<area>[^/]+)(/.*)?")
 
 
@@ -57,6 +60,8 @@ class Named:
             return int(found["first"]) <= self.end and not self._is_planned(found["plan"])
         if found := _MANIFEST.fullmatch(path) or _CAPTURED.fullmatch(path):
             return int(found["t"]) <= self.t
+        if found := _PLAN.fullmatch(path):
+            return not self._is_planned(found["plan"])
         if found := _STAGED.fullmatch(path):
             area = found["area"]
             return int(area) <= self.t if area.isdecimal() else not self._is_planned(path)
@@ -74,6 +79,10 @@ class Orphan:
     bytes: int
     since: int
     """When a sweep saw so first, in µs."""
+
+    def goes_at(self, grace: int) -> int:
+        """When it may be removed."""
+        return self.since + (max(grace, PLAN_LIFE) if _PLAN.fullmatch(self.path) else grace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +119,8 @@ def judge(
     ]
     return Swept(
         pipeline,
-        tuple(orphan for orphan in orphans if orphan.since + grace <= now),
-        tuple(orphan for orphan in orphans if orphan.since + grace > now),
+        tuple(orphan for orphan in orphans if orphan.goes_at(grace) <= now),
+        tuple(orphan for orphan in orphans if orphan.goes_at(grace) > now),
     )
 
 

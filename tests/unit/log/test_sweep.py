@@ -26,7 +26,7 @@ from tidemark.log.folder import StoredFile
 from tidemark.log.log_lease import LogHeld, LogLost, take_log
 from tidemark.log.publish import publish, read_log
 from tidemark.log.readers import TERM, Reading
-from tidemark.log.sweep import CONDEMNED, Named, Swept, judge, look_for_orphans, sweep, sweep_log
+from tidemark.log.sweep import CONDEMNED, PLAN_LIFE, Named, Swept, judge, look_for_orphans, sweep, sweep_log
 
 pytestmark = pytest.mark.unit
 
@@ -291,3 +291,18 @@ def test_nothing_that_is_named_or_not_published_is_ever_touched(stored, named, t
             assert int(name[:20]) <= t
         assert not (plan and PLAN in path and area in ("files", "staging"))
     assert judge("orders", files[::-1], what_stays, condemned, now=20, grace=grace) == swept
+
+
+@pytest.mark.parametrize("path", [f"plans/{'a' * 64}.json", f"plans/{'a' * 64}.files.json"])
+def test_a_plan_stays_long_enough_for_a_person_to_approve_it(path):
+    named, stored = Named(1_000, 2, frozenset()), [StoredFile(path, 1)]
+    for now, removed in ((PLAN_LIFE - 1, []), (PLAN_LIFE, [path])):
+        swept = judge("orders", stored, named, {path: 0}, now, grace=0)
+        assert [orphan.path for orphan in swept.removed] == removed
+
+
+def test_the_plan_that_is_carried_out_and_what_is_known_to_be_settled_stay():
+    named = Named(1_000, 2, frozenset(), plan="a" * 64)
+    assert not named.is_orphan(f"plans/{'a' * 64}.json")
+    assert not named.is_orphan("plans/settled.json")
+    assert named.is_orphan(f"plans/{'b' * 64}.json")
