@@ -1,10 +1,10 @@
 """sweep: remove from a log's folder what nobody names any more.
 
 Only what the log itself has written is ever touched: data files, manifests, records of captures, plans and
-what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the current
-manifest, the manifest of a reader or the plan of a compaction names. The rest is condemned first, and removed
-by a later sweep, when it has been condemned for the grace time: somebody may read it without having said so.
-Audits stay: they are the evidence for what was published.
+what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the
+current manifest, the manifest of a reader or the plan of a compaction names. The rest is condemned first, and
+removed by a later sweep, when it has been condemned for the grace time: somebody may read it without having
+said so. Audits stay: they are the evidence for what was published.
 
 Holds the log's lease, so that no compaction finds a file there and loses it afterwards.
 """
