@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from tests.system.sharing import is_last, locked
+from tests.system.sharing import Turns, is_last, locked
 
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, KafkaConnection
@@ -76,6 +76,7 @@ writers:
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive/condensed", format: jsonl}
 """
 """Every file closes a segment, and compaction runs only when it is asked to."""
+TURNS = Turns()
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 
@@ -199,28 +200,31 @@ class Services:
         return "\n".join(path.read_text() for path in sorted(folder.rglob("*.log")))
 
 
-@pytest.fixture(scope="session")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
+def shared_folder(config: pytest.Config) -> Path:
     """The folder that all processes of this test session have in common."""
-    own = tmp_path_factory.getbasetemp()
-    folder = (own if worker_id == "master" else own.parent) / "system"
+    own: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
+    folder = (own.parent if hasattr(config, "workerinput") else own) / "system"
     folder.mkdir(exist_ok=True)
     return folder
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _beside_others(request: pytest.FixtureRequest, shared_folder: Path) -> Iterator[None]:
-    """Modules run beside each other, except those that kill what the others need."""
-    with locked(shared_folder / "modules.lock", alone=getattr(request.module, "ALONE", False)):
-        yield
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Wait for the module's turn, before any fixture: also starting the services belongs to it."""
+    if isinstance(item, pytest.Function) and "services" in item.fixturenames:
+        TURNS.take(item.module, shared_folder(item.config) / "modules.lock")
+
+
+def pytest_sessionfinish() -> None:
+    """The last module's turn is over."""
+    TURNS.give_back()
 
 
 @pytest.fixture(scope="session")
-def services(shared_folder: Path) -> Iterator[Services]:
+def services(pytestconfig: pytest.Config) -> Iterator[Services]:
     """The services, started by the first process that asks for them and stopped by the last."""
-    users, start, environment = (
-        shared_folder / name for name in ("users.lock", "start.lock", "environment.json")
-    )
+    folder = shared_folder(pytestconfig)
+    users, start, environment = (folder / name for name in ("users.lock", "start.lock", "environment.json"))
     with pytest.MonkeyPatch.context() as patch:
         for name in [name for name in os.environ if name.startswith(("AIRFLOW", "TIDEMARK_HOME"))]:
             patch.delenv(name)
@@ -228,7 +232,7 @@ def services(shared_folder: Path) -> Iterator[Services]:
             with locked(users, alone=False):
                 with locked(start, alone=True):
                     if not environment.exists():
-                        environment.write_text(json.dumps(start_services(shared_folder)))
+                        environment.write_text(json.dumps(start_services(folder)))
                     for name, value in json.loads(environment.read_text()).items():
                         patch.setenv(name, value)
                 settings = Settings.read()
@@ -239,7 +243,7 @@ def services(shared_folder: Path) -> Iterator[Services]:
             if environment.exists() and is_last(users):
                 down(Settings.read())
                 lines = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
-                left = [pid for pid, line in lines.items() if str(shared_folder / "home") in line]
+                left = [pid for pid, line in lines.items() if str(folder / "home") in line]
                 assert left == [], "down left processes behind"
 
 

@@ -5,8 +5,9 @@ Locks of the kernel, because they end with their holder: a process that was kill
 
 import fcntl
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from types import ModuleType
 
 
 @contextmanager
@@ -25,3 +26,23 @@ def is_last(path: Path) -> bool:
         except BlockingIOError:
             return False
         return True
+
+
+class Turns:
+    """Modules beside each other, except those that kill what the others need: they are alone."""
+
+    def __init__(self) -> None:
+        self._module: ModuleType | None = None
+        self._lock = ExitStack()
+
+    def take(self, module: ModuleType, path: Path) -> None:
+        """Go on with a module, or begin with it when it is its turn."""
+        if module is not self._module:
+            self.give_back()
+            self._lock.enter_context(locked(path, alone=getattr(module, "ALONE", False)))
+            self._module = module
+
+    def give_back(self) -> None:
+        """The module is done."""
+        self._lock.close()
+        self._module = None

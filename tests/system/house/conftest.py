@@ -8,11 +8,6 @@ import pytest
 from tidemark.settings import ROOT
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _beside_others() -> None:
-    """House rules need no service, so nobody is in their way."""
-
-
 @pytest.fixture(scope="session")
 def dag_bag(tmp_path_factory: pytest.TempPathFactory) -> Any:
     home = tmp_path_factory.mktemp("airflow")
