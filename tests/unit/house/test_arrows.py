@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "spark": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification"},
+    "work": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "cli": LEAVES
@@ -35,11 +36,33 @@ MAY_IMPORT = {
         "writers",
         "verification",
         "client",
+        "work",
         "spark",
         "embedded",
     },
 }
-NEVER_SPARK = {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "client"}
+PURE_WORK = {
+    "appointments",
+    "buckets",
+    "decide",
+    "decision",
+    "entry",
+    "lapse",
+    "merge",
+    "requests",
+    "rules",
+}
+NEVER_SPARK = {
+    "journal",
+    "log",
+    "consensus",
+    "cassandra",
+    "delivery",
+    "writers",
+    "verification",
+    "client",
+    "work",
+}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
 
@@ -76,6 +99,12 @@ def test_a_package_imports_only_what_the_design_allows(package: str) -> None:
 def test_the_pure_part_of_the_log_imports_nothing_but_itself(module: str) -> None:
     names = imported_modules(LIBRARY / "log" / f"{module}.py")
     assert {name.split(".")[2] for name in names if name.startswith("tidemark")} <= PURE_LOG
+
+
+@pytest.mark.parametrize("module", sorted(PURE_WORK))
+def test_the_pure_part_of_the_work_journal_imports_nothing_but_itself(module: str) -> None:
+    names = imported_modules(LIBRARY / "work" / f"{module}.py")
+    assert {name.split(".")[2] for name in names if name.startswith("tidemark")} <= PURE_WORK
 
 
 @pytest.mark.parametrize("package", sorted(NEVER_AIRFLOW))
