@@ -43,6 +43,13 @@ class FaultPoint(StrEnum):
     ACKNOWLEDGE_RECORDED = "acknowledge.recorded"
     ACKNOWLEDGE_SETTLED = "acknowledge.settled"
     ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
+    WORK_HINTED = "work.hinted"
+    WORK_BURIED = "work.buried"
+    WORK_RECORDED = "work.recorded"
+    WORK_COMMITTED = "work.committed"
+    WORK_EMPTIED = "work.emptied"
+    WORK_DISPOSED = "work.disposed"
+    WORK_REDRIVEN = "work.redriven"
 
 
 def reach(point: FaultPoint) -> None:

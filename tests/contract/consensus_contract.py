@@ -124,6 +124,22 @@ class ConsensusContract:
         consensus.commit(key, ABSENT, Change({row: "a"}))
         assert dict(consensus.read(key, [row]).rows) == {row: "a"}
 
+    def test_a_whole_object_has_all_its_rows(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2", "c": "3"}))
+        consensus.commit(key, 1, Change({"d": "4"}, deletes=["a"]))
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {"b": "2", "c": "3", "d": "4"})
+
+    def test_a_whole_object_without_rows_has_its_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}))
+        consensus.commit(key, 1, Change(deletes=["a"]))
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    def test_a_whole_object_that_nobody_has_written_is_absent(self, consensus: Consensus, key: ObjectKey):
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
+
     # Scans
 
     def test_a_scan_finds_the_rows_of_a_prefix_in_order(self, consensus: Consensus, key: ObjectKey):

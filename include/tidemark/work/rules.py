@@ -77,6 +77,6 @@ def back_off(key: str, failures: int, rules: Rules) -> int:
     Which part of the half depends on the key, so that entries which failed together do not come back
     together, and the same failure decided twice comes to the same date.
     """
-    longest = min(rules.backoff_most, rules.backoff_first * 2 ** min(failures - 1, 40))
+    longest = min(rules.backoff_most, rules.backoff_first << min(failures - 1, 40))
     spread = int.from_bytes(blake2b(f"{key}/{failures}".encode(), digest_size=8).digest(), "big")
     return longest - spread % (longest // 2 + 1)
