@@ -35,6 +35,16 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Deed:
+    """What a person did to the journal by hand."""
+
+    what: str
+    who: str
+    reason: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class Registered:
     """A journal as it was at one version."""
 
@@ -52,6 +62,7 @@ class Registry:
     def __init__(self, consensus: Consensus, journal: str) -> None:
         self._consensus, self._journal = consensus, journal
         self._key = ObjectKey(Kind.WORK_JOURNAL, journal)
+        self._deeds = ObjectKey(Kind.WORK_JOURNAL, f"{journal}/deeds")
 
     def create(self, declared: WorkDeclaration) -> bool:
         """Make the journal, or give it a changed declaration; False if it is as declared already."""
@@ -98,6 +109,16 @@ class Registry:
             return Change(deletes=[PAUSED]) if PAUSED in found.rows else None
 
         self._until_made(self._key, change)
+
+    def note(self, deed: Deed) -> None:
+        """Keep for ever what a person did."""
+        row = {f"{deed.at:020}/{deed.what}": msgspec.json.encode(deed).decode()}
+        self._until_made(self._deeds, lambda _: Change(row))
+
+    def deeds(self, limit: int = 20) -> list[Deed]:
+        """The newest of them, newest first."""
+        rows = self._consensus.scan(self._deeds, "", limit=limit).rows
+        return [msgspec.json.decode(body, type=Deed) for _, body in sorted(rows.items(), reverse=True)]
 
     def open(self, bucket: str) -> Bucket:
         """The bucket, made if nobody has used it before."""
@@ -147,7 +168,7 @@ class Registry:
 
     def _until_made(self, key: ObjectKey, change: Callable[[Snapshot], Change | None]) -> bool:
         for _ in range(TRIES):
-            found = self._consensus.whole(key)
+            found = self._consensus.read(key, []) if key == self._deeds else self._consensus.whole(key)
             made = change(found)
             if made is None:
                 return False

@@ -1,0 +1,331 @@
+"""``tidemark work``: journals of work to be done, by hand: ask for work, claim it, say what became of it.
+
+What cannot be taken back (cancel, redrive) shows its plan first, and is done with ``--execute --reason``.
+"""
+
+import getpass
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tidemark.cli.options import By, Execute, Json, Reason, print_json
+from tidemark.cli.writers import demand_reason
+
+if TYPE_CHECKING:
+    from tidemark.work.client import Work
+
+app = typer.Typer(help="Work journals.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="JOURNAL", help="Name of the work journal.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The key: its text, or JSON for several columns.")]
+Token = Annotated[str, typer.Argument(metavar="TOKEN", help="What the claim gave.")]
+Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
+
+
+@app.command()
+def create(journal: Name, as_json: Json = False) -> None:
+    """Make a journal that a file in include/work declares; or give it the changed declaration."""
+    from tidemark.cli.connections import look_up
+    from tidemark.connections import CassandraConnection
+    from tidemark.work.client import Work
+    from tidemark.work.files import find_journal
+
+    declared = find_journal(journal)
+    cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
+    _, made = Work.create(declared, cassandra=cassandra)
+    said = "is as declared now" if made else "was as declared already; nothing was changed"
+    _answer(as_json, {"journal": journal, "changed": made}, f"{journal}: {said}.")
+
+
+@app.command()
+def insert(
+    journal: Name,
+    key: Key,
+    payload: Annotated[str, typer.Option(help="The payload's columns, JSON.")],
+    priority: Annotated[int, typer.Option(help="0 to 255, smallest first.")] = 180,
+    process_in: Annotated[str | None, typer.Option(help="When to begin, from now: 30s, 10m, 1h.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="When nobody wants it any more, from now.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for something to be done; merged with what is asked for already."""
+    body = _json(payload, "--payload")
+    with _opened(journal) as work:
+        outcome = work.insert(
+            _key(work, key),
+            body,
+            priority=priority,
+            process=_duration(process_in, "--process-in"),
+            expires=_duration(expires_in, "--expires-in"),
+        )
+    _ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def claim(
+    journal: Name,
+    limit: Limit = 1,
+    owner: Annotated[str | None, typer.Option(help="Who claims; this process when left out.")] = None,
+    request: Annotated[str | None, typer.Option(help="Ask again with the same one after an error.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take due entries, smallest priority and earliest date first; each line has the token to end it with."""
+    with _opened(journal) as work:
+        items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
+    if as_json:
+        names = ("key", "token", "owner", "payload", "schema", "priority", "timeouts", "failures", "error")
+        print_json([{name: getattr(item, name) for name in names} for item in items])
+        return
+    for item in items:
+        typer.echo(f"{item.key}\t{item.token}\t{json.dumps(item.payload, ensure_ascii=False)}")
+    if not items:
+        typer.echo("Nothing is due.")
+
+
+@app.command()
+def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Begin the time limit of a claim anew."""
+    with _opened(journal) as work:
+        work.refresh(_ticket(work, key, token))
+    _answer(as_json, {"journal": journal, "key": key, "outcome": "refreshed"}, f"{journal}/{key}: refreshed.")
+
+
+@app.command()
+def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Say that it is done; saying so twice does no harm."""
+    with _opened(journal) as work:
+        outcome = work.done(_ticket(work, key, token))
+    _ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def fail(
+    journal: Name,
+    key: Key,
+    token: Token,
+    error: Annotated[str, typer.Option(help="What went wrong.")],
+    as_json: Json = False,
+) -> None:
+    """Say that it could not be done: it comes back later, or becomes a dead letter."""
+    with _opened(journal) as work:
+        outcome = work.fail(_ticket(work, key, token), error)
+    _ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def snooze(
+    journal: Name,
+    key: Key,
+    token: Token,
+    lasting: Annotated[str, typer.Option("--for", help="How long: 30s, 10m, 1h.")],
+    as_json: Json = False,
+) -> None:
+    """Give it back until later; counts as no failure."""
+    until = _duration(lasting, "--for") or timedelta()
+    with _opened(journal) as work:
+        outcome = work.snooze(_ticket(work, key, token), until)
+    _ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Give it back as it was."""
+    with _opened(journal) as work:
+        outcome = work.release(_ticket(work, key, token))
+    _ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def cancel(
+    journal: Name,
+    key: Key,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Forget a key with everything that is asked for."""
+    demand_reason(reason, execute)
+    with _opened(journal) as work:
+        found, who = work.get(_key(work, key)), by or getpass.getuser()
+        outcome = None
+        if execute:
+            outcome = work.cancel(_key(work, key), who=who, reason=reason.strip()).value
+    plan = {"journal": journal, "key": key, "entry": found, "executed": execute, "outcome": outcome}
+    status = "there is no such entry" if found is None else f"{found['status']}, payload {found['payload']}"
+    _planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
+
+
+@app.command(name="list")
+def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
+    """Show the live entries in the order of work."""
+    with _opened(journal) as work:
+        entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
+    if as_json:
+        print_json(entries)
+        return
+    from tidemark.cli.work_tables import entries_table
+
+    _print(entries_table(entries))
+
+
+@app.command()
+def dead(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
+    """Show the dead letters, newest first."""
+    with _opened(journal) as work:
+        letters = [letter for letter, _ in zip(work.dead(), range(limit), strict=False)]
+    if as_json:
+        print_json([asdict(letter) for letter in letters])
+        return
+    from tidemark.cli.work_tables import dead_table
+
+    _print(dead_table(letters))
+
+
+@app.command()
+def redrive(
+    journal: Name,
+    key: Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Put dead letters back, to be done as soon as possible."""
+    demand_reason(reason, execute)
+    with _opened(journal) as work:
+        stored = None if key is None else _stored_key(work, key)
+        letters, who = [one for one in work.dead() if stored in (None, one.key)], by or getpass.getuser()
+        for letter in letters if execute else ():
+            work.redrive(letter, who=who, reason=reason.strip())
+    plan = {"journal": journal, "keys": [letter.key for letter in letters], "executed": execute}
+    lines = [f"{journal}: redrive {len(letters)} dead letters"]
+    lines += [f"  {one.key}: {one.reason} ({one.error or 'no error text'})" for one in letters]
+    _planned(as_json, plan, lines, who if execute else None)
+
+
+@app.command()
+def stats(journal: Name, as_json: Json = False) -> None:
+    """Show the journal in numbers."""
+    with _opened(journal) as work:
+        found = work.stats()
+    if as_json:
+        print_json(asdict(found))
+        return
+    from tidemark.cli.work_tables import figures_lines
+
+    for line in figures_lines(found):
+        typer.echo(line)
+
+
+@app.command()
+def history(
+    journal: Name,
+    days: Annotated[int, typer.Option(min=0, help="How many days back.")] = 7,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """Show which claims ended, how and when; empty unless the journal declares `history`."""
+    with _opened(journal) as work:
+        runs = [run for run, _ in zip(work.history(days), range(limit), strict=False)]
+    if as_json:
+        print_json([asdict(run) for run in runs])
+        return
+    from tidemark.cli.work_tables import history_table
+
+    _print(history_table(runs))
+
+
+@app.command()
+def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
+    """Give nothing out until it is resumed; inserts and running work go on."""
+    demand_reason(reason, True)
+    with _opened(journal) as work:
+        work.pause(by or getpass.getuser(), reason.strip())
+    _answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
+
+
+@app.command()
+def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
+    """Give out again."""
+    demand_reason(reason, True)
+    with _opened(journal) as work:
+        work.resume(by or getpass.getuser(), reason.strip())
+    _answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
+
+
+@contextmanager
+def _opened(journal: str) -> "Iterator[Work]":
+    """A declared journal, with the connections that the environment has for it."""
+    from tidemark.cli.connections import look_up
+    from tidemark.work.client import Work
+
+    with Work.of_file(journal, look_up=look_up) as work:
+        yield work
+
+
+def _key(work: "Work", text: str) -> Any:
+    """A key as it was typed: the text of one text column, else JSON."""
+    from tidemark.work.columns import ColumnType
+
+    if list(work.declared.key.values()) == [ColumnType.TEXT]:
+        return text
+    return _json(text, "KEY")
+
+
+def _stored_key(work: "Work", text: str) -> str:
+    from tidemark.work.packets import checked_key
+
+    return checked_key(work.declared, _key(work, text))
+
+
+def _ticket(work: "Work", key: str, token: str) -> Any:
+    from tidemark.work.items import Ticket
+
+    return Ticket(_key(work, key), token)
+
+
+def _json(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"is not JSON: {error}", param_hint=name) from None
+
+
+def _duration(text: str | None, name: str) -> timedelta | None:
+    from tidemark.delivery.quantities import parse_duration
+
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=name) from None
+
+
+def _ended(as_json: bool, journal: str, key: str, outcome: str) -> None:
+    _answer(as_json, {"journal": journal, "key": key, "outcome": outcome}, f"{journal}/{key}: {outcome}.")
+
+
+def _answer(as_json: bool, fields: dict[str, Any], line: str) -> None:
+    if as_json:
+        print_json(fields)
+    else:
+        typer.echo(line)
+
+
+def _planned(as_json: bool, plan: dict[str, Any], lines: list[str], who: str | None) -> None:
+    if as_json:
+        print_json(plan)
+        return
+    for line in lines:
+        typer.echo(line)
+    typer.echo(f"Done by {who}." if who else 'Nothing was changed. Add --execute --reason "…" to do it.')
+
+
+def _print(table: Any) -> None:
+    from rich.console import Console
+
+    Console().print(table)
