@@ -13,6 +13,7 @@ class Tag(StrEnum):
     TIDEMARK = "tidemark"
     REPLICATION = "replication"
     RESUME = "resume"
+    WORK = "work"
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -24,13 +24,13 @@ from tidemark.work import tables
 from tidemark.work.changing import Parts
 from tidemark.work.decision import Outcome
 from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entries import Entries
 from tidemark.work.entry import DeadLetter, Priority, Run
-from tidemark.work.errors import BadRequest, UnknownJournal
+from tidemark.work.errors import BadRequest
 from tidemark.work.files import find_journal
 from tidemark.work.items import Held, Moment, WorkItem, entry_fields, milliseconds_of
-from tidemark.work.journal import Claimed, WorkJournal, clock, jitter
-from tidemark.work.listing import Figures, dead_letters, figures, history, live_entries, next_look
+from tidemark.work.journal import Claimed, WorkJournal
+from tidemark.work.listing import Figures, dead_letters, figures, first_due, history, live_entries, next_look
+from tidemark.work.opened import open_parts
 from tidemark.work.packets import checked_key, packet_of
 from tidemark.work.redriving import redrive
 from tidemark.work.registry import Deed, Pause, Registry
@@ -57,21 +57,8 @@ class Work:
         ``kafka`` is needed only to wake others, and to be woken, over the topic that the journal declares.
         ``owner`` is who claims; this machine and process when left out.
         """
-        session = connect(cassandra)
-        if keyspace not in session.cluster.metadata.keyspaces:
-            raise UnknownJournal(name, [])
-        registry = Registry(tables.registry_consensus(session, keyspace), name)
-        declared = registry.read().declared
-        parts = Parts(
-            declared=declared,
-            registry=registry,
-            entries=Entries(tables.entries_consensus(session, keyspace), name),
-            due=tables.CassandraDue(session, keyspace, name),
-            archive=tables.CassandraArchive(session, keyspace, declared),
-            clock=clock,
-            wait=jitter,
-        )
-        wake = declared.wake
+        parts = open_parts(connect(cassandra), name, keyspace)
+        wake = parts.declared.wake
         bell = KafkaBell(name, wake.topic, kafka) if wake and kafka else None
         self._assemble(WorkJournal(parts), bell, owner)
 
@@ -209,6 +196,11 @@ class Work:
     def dead(self) -> Iterator[DeadLetter]:
         """Its dead letters, newest first."""
         return dead_letters(self._parts, self._parts.clock())
+
+    def is_ready(self) -> bool:
+        """Whether a claim would get something, paused or not; takes nothing."""
+        now = self._parts.clock()
+        return first_due(self._parts, self._parts.registry.read(), now) is not None
 
     def redrive(self, letter: DeadLetter, *, who: str = "", reason: str = "") -> Outcome:
         """Put a dead letter back, to be done as soon as possible."""

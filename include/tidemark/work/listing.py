@@ -13,9 +13,10 @@ from tidemark.work.changing import Parts
 from tidemark.work.days import days_back
 from tidemark.work.due import BEGINNING, Place
 from tidemark.work.entry import DeadLetter, Entry, Run
-from tidemark.work.lanes import PAGE, all_lanes, pages
+from tidemark.work.lanes import PAGE, all_lanes, begun_buckets, pages
 from tidemark.work.lapse import notice
 from tidemark.work.registry import Registered
+from tidemark.work.rules import is_due
 
 ALL_TIME: Place = (2**62, "\U0010ffff")
 
@@ -57,6 +58,23 @@ def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Ent
                 seen = notice(entry, now, parts.declared.rules).entry
                 if seen is not None:
                     yield seen
+
+
+def first_due(parts: Parts, registered: Registered, now: int) -> Entry | None:
+    """An entry that could be claimed, if there is one; hints that are settled for good are passed over."""
+    rules = parts.declared.rules
+    for lanes in all_lanes(parts.due, begun_buckets(registered, parts.declared, now), parts.declared.shards):
+        for lane in lanes:
+            mark = registered.marks.get(lane, 0)
+            beginning: Place = (mark - 1, ALL_TIME[1]) if mark else BEGINNING
+            for hint in pages(parts.due, lane, beginning, (now, ALL_TIME[1]), PAGE):
+                entry = parts.entries.read(hint.key).entry
+                if entry is None or entry.hint is None or entry.hint.id != hint.id:
+                    continue
+                seen = notice(entry, now, rules).entry
+                if seen is not None and is_due(seen, now):
+                    return seen
+    return None
 
 
 def figures(parts: Parts, now: int) -> Figures:

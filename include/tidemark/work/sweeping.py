@@ -13,7 +13,7 @@ from tidemark.work.changing import Changing, Parts
 from tidemark.work.decide import Notice, decide
 from tidemark.work.decision import Decision, Outcome
 from tidemark.work.declaration import milliseconds
-from tidemark.work.due import BEGINNING, Place
+from tidemark.work.due import BEGINNING, Due, Place
 from tidemark.work.entry import Entry, Hint
 from tidemark.work.lanes import PAGE, pages
 from tidemark.work.registry import Lane, Registered
@@ -65,18 +65,9 @@ class Sweep:
         buckets = self._parts.registry.read().buckets
         for key in keys:
             entry = self._parts.entries.read(key).entry
-            if entry is not None and self._is_lost(entry, buckets):
+            if entry is not None and is_lost(entry, buckets, self._parts.due, self._parts.clock()):
                 self._swept.rearmed += 1
                 self._change(key, lost=entry.hint)
-
-    def _is_lost(self, entry: Entry, buckets: Mapping[str, Bucket]) -> bool:
-        hint = entry.hint
-        bucket = buckets.get(hint.bucket) if hint is not None else None
-        if hint is None or bucket is None or bucket.state not in (BucketState.OPEN, BucketState.SEALED):
-            return True
-        # Cassandra lets a hint go some time after it was due.
-        too_old = self._parts.clock() - hint.due_at > OLDEST_HINT
-        return too_old or not self._parts.due.holds(hint)
 
     def _sweep_bucket(self, bucket: Bucket, registered: Registered, marks: dict[Lane, int]) -> None:
         now, period = self._parts.clock(), self._declared.bucket
@@ -157,3 +148,13 @@ class Sweep:
 
 def _sealed_at(bucket: Bucket, state: BucketState, now: int) -> int | None:
     return now if state is BucketState.SEALED else bucket.sealed_at
+
+
+def is_lost(entry: Entry, buckets: Mapping[str, Bucket], due: Due, now: int) -> bool:
+    """Whether nobody will look at the entry any more, because its hint is not to be found."""
+    hint = entry.hint
+    bucket = buckets.get(hint.bucket) if hint is not None else None
+    if hint is None or bucket is None or bucket.state not in (BucketState.OPEN, BucketState.SEALED):
+        return True
+    # Cassandra lets a hint go some time after it was due.
+    return now - hint.due_at > OLDEST_HINT or not due.holds(hint)
