@@ -4,7 +4,8 @@
 
 `wait_for_work` waits, without holding a worker, until something is due. `render` claims up to `limit`
 entries, smallest priority and earliest date first, and does them one after the other; claims are refreshed
-while that takes its time. The handler here only prints what a real one would do: copy this file and put yours there.
+while that takes its time. The handler here only prints what a real one would do: copy this file and put your
+own there.
 
 ### Parameters
 

@@ -151,6 +151,8 @@ class JournalContract:
         assert house.claim("w2") == []
         clock.to("10:40:10")
         a = journal.refresh(a)
+        clock.to("11:00:20")
+        assert house.claim("w2") == [], "its first lease is over, the refreshed one is not"
         clock.to("11:40:10")
         house.sweep()
         assert not house.stored("k").is_waiting

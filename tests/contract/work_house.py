@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 from uuid import uuid4
 
@@ -73,6 +74,8 @@ class House:
     hashed: Callable[[str], str] = key_hash
 
     def __post_init__(self) -> None:
+        # The same for the same history, in no order: a failure can be had again.
+        self._ids = count()
         self.parts.registry.create(self.declared)
         self.restart()
 
@@ -86,6 +89,7 @@ class House:
             due=self.stores.due(name),
             archive=self.stores.archive(name),
             clock=self.clock,
+            new_id=lambda: key_hash(str(next(self._ids))),
             wait=lambda tries: None,
         )
 

@@ -12,12 +12,13 @@ from tests.contract.work_house import House, Stores, given_declaration
 from tests.contract.work_machine import check_work
 
 from tidemark.work import tables
+from tidemark.work.journal import WorkJournal
 from tidemark.work.tables import CassandraArchive, CassandraDue
 
 pytestmark = pytest.mark.system
 
 REPLICATION = {"class": "SimpleStrategy", "replication_factor": "1"}
-MANY = 300
+MANY = 200
 
 
 @pytest.fixture(scope="module")
@@ -62,10 +63,10 @@ def test_a_claim_reads_no_tombstone(services: Any, keyspace: str, stores: Stores
     house = House(stores, given_declaration())
     for number in range(MANY):
         house.insert(f"k{number}")
-    while claimed := house.claim(limit=100):
+    journal = WorkJournal(house.parts)
+    while claimed := journal.claim("w", 100):
         for one in claimed:
-            house.journal.done(one)
-    house.insert("last")
+            journal.done(one)
     assert tombstones_of_a_claim(services.session, keyspace, house) == 0
 
 

@@ -7,7 +7,6 @@ or nothing: never an entry that nobody will look at.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from uuid import uuid4
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.faults import FaultPoint, reach
@@ -45,6 +44,8 @@ class Parts:
     due: Due
     archive: Archive
     clock: Clock
+    new_id: Callable[[], str]
+    """For a hint: never the same twice."""
     wait: Callable[[int], None]
     """Called with the number of tries so far before another: others need a moment to get out of the way."""
 
@@ -101,7 +102,7 @@ class Changing:
             return entry
         due_at = self._open_from(max(wanted.at, now), now)
         hint = Hint(
-            id=uuid4().hex,
+            id=self._parts.new_id(),
             key=entry.key,
             bucket=bucket_of(self._declared.bucket, due_at),
             shard=int(self._parts.entries.hash_of(entry.key), 16) % self._declared.shards,

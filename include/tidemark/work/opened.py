@@ -1,5 +1,7 @@
 """A journal that was created before, opened where it is kept."""
 
+from uuid import uuid4
+
 from cassandra.cluster import Session
 
 from tidemark.work import tables
@@ -23,5 +25,6 @@ def open_parts(session: Session, name: str, keyspace: str) -> Parts:
         due=tables.CassandraDue(session, keyspace, name),
         archive=tables.CassandraArchive(session, keyspace, declared),
         clock=clock,
+        new_id=lambda: uuid4().hex,
         wait=jitter,
     )

@@ -44,10 +44,10 @@ CREATE TABLE IF NOT EXISTS {keyspace}.dead (
 """,
     """
 CREATE TABLE IF NOT EXISTS {keyspace}.history (
-    journal text, day text, started bigint, token text,
+    journal text, day text, started bigint, claim text,
     body text,
-    PRIMARY KEY ((journal, day), started, token))
-    WITH CLUSTERING ORDER BY (started DESC, token ASC)
+    PRIMARY KEY ((journal, day), started, claim))
+    WITH CLUSTERING ORDER BY (started DESC, claim ASC)
 """,
 )
 _IN_WINDOWS = (
@@ -151,7 +151,7 @@ class CassandraArchive:
         self._record = _prepared(
             session,
             f"UPDATE {history} USING TTL ? AND TIMESTAMP ? SET body = ? "
-            "WHERE journal = ? AND day = ? AND started = ? AND token = ?",
+            "WHERE journal = ? AND day = ? AND started = ? AND claim = ?",
         )
         day = "WHERE journal = ? AND day = ?"
         self._letters = _prepared(session, f"SELECT body, dug_up FROM {dead} {day}")
