@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import uniform
 from uuid import uuid4
 
-from tidemark.consensus.objects import Undecided
+from tidemark.consensus.objects import ABSENT, Undecided
 from tidemark.work.changing import Changed, Changing, Parts
 from tidemark.work.decide import Cancel, Claim, Done, Event, Fail, Refresh, Release, Snooze, decide
 from tidemark.work.decision import Outcome
@@ -27,6 +27,9 @@ LONGEST_ERROR = 4_000
 LONGEST_TOKEN = 200
 REGISTRY_FOR = 1_000
 """Milliseconds for which what the registry says is believed: a pause takes that long to be noticed."""
+
+
+NOTHING = Stored(None, ABSENT)
 
 
 def clock() -> int:
@@ -71,10 +74,17 @@ class WorkJournal:
         self._lanes = lanes or Lanes(parts.declared, parts.due)
         self._registry_for = registry_for
         self._registered: tuple[int, Registered] | None = None
+        self._expects_new = False
+        """Whether the last key was new: then the next one is taken to be, which saves a read if it is."""
 
     def insert(self, packet: Packet) -> Changed:
         """Ask for something to be done; merged with what is asked for already."""
-        return self.changing.change(packet.key, lambda old, now: merge(old, packet, now, self._rules))
+        known = NOTHING if self._expects_new else None
+        changed = self.changing.change(
+            packet.key, lambda old, now: merge(old, packet, now, self._rules), known
+        )
+        self._expects_new = changed.stored.version == NOTHING.version + 1
+        return changed
 
     def get(self, key: str) -> Entry | None:
         """The live entry of a key, as everybody has to see it now."""
