@@ -198,9 +198,11 @@ class Work:
         return dead_letters(self._parts, self._parts.clock())
 
     def is_ready(self) -> bool:
-        """Whether a claim would get something, paused or not; takes nothing."""
-        now = self._parts.clock()
-        return first_due(self._parts, self._parts.registry.read(), now) is not None
+        """Whether a claim would get something; takes nothing."""
+        registered = self._parts.registry.read()
+        if registered.paused is not None:
+            return False
+        return first_due(self._parts, registered, self._parts.clock()) is not None
 
     def redrive(self, letter: DeadLetter, *, who: str = "", reason: str = "") -> Outcome:
         """Put a dead letter back, to be done as soon as possible."""

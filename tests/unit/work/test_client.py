@@ -110,6 +110,23 @@ def test_pause_and_resume_are_kept_with_who_and_why(house, work):
     assert [deed.what for deed in work.deeds()] == ["resume", "pause"]
 
 
+def test_a_journal_is_ready_when_a_claim_would_get_something(house, work):
+    assert not work.is_ready()
+    work.insert("k", {"data": 1}, process=timedelta(seconds=30))
+    assert not work.is_ready()
+    house.clock.to("10:00:30")
+    assert work.is_ready()
+    work.pause("ann", "maintenance")
+    assert not work.is_ready()
+    work.resume("ann", "over")
+    house.clock.to("10:00:31")
+    (item,) = work.claim()
+    assert not work.is_ready()
+    house.clock.to("10:01:32")
+    assert work.is_ready(), "the claim has lapsed"
+    assert work.get("k")["status"] == "WAITING"
+
+
 def test_waiting_ends_when_something_is_due(house, work):
     slept = []
     work.insert("k", {"data": 1}, process=timedelta(seconds=30))
