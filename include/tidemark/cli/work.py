@@ -5,19 +5,26 @@ What cannot be taken back (cancel, redrive) shows its plan first, and is done wi
 
 import getpass
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from tidemark.cli.options import By, Execute, Json, Reason, print_json
+from tidemark.cli.work_opened import (
+    answer,
+    opened,
+    parsed_duration,
+    parsed_json,
+    print_table,
+    say_ended,
+    say_planned,
+    stored_key,
+    ticket,
+    typed_key,
+)
 from tidemark.cli.writers import demand_reason
-
-if TYPE_CHECKING:
-    from tidemark.work.client import Work
 
 app = typer.Typer(help="Work journals.", no_args_is_help=True)
 
@@ -39,7 +46,7 @@ def create(journal: Name, as_json: Json = False) -> None:
     cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
     _, made = Work.create(declared, cassandra=cassandra)
     said = "is as declared now" if made else "was as declared already; nothing was changed"
-    _answer(as_json, {"journal": journal, "changed": made}, f"{journal}: {said}.")
+    answer(as_json, {"journal": journal, "changed": made}, f"{journal}: {said}.")
 
 
 @app.command()
@@ -53,16 +60,16 @@ def insert(
     as_json: Json = False,
 ) -> None:
     """Ask for something to be done; merged with what is asked for already."""
-    body = _json(payload, "--payload")
-    with _opened(journal) as work:
+    body = parsed_json(payload, "--payload")
+    with opened(journal) as work:
         outcome = work.insert(
-            _key(work, key),
+            typed_key(work, key),
             body,
             priority=priority,
-            process=_duration(process_in, "--process-in"),
-            expires=_duration(expires_in, "--expires-in"),
+            process=parsed_duration(process_in, "--process-in"),
+            expires=parsed_duration(expires_in, "--expires-in"),
         )
-    _ended(as_json, journal, key, outcome.value)
+    say_ended(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -74,7 +81,7 @@ def claim(
     as_json: Json = False,
 ) -> None:
     """Take due entries, smallest priority and earliest date first; each line has the token to end it with."""
-    with _opened(journal) as work:
+    with opened(journal) as work:
         items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
     if as_json:
         names = ("key", "token", "owner", "payload", "schema", "priority", "timeouts", "failures", "error")
@@ -89,17 +96,17 @@ def claim(
 @app.command()
 def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Begin the time limit of a claim anew."""
-    with _opened(journal) as work:
-        work.refresh(_ticket(work, key, token))
-    _answer(as_json, {"journal": journal, "key": key, "outcome": "refreshed"}, f"{journal}/{key}: refreshed.")
+    with opened(journal) as work:
+        work.refresh(ticket(work, key, token))
+    answer(as_json, {"journal": journal, "key": key, "outcome": "refreshed"}, f"{journal}/{key}: refreshed.")
 
 
 @app.command()
 def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Say that it is done; saying so twice does no harm."""
-    with _opened(journal) as work:
-        outcome = work.done(_ticket(work, key, token))
-    _ended(as_json, journal, key, outcome.value)
+    with opened(journal) as work:
+        outcome = work.done(ticket(work, key, token))
+    say_ended(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -111,9 +118,9 @@ def fail(
     as_json: Json = False,
 ) -> None:
     """Say that it could not be done: it comes back later, or becomes a dead letter."""
-    with _opened(journal) as work:
-        outcome = work.fail(_ticket(work, key, token), error)
-    _ended(as_json, journal, key, outcome.value)
+    with opened(journal) as work:
+        outcome = work.fail(ticket(work, key, token), error)
+    say_ended(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -125,18 +132,18 @@ def snooze(
     as_json: Json = False,
 ) -> None:
     """Give it back until later; counts as no failure."""
-    until = _duration(lasting, "--for") or timedelta()
-    with _opened(journal) as work:
-        outcome = work.snooze(_ticket(work, key, token), until)
-    _ended(as_json, journal, key, outcome.value)
+    until = parsed_duration(lasting, "--for") or timedelta()
+    with opened(journal) as work:
+        outcome = work.snooze(ticket(work, key, token), until)
+    say_ended(as_json, journal, key, outcome.value)
 
 
 @app.command()
 def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Give it back as it was."""
-    with _opened(journal) as work:
-        outcome = work.release(_ticket(work, key, token))
-    _ended(as_json, journal, key, outcome.value)
+    with opened(journal) as work:
+        outcome = work.release(ticket(work, key, token))
+    say_ended(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -150,40 +157,40 @@ def cancel(
 ) -> None:
     """Forget a key with everything that is asked for."""
     demand_reason(reason, execute)
-    with _opened(journal) as work:
-        found, who = work.get(_key(work, key)), by or getpass.getuser()
+    with opened(journal) as work:
+        found, who = work.get(typed_key(work, key)), by or getpass.getuser()
         outcome = None
         if execute:
-            outcome = work.cancel(_key(work, key), who=who, reason=reason.strip()).value
+            outcome = work.cancel(typed_key(work, key), who=who, reason=reason.strip()).value
     plan = {"journal": journal, "key": key, "entry": found, "executed": execute, "outcome": outcome}
     status = "there is no such entry" if found is None else f"{found['status']}, payload {found['payload']}"
-    _planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
+    say_planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
 
 
 @app.command(name="list")
 def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
     """Show the live entries in the order of work."""
-    with _opened(journal) as work:
+    with opened(journal) as work:
         entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
     if as_json:
         print_json(entries)
         return
     from tidemark.cli.work_tables import entries_table
 
-    _print(entries_table(entries))
+    print_table(entries_table(entries))
 
 
 @app.command()
 def dead(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
     """Show the dead letters, newest first."""
-    with _opened(journal) as work:
+    with opened(journal) as work:
         letters = [letter for letter, _ in zip(work.dead(), range(limit), strict=False)]
     if as_json:
         print_json([asdict(letter) for letter in letters])
         return
     from tidemark.cli.work_tables import dead_table
 
-    _print(dead_table(letters))
+    print_table(dead_table(letters))
 
 
 @app.command()
@@ -197,21 +204,21 @@ def redrive(
 ) -> None:
     """Put dead letters back, to be done as soon as possible."""
     demand_reason(reason, execute)
-    with _opened(journal) as work:
-        stored = None if key is None else _stored_key(work, key)
+    with opened(journal) as work:
+        stored = None if key is None else stored_key(work, key)
         letters, who = [one for one in work.dead() if stored in (None, one.key)], by or getpass.getuser()
         for letter in letters if execute else ():
             work.redrive(letter, who=who, reason=reason.strip())
     plan = {"journal": journal, "keys": [letter.key for letter in letters], "executed": execute}
     lines = [f"{journal}: redrive {len(letters)} dead letters"]
     lines += [f"  {one.key}: {one.reason} ({one.error or 'no error text'})" for one in letters]
-    _planned(as_json, plan, lines, who if execute else None)
+    say_planned(as_json, plan, lines, who if execute else None)
 
 
 @app.command()
 def stats(journal: Name, as_json: Json = False) -> None:
     """Show the journal in numbers."""
-    with _opened(journal) as work:
+    with opened(journal) as work:
         found = work.stats()
     if as_json:
         print_json(asdict(found))
@@ -230,102 +237,29 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show which claims ended, how and when; empty unless the journal declares `history`."""
-    with _opened(journal) as work:
+    with opened(journal) as work:
         runs = [run for run, _ in zip(work.history(days), range(limit), strict=False)]
     if as_json:
         print_json([asdict(run) for run in runs])
         return
     from tidemark.cli.work_tables import history_table
 
-    _print(history_table(runs))
+    print_table(history_table(runs))
 
 
 @app.command()
 def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Give nothing out until it is resumed; inserts and running work go on."""
     demand_reason(reason, True)
-    with _opened(journal) as work:
+    with opened(journal) as work:
         work.pause(by or getpass.getuser(), reason.strip())
-    _answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
+    answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
 
 
 @app.command()
 def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Give out again."""
     demand_reason(reason, True)
-    with _opened(journal) as work:
+    with opened(journal) as work:
         work.resume(by or getpass.getuser(), reason.strip())
-    _answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
-
-
-@contextmanager
-def _opened(journal: str) -> "Iterator[Work]":
-    """A declared journal, with the connections that the environment has for it."""
-    from tidemark.cli.connections import look_up
-    from tidemark.work.client import Work
-
-    with Work.of_file(journal, look_up=look_up) as work:
-        yield work
-
-
-def _key(work: "Work", text: str) -> Any:
-    """A key as it was typed: the text of one text column, else JSON."""
-    from tidemark.work.columns import ColumnType
-
-    if list(work.declared.key.values()) == [ColumnType.TEXT]:
-        return text
-    return _json(text, "KEY")
-
-
-def _stored_key(work: "Work", text: str) -> str:
-    from tidemark.work.packets import checked_key
-
-    return checked_key(work.declared, _key(work, text))
-
-
-def _ticket(work: "Work", key: str, token: str) -> Any:
-    from tidemark.work.items import Ticket
-
-    return Ticket(_key(work, key), token)
-
-
-def _json(text: str, name: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"is not JSON: {error}", param_hint=name) from None
-
-
-def _duration(text: str | None, name: str) -> timedelta | None:
-    from tidemark.delivery.quantities import parse_duration
-
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=name) from None
-
-
-def _ended(as_json: bool, journal: str, key: str, outcome: str) -> None:
-    _answer(as_json, {"journal": journal, "key": key, "outcome": outcome}, f"{journal}/{key}: {outcome}.")
-
-
-def _answer(as_json: bool, fields: dict[str, Any], line: str) -> None:
-    if as_json:
-        print_json(fields)
-    else:
-        typer.echo(line)
-
-
-def _planned(as_json: bool, plan: dict[str, Any], lines: list[str], who: str | None) -> None:
-    if as_json:
-        print_json(plan)
-        return
-    for line in lines:
-        typer.echo(line)
-    typer.echo(f"Done by {who}." if who else 'Nothing was changed. Add --execute --reason "…" to do it.')
-
-
-def _print(table: Any) -> None:
-    from rich.console import Console
-
-    Console().print(table)
+    answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
