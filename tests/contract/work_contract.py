@@ -318,6 +318,22 @@ class JournalContract:
         )
         assert sorted(got) == [f"k{number}" for number in range(8)]
 
+    def test_what_others_have_done_holds_nobody_up(self, house: House):
+        other = house.another()
+        for number in range(10):
+            house.insert(f"k{number}")
+        for claimed in house.claim(limit=10):
+            house.journal.done(claimed)
+        house.insert("last", process=house.clock())
+        assert [one.key for one in other.claim("w2", 5)] == ["last"]
+
+    def test_hints_that_nobody_came_to_name_hold_nobody_up(self, house: House):
+        for number in range(10):
+            house.parts.due.put(given_hint(MORNING, f"orphan{number}"))
+        house.insert("k", process=MORNING + 1)
+        house.clock.to("10:00:01")
+        assert [key for _ in range(4) for key in house.claim_keys()] == ["k"]
+
     def test_I4_done_or_lapse(self, house: House):
         house.insert("k")
         (claimed,) = house.claim()

@@ -8,11 +8,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.system.conftest import wait_until
 from tests.system.log_runs import load_application
 
 from tidemark.connections import WorkConnections
 from tidemark.work.client import Work
-from tidemark.work.files import load_journal
+from tidemark.work.files import find_journal, load_journal
 from tidemark.work.items import Ticket
 from tidemark.work.journal import WorkJournal, clock
 
@@ -107,3 +108,21 @@ def swept(services: Any, work: Work, folder: Path, *more: str) -> dict[str, Any]
     said = json.loads(summary.read_text())
     assert said["ok"], said
     return said["journals"][work.name]
+
+
+def test_the_dags_drain_a_journal_and_sweep_it(services: Any) -> None:
+    pages, _ = Work.create(find_journal("pages"), cassandra=services.cassandra)
+    pages.insert("page/1", {"revision": 1})
+    assert ended(services, "work.drain_pages") == "success"
+    assert pages.get("page/1") is None
+    assert ended(services, "work.sweep", {"journal": "pages"}) == "success"
+    assert ended(services, "work.sweep", {"journal": "pages", "dry_run": True}) == "success"
+
+
+def ended(services: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+    """How a run of a DAG came to its end."""
+    wait_until(lambda: services.airflow.has_dag(dag_id), 120, f"Airflow's knowing {dag_id}")
+    services.airflow.unpause(dag_id)
+    state = services.wait_for_run(dag_id, run_id := services.airflow.trigger(dag_id, conf))
+    assert state == "success", services.task_logs(dag_id, run_id)
+    return state

@@ -67,7 +67,7 @@ class Changing:
             known = None
             now = parts.clock()
             decision = decide(stored.entry, now)
-            entry = self._armed(decision.entry, now)
+            entry = self._armed(decision.entry, now, stored.version)
             if entry == stored.entry:
                 if is_fresh:
                     return Changed(decision.outcome, stored, decision)
@@ -93,7 +93,7 @@ class Changing:
             self._parts.archive.record(replace(decision.run, version=version))
             reach(FaultPoint.WORK_RECORDED)
 
-    def _armed(self, entry: Entry | None, now: int) -> Entry | None:
+    def _armed(self, entry: Entry | None, now: int, version: int) -> Entry | None:
         """The entry with a hint by which it is found in time, written if it has none yet."""
         if entry is None:
             return None
@@ -110,6 +110,7 @@ class Changing:
             at=wanted.at,
             due_at=due_at,
             written=now,
+            version=version,
         )
         self._parts.due.put(hint)
         reach(FaultPoint.WORK_HINTED)

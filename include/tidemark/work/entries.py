@@ -12,7 +12,7 @@ from hashlib import blake2b
 import msgspec
 
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey
-from tidemark.work.entry import Entry
+from tidemark.work.entry import Entry, Hint
 
 HASH_BYTES = 16
 _to_entry: Callable[[str], Entry] = msgspec.json.Decoder(Entry).decode
@@ -25,6 +25,18 @@ class Stored:
 
     entry: Entry | None
     version: int
+
+    def names(self, hint: Hint) -> bool:
+        """Whether this is the hint by which the entry is found."""
+        return self.entry is not None and self.entry.hint is not None and self.entry.hint.id == hint.id
+
+    def will_name(self, hint: Hint, now: int, settle: int) -> bool:
+        """Whether somebody may still be about to make it so.
+
+        Who wrote the hint changes the version that it was written for, and nothing once that is passed. One
+        who has died in between is waited for no longer than ``settle``.
+        """
+        return self.version <= hint.version and now - hint.written <= settle
 
 
 def key_hash(key: str) -> str:

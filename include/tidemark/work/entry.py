@@ -75,6 +75,8 @@ class Hint:
     due_at: int
     """Where the row stands: never before the moment it was written."""
     written: int
+    version: int = 0
+    """The version of the entry that was to be changed: once that is passed, nobody comes to name the hint."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,17 +180,14 @@ class WorkJournal:
         is_settled = False
         try:
             stored = self.parts.entries.read(hint.key)
-            entry = stored.entry
-            if entry is None or entry.hint is None or entry.hint.id != hint.id:
-                # It may be a moment older than the entry that will name it.
+            if not stored.names(hint):
                 now = self._clock()
-                is_settled = now - hint.written > milliseconds(self.declared.settle)
-                seen = notice(entry, now, self._rules).entry
+                is_settled = not stored.will_name(hint, now, milliseconds(self.declared.settle))
+                seen = notice(stored.entry, now, self._rules).entry
                 is_mine = seen is not None and seen.token == token
                 return Claimed(hint.key, token, owner, stored) if is_mine else None
             changed = self._decide(hint.key, Claim(token, owner), stored)
-            now_named = changed.stored.entry.hint if changed.stored.entry else None
-            is_settled = now_named is None or now_named.id != hint.id
+            is_settled = not changed.stored.names(hint)
             if changed.outcome is Outcome.CLAIMED:
                 return Claimed(hint.key, token, owner, changed.stored)
             return None
@@ -198,7 +195,7 @@ class WorkJournal:
             if is_settled:
                 self._lanes.settle(hint)
             else:
-                self._lanes.give_back(hint)
+                self._lanes.give_back(hint, self._clock())
 
     def _read_registry(self) -> Registered:
         now = self._clock()

@@ -22,6 +22,8 @@ PAGE = 500
 REFILL_EVERY = 200
 """Milliseconds between two looks for hints of higher priority, while there is enough to do."""
 LOOK_BACK_EVERY = 2_000
+AGAIN_AFTER = 20
+"""Milliseconds after which a hint is looked at again that came a moment before its entry."""
 
 Order = tuple[int, int, int, str]
 
@@ -58,6 +60,8 @@ class Lanes:
         self._waiting: set[str] = set()
         """Ids of the hints that are ready."""
         self._busy: set[str] = set()
+        self._later: dict[str, tuple[int, Hint]] = {}
+        """Hints to be looked at again, and when."""
         self._refilled = self._looked_back = -(10**18)
 
     def take(self, registered: Registered, now: int, below: int | None, passed: set[str]) -> Hint | None:
@@ -89,11 +93,11 @@ class Lanes:
             self._busy.discard(hint.id)
             self._state_of(hint).settled.add(hint.id)
 
-    def give_back(self, hint: Hint) -> None:
-        """It is not known yet whether an entry names this hint: look at it again."""
+    def give_back(self, hint: Hint, now: int) -> None:
+        """It is not known yet whether an entry will name this hint: look again when it is twice as old."""
         with self._lock:
             self._busy.discard(hint.id)
-            self._push(hint)
+            self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
 
     def marks(self) -> dict[Lane, int]:
         """How far every lane is settled."""
@@ -101,6 +105,9 @@ class Lanes:
             return {lane: state.mark for lane, state in self._lanes.items() if state.mark}
 
     def _refill(self, registered: Registered, now: int) -> None:
+        for _, hint in [one for one in self._later.values() if one[0] <= now]:
+            del self._later[hint.id]
+            self._push(hint)
         look_back = now - self._looked_back >= self._look_back_every
         live = set()
         for bucket in begun_buckets(registered, self._declared, now):
@@ -139,7 +146,8 @@ class Lanes:
 
     def _push(self, hint: Hint) -> None:
         state = self._state_of(hint)
-        if hint.id not in state.settled and hint.id not in self._busy and hint.id not in self._waiting:
+        known = (state.settled, self._busy, self._waiting, self._later)
+        if not any(hint.id in one for one in known):
             self._waiting.add(hint.id)
             state.ready += 1
             heappush(self._ready, (order(hint), hint))

@@ -52,10 +52,8 @@ def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Ent
     for lanes in all_lanes(parts.due, buckets, parts.declared.shards):
         for lane in lanes:
             for hint in pages(parts.due, lane, BEGINNING, ALL_TIME, PAGE):
-                entry = parts.entries.read(hint.key).entry
-                if entry is None or entry.hint is None or entry.hint.id != hint.id:
-                    continue
-                seen = notice(entry, now, parts.declared.rules).entry
+                stored = parts.entries.read(hint.key)
+                seen = notice(stored.entry, now, parts.declared.rules).entry if stored.names(hint) else None
                 if seen is not None:
                     yield seen
 
@@ -68,10 +66,8 @@ def first_due(parts: Parts, registered: Registered, now: int) -> Entry | None:
             mark = registered.marks.get(lane, 0)
             beginning: Place = (mark - 1, ALL_TIME[1]) if mark else BEGINNING
             for hint in pages(parts.due, lane, beginning, (now, ALL_TIME[1]), PAGE):
-                entry = parts.entries.read(hint.key).entry
-                if entry is None or entry.hint is None or entry.hint.id != hint.id:
-                    continue
-                seen = notice(entry, now, rules).entry
+                stored = parts.entries.read(hint.key)
+                seen = notice(stored.entry, now, rules).entry if stored.names(hint) else None
                 if seen is not None and is_due(seen, now):
                     return seen
     return None

@@ -117,9 +117,9 @@ class Sweep:
     def _look_at(self, hint: Hint, now: int) -> bool:
         """Do what time has made necessary for an entry; whether the hint is settled afterwards."""
         self._swept.looked_at += 1
-        entry = self._parts.entries.read(hint.key).entry
-        if entry is None or entry.hint is None or entry.hint.id != hint.id:
-            return now - hint.written > self._settle
+        stored = self._parts.entries.read(hint.key)
+        if not stored.names(hint):
+            return not stored.will_name(hint, now, self._settle)
         after = self._change(hint.key)
         return after is None or after.hint is None or after.hint.id != hint.id
 

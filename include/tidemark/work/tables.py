@@ -32,7 +32,7 @@ CREATE TABLE IF NOT EXISTS {keyspace}.due (
     journal text, bucket text, shard smallint,
     priority smallint, due_at bigint, hint_id text,
     priorities set<smallint> static,
-    key text, at bigint, written bigint,
+    key text, at bigint, written bigint, version bigint,
     PRIMARY KEY ((journal, bucket, shard), priority, due_at, hint_id))
 """,
     """
@@ -90,7 +90,7 @@ class CassandraDue:
         row = f"{partition} AND priority = ? AND due_at = ? AND hint_id = ?"
         self._put = _prepared(
             session,
-            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET key = ?, at = ?, written = ?, "
+            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET key = ?, at = ?, written = ?, version = ?, "
             f"priorities = priorities + ? WHERE {row}",
         )
         self._priorities = _prepared(
@@ -98,8 +98,8 @@ class CassandraDue:
         )
         self._page = _prepared(
             session,
-            f"SELECT hint_id, due_at, key, at, written FROM {table} WHERE {partition} AND priority = ? "
-            "AND (due_at, hint_id) > (?, ?) AND (due_at) <= (?) LIMIT ?",
+            f"SELECT hint_id, due_at, key, at, written, version FROM {table} WHERE {partition} "
+            "AND priority = ? AND (due_at, hint_id) > (?, ?) AND (due_at) <= (?) LIMIT ?",
         )
         self._one = _prepared(session, f"SELECT key FROM {table} WHERE {row}")
         self._dispose = _prepared(session, f"DELETE FROM {table} USING TIMESTAMP ? WHERE {partition}")
@@ -108,7 +108,7 @@ class CassandraDue:
         """See ``Due.put``."""
         lives = (hint.due_at - hint.written + HINT_LIFE) // 1000
         place = (self._journal, hint.bucket, hint.shard, hint.priority, hint.due_at, hint.id)
-        cells = (hint.key, hint.at, hint.written, {hint.priority})
+        cells = (hint.key, hint.at, hint.written, hint.version, {hint.priority})
         self._session.execute(self._put, (lives, hint.written * MICROSECONDS, *cells, *place))
 
     def priorities(self, bucket: str, shard: int) -> Sequence[int]:
@@ -121,7 +121,7 @@ class CassandraDue:
         bucket, shard, priority = lane
         values = (self._journal, bucket, shard, priority, *after, until, limit)
         return [
-            Hint(row.hint_id, row.key, bucket, shard, priority, row.at, row.due_at, row.written)
+            Hint(row.hint_id, row.key, *lane, row.at, row.due_at, row.written, row.version)
             for row in self._session.execute(self._page, values)
         ]
 
