@@ -5,14 +5,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("replicate", "resume", "compact_log", "compact_offsets")
+WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 
 
 def page() -> str:
     """The content of docs/dags.md."""
-    parts = ["# DAGs\n\nMade by `make docs` from the files in `dags/`; every pipeline has one of each.\n"]
-    for kind in KINDS:
-        doc = ast.get_docstring(ast.parse((ROOT / "dags" / f"{kind}.py").read_text())) or ""
-        parts.append(f"## `<pipeline>.{kind}`\n\n{doc.strip()}\n")
+    parts = [
+        "# DAGs\n\nMade by `make docs` from the files in `dags/`; every pipeline has one of each that begins "
+        "with `<pipeline>`.\n"
+    ]
+    for name, file in {**{f"<pipeline>.{kind}": kind for kind in KINDS}, **WORK}.items():
+        doc = ast.get_docstring(ast.parse((ROOT / "dags" / f"{file}.py").read_text())) or ""
+        parts.append(f"## `{name}`\n\n{doc.strip()}\n")
     return "\n".join(parts)
 
 

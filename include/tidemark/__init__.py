@@ -1,7 +1,7 @@
 """Tidemark keeps a journal that lives in Kafka durable and queryable in Cassandra.
 
-``tidemark.Journal`` and ``tidemark.AsyncJournal`` append to such a journal and read it; they are imported
-when they are asked for.
+``tidemark.Journal`` and ``tidemark.AsyncJournal`` append to such a journal and read it; ``tidemark.Work`` and
+``tidemark.AsyncWork`` ask a work journal for work, and do it. They are imported when they are asked for.
 """
 
 from importlib import import_module
@@ -11,13 +11,21 @@ if TYPE_CHECKING:
     from tidemark.client.asynchronous import AsyncJournal
     from tidemark.client.events import Event
     from tidemark.client.journal import Journal
+    from tidemark.work.asynchronous import AsyncWork
+    from tidemark.work.client import Work
 
-__all__ = ["AsyncJournal", "Event", "Journal"]
+__all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work"]
 
-_PLACES = {"AsyncJournal": "asynchronous", "Event": "events", "Journal": "journal"}
+_PLACES = {
+    "AsyncJournal": "client.asynchronous",
+    "AsyncWork": "work.asynchronous",
+    "Event": "client.events",
+    "Journal": "client.journal",
+    "Work": "work.client",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"tidemark.client.{_PLACES[name]}"), name)
+    return getattr(import_module(f"tidemark.{_PLACES[name]}"), name)

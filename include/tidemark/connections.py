@@ -232,15 +232,34 @@ class Connections(_Connection):
         """Hand the connections over in a file that only this user can read."""
         cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
         targets = {name: connection.revealed() for name, connection in self.kafka_targets.items()}
-        revealed = {"kafka": self.kafka.revealed(), "cassandra": cassandra, "kafka_targets": targets}
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            json.dump(revealed, file)
+        _hand_over(path, {"kafka": self.kafka.revealed(), "cassandra": cassandra, "kafka_targets": targets})
 
     @classmethod
     def load(cls, path: Path) -> "Connections":
         """The connections another process handed over."""
         return cls.model_validate_json(path.read_bytes())
+
+
+class WorkConnections(_Connection):
+    """Everything needed to reach work journals."""
+
+    cassandra: dict[str, CassandraConnection]
+    """By the name of the connection."""
+
+    def write(self, path: Path) -> None:
+        """As ``Connections.write``."""
+        _hand_over(path, {"cassandra": {name: one.revealed() for name, one in self.cassandra.items()}})
+
+    @classmethod
+    def load(cls, path: Path) -> "WorkConnections":
+        """The connections another process handed over."""
+        return cls.model_validate_json(path.read_bytes())
+
+
+def _hand_over(path: Path, revealed: Mapping[str, Any]) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        json.dump(revealed, file)
 
 
 def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:

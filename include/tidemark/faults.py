@@ -58,6 +58,13 @@ class FaultPoint(StrEnum):
     ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
     OFFSETS_PLANNED = "offsets.planned"
     OFFSETS_COMPACTED = "offsets.compacted"
+    WORK_HINTED = "work.hinted"
+    WORK_BURIED = "work.buried"
+    WORK_RECORDED = "work.recorded"
+    WORK_COMMITTED = "work.committed"
+    WORK_EMPTIED = "work.emptied"
+    WORK_DISPOSED = "work.disposed"
+    WORK_REDRIVEN = "work.redriven"
 
 
 def reach(point: FaultPoint) -> None:

@@ -4,7 +4,7 @@ Nothing here opens a file or a socket; paths are made by whoever writes to them.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Settings:
     kafka_port: int
     cassandra_port: int
     airflow_port: int
+    work_folders: tuple[Path, ...]
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -41,16 +42,20 @@ class Settings:
         env = os.environ if environ is None else environ
         root = Path(env.get("TIDEMARK_ROOT") or ROOT)
         cache_root = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        further = [Path(folder) for folder in env.get("TIDEMARK_PIPELINES", "").split(":") if folder]
         return cls(
             root=root,
             home=Path(env.get("TIDEMARK_HOME") or root / ".tidemark").absolute(),
             cache=Path(env.get("TIDEMARK_CACHE") or cache_root / "tidemark").absolute(),
-            pipeline_folders=(root / "include" / "pipelines", *further),
+            pipeline_folders=(root / "include" / "pipelines", *_folders(env, "TIDEMARK_PIPELINES")),
             kafka_port=_port(env, "TIDEMARK_KAFKA_PORT", 9092),
             cassandra_port=_port(env, "TIDEMARK_CASSANDRA_PORT", 9042),
             airflow_port=_port(env, "TIDEMARK_AIRFLOW_PORT", 8080),
+            work_folders=(root / "include" / "work", *_folders(env, "TIDEMARK_WORK")),
         )
+
+
+def _folders(env: Mapping[str, str], name: str) -> Iterator[Path]:
+    return (Path(folder) for folder in env.get(name, "").split(":") if folder)
 
 
 def _port(env: Mapping[str, str], name: str, default: int) -> int:

@@ -14,6 +14,7 @@ class Tag(StrEnum):
     REPLICATION = "replication"
     RESUME = "resume"
     COMPACTION = "compaction"
+    WORK = "work"
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

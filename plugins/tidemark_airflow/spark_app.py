@@ -61,14 +61,19 @@ class SparkAppOperator(SparkSubmitOperator):
         self.log.info("%s", json.dumps(result, indent=1))
         return result
 
+    def hand_over_connections(self, path: Path) -> None:
+        """Write the connections that the application needs."""
+        from tidemark.delivery.pipeline_file import find_pipeline
+
+        pipeline_connections(find_pipeline(self.pipeline)).write(path)
+
     def _equip(self, summary: Path, connections: Path) -> None:
         """Everything the application needs beside its own arguments."""
-        from tidemark.delivery.pipeline_file import find_pipeline
         from tidemark.embedded.class_archive import driver_java_options
         from tidemark.embedded.jars import ensure_jars
 
         settings = Settings.read()
-        pipeline_connections(find_pipeline(self.pipeline)).write(connections)
+        self.hand_over_connections(connections)
         self.application_args = [
             *(self.application_args or ()),
             *("--connections", str(connections), "--summary", str(summary)),

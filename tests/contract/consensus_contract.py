@@ -205,6 +205,24 @@ class ConsensusContract:
         with pytest.raises(ValueError, match="no row comes"):
             RowRange(first, end)
 
+    # Whole objects
+
+    def test_a_whole_object_has_all_its_rows(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2", "c": "3"}))
+        consensus.commit(key, 1, Change({"d": "4"}, deletes=["a"]))
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {"b": "2", "c": "3", "d": "4"})
+
+    def test_a_whole_object_without_rows_has_its_version(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"a": "1"}))
+        consensus.commit(key, 1, Change(deletes=["a"]))
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    def test_a_whole_object_that_nobody_has_written_is_absent(self, consensus: Consensus, key: ObjectKey):
+        snapshot = consensus.whole(key)
+        assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
+
     # Scans
 
     def test_a_scan_finds_the_rows_of_a_prefix_in_order(self, consensus: Consensus, key: ObjectKey):

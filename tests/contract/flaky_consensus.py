@@ -70,6 +70,9 @@ class FlakyConsensus:
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         return self._inner.read(key, rows)
 
+    def whole(self, key: ObjectKey) -> Snapshot:
+        return self._inner.whole(key)
+
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
 

@@ -11,7 +11,7 @@ from cassandra import OperationTimedOut
 from cassandra.query import BatchStatement
 from tests.contract.flaky_consensus import Arrival, FlakyConsensus
 
-from tidemark.consensus.lightweight import ATTEMPTS, LightweightConsensus
+from tidemark.consensus.lightweight import ATTEMPTS, TABLE, LightweightConsensus
 from tidemark.consensus.objects import Change, ObjectKey
 
 
@@ -35,10 +35,10 @@ class FlakyLightweight(FlakyConsensus):
 
     attempts = ATTEMPTS
 
-    def __init__(self, session: Any, keyspace: str) -> None:
-        super().__init__(LightweightConsensus(session, keyspace))
+    def __init__(self, session: Any, keyspace: str, table: str = TABLE) -> None:
+        super().__init__(LightweightConsensus(session, keyspace, table))
         self._session = session
-        self._disturbed = LightweightConsensus(FlakySession(session, self._attempt), keyspace)
+        self._disturbed = LightweightConsensus(FlakySession(session, self._attempt), keyspace, table)
         self._asked: tuple[ObjectKey, int, Change] | None = None
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import NewTopic
@@ -18,6 +19,7 @@ from rich.table import Table
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli import services
 from tidemark.cli.connections import look_up
+from tidemark.cli.demo_work import show_work
 from tidemark.cli.tables import status_table
 from tidemark.connections import Connections
 from tidemark.delivery.addresses import collect_connections
@@ -67,6 +69,7 @@ def main() -> int:
             sent = send_orders(pipeline, connections)
             follow(api, api.trigger(DAG_ID))
         show_summary(settings, pipeline, connections, sent)
+        show_work(look_up, partial(console.print, highlight=False, soft_wrap=True))
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0
     except (TidemarkError, LogError) as error:

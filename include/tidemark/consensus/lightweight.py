@@ -52,8 +52,10 @@ REFUSALS = (
 """The failures after which the transaction has certainly not begun. "Unavailable" and "overloaded" are not
 among them: they may be the answer to the second time that the driver sent it."""
 
+TABLE = "object"
+
 _TABLE = """
-CREATE TABLE IF NOT EXISTS {keyspace}.object (
+CREATE TABLE IF NOT EXISTS {keyspace}.{table} (
     kind text, name text, row text,
     version bigint static, last_tx uuid static,
     body text,
@@ -61,21 +63,28 @@ CREATE TABLE IF NOT EXISTS {keyspace}.object (
 """
 
 
-def create_schema(session: Session, replication: Mapping[str, str], keyspace: str = KEYSPACE) -> None:
-    """Make the control plane's keyspace and table where they are missing."""
+def create_schema(
+    session: Session,
+    replication: Mapping[str, str],
+    keyspace: str = KEYSPACE,
+    tables: Sequence[str] = (TABLE,),
+) -> None:
+    """Make a keyspace and its tables of objects where they are missing; the control plane's has one."""
     options = ", ".join(f"'{key}': '{value}'" for key, value in replication.items())
     session.execute(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{{options}}}")
-    session.execute(_TABLE.format(keyspace=keyspace))
+    for table in tables:
+        session.execute(_TABLE.format(keyspace=keyspace, table=table))
 
 
 class LightweightConsensus:
     """The contract of ``Consensus`` on Cassandra."""
 
-    def __init__(self, session: Session, keyspace: str = KEYSPACE) -> None:
+    def __init__(self, session: Session, keyspace: str = KEYSPACE, table: str = TABLE) -> None:
         self._session = session
-        table = f"{keyspace}.object"
+        table = f"{keyspace}.{table}"
         where = f"FROM {table} WHERE kind = ? AND name = ?"
         self._select = self._prepare_read(f"SELECT row, body, version {where} AND row IN ?")
+        self._every = self._prepare_read(f"SELECT row, body, version {where}")
         self._last = self._prepare_read(
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
@@ -95,6 +104,14 @@ class LightweightConsensus:
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         """See ``Consensus.read``."""
         return self._snapshot(key, self._select, (key.kind, key.name, list(rows)))
+
+    def whole(self, key: ObjectKey) -> Snapshot:
+        """See ``Consensus.whole``."""
+        found = list(self._session.execute(self._every, (key.kind, key.name)))
+        # An object without rows still answers with one: that of its version.
+        version = found[0].version if found else None
+        rows = {r.row: r.body for r in found if r.row is not None}
+        return Snapshot(ABSENT if version is None else version, rows)
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""

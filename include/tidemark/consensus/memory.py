@@ -18,6 +18,10 @@ class MemoryConsensus:
         whole = self._whole(key)
         return Snapshot(whole.version, {name: whole.rows[name] for name in rows if name in whole.rows})
 
+    def whole(self, key: ObjectKey) -> Snapshot:
+        """See ``Consensus.whole``."""
+        return self._whole(key)
+
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""
         whole = self._whole(key)

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     BINDINGS = "bindings"
     LOG = "log"
     WRITER = "writer"
+    WORK_JOURNAL = "work"
+    WORK_ENTRY = "entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,9 @@ class Consensus(Protocol):
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         """The named rows (those that exist) and the version they belong to."""
+
+    def whole(self, key: ObjectKey) -> Snapshot:
+        """Every row, and the version, in one read: for objects that never have more than a few."""
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""

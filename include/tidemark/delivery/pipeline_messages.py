@@ -15,6 +15,7 @@ from tidemark.delivery.pipeline_parts import Declaration
 from tidemark.delivery.pipeline_problems import Contradiction, Finding, Place, dotted, quoted
 from tidemark.delivery.pipeline_transforms import TRANSFORMS
 from tidemark.delivery.pipeline_writers import WRITERS
+from tidemark.delivery.pipeline_yaml import PIPELINE
 from tidemark.errors import did_you_mean
 
 _SECRET = re.compile(
@@ -38,15 +39,17 @@ _LISTS: Mapping[str, Mapping[str, type[Declaration]]] = {
 """The lists whose items are read by different models, with the word that chooses one."""
 
 
-def explain(error: ValidationError) -> Iterator[Finding]:
-    """One finding, with a complete text, for each thing that is wrong."""
+def explain(
+    error: ValidationError, model: type[Declaration] = Pipeline, page: str = PIPELINE.page
+) -> Iterator[Finding]:
+    """One finding, with a complete text, for each thing that is wrong with a file that ``model`` reads."""
     for details in error.errors(include_url=False):
-        for finding in _findings(details):
+        for finding in _findings(details, model, page):
             subject = dotted(finding.place) if finding.place else "the file"
             yield Finding(finding.place, f"{subject} {finding.text}")
 
 
-def _findings(details: ErrorDetails) -> Iterator[Finding]:
+def _findings(details: ErrorDetails, model: type[Declaration], page: str) -> Iterator[Finding]:
     place, value, context = _without_kind(details["loc"]), details["input"], details.get("ctx", {})
     match details["type"]:
         case "value_error" if isinstance(context["error"], Contradiction):
@@ -57,7 +60,7 @@ def _findings(details: ErrorDetails) -> Iterator[Finding]:
         case "missing":
             yield Finding(place, "is missing. Add it: it is required.")
         case "extra_forbidden":
-            yield Finding(place, _unknown_key(details["loc"]))
+            yield Finding(place, _unknown_key(details["loc"], model))
         case "enum":
             choices = re.findall(r"'([^']*)'", context["expected"])
             yield Finding(
@@ -68,15 +71,17 @@ def _findings(details: ErrorDetails) -> Iterator[Finding]:
             yield _unknown_kind(place, value)
         case "greater_than_equal":
             yield Finding(place, f"is {quoted(value)}. It must be at least {context['ge']}.")
+        case "less_than_equal":
+            yield Finding(place, f"is {quoted(value)}. It must be at most {context['le']}.")
         case "too_short" if not value:
             kind = "mapping" if isinstance(value, dict) else "list"
             yield Finding(place, f"is an empty {kind}. Name at least one.")
         case "too_short" | "invalid_key":
             pass  # what is wrong with the items, or the key, is reported by itself
         case kind if kind in _WANTED:
-            yield Finding(place, _wrong_type(_WANTED[kind], value))
+            yield Finding(place, _wrong_type(_WANTED[kind], value, page))
         case _:
-            yield Finding(place, f"is not right: {details['msg']}. See docs/pipelines.md.")
+            yield Finding(place, f"is not right: {details['msg']}. See {page}.")
 
 
 def _without_kind(loc: Place) -> Place:
@@ -84,8 +89,8 @@ def _without_kind(loc: Place) -> Place:
     return loc[:2] + loc[3:] if loc[:1] == ("writers",) else loc
 
 
-def _unknown_key(loc: Place) -> str:
-    model, key = _model_at(loc[:-1]), str(loc[-1])
+def _unknown_key(loc: Place, root: type[Declaration]) -> str:
+    model, key = _model_at(loc[:-1], root), str(loc[-1])
     if reason := model.not_here.get(key):
         return f"is not taken here. {reason}"
     if _SECRET.search(key):
@@ -97,9 +102,9 @@ def _unknown_key(loc: Place) -> str:
     return f"is an unknown key. {did_you_mean(key, known, listed)}"
 
 
-def _model_at(loc: Place) -> type[Declaration]:
+def _model_at(loc: Place, root: type[Declaration]) -> type[Declaration]:
     """The model that reads the mapping at a place."""
-    model: type[Declaration] = Pipeline
+    model = root
     choices: Mapping[str, type[Declaration]] = {}
     for before, step in zip((None, *loc), loc, strict=False):
         if isinstance(before, int):
@@ -130,7 +135,7 @@ def _meant(value: Any, choices: list[Any]) -> str:
     return f" {hint}" if hint else ""
 
 
-def _wrong_type(wanted: str, value: Any) -> str:
+def _wrong_type(wanted: str, value: Any, page: str) -> str:
     match value:
         case None:
             return f"has no value. Give {wanted}, or remove the key."
@@ -141,6 +146,6 @@ def _wrong_type(wanted: str, value: Any) -> str:
         case str() if wanted == "a whole number":
             return "must be a whole number, not text. Write digits without quotes."
         case str():
-            return f"must be {wanted}, not text. See docs/pipelines.md."
+            return f"must be {wanted}, not text. See {page}."
         case _:
-            return f"must be {wanted}, not {quoted(value)}. See docs/pipelines.md."
+            return f"must be {wanted}, not {quoted(value)}. See {page}."

@@ -17,7 +17,18 @@ from ruamel.yaml.reader import ReaderError
 from tidemark.delivery.pipeline_problems import Place, Problem, quoted
 
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
-_EXAMPLE = "as include/pipelines/orders.yaml does"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file declares, a file that shows how, and the page that says what its keys mean."""
+
+    what: str
+    example: str
+    page: str
+
+
+PIPELINE = Kind("pipeline", "include/pipelines/orders.yaml", "docs/pipelines.md")
 
 
 class NotYaml(ValueError):
@@ -47,7 +58,7 @@ class Document:
         return line
 
 
-def read_document(content: bytes) -> Document:
+def read_document(content: bytes, kind: Kind = PIPELINE) -> Document:
     """The one YAML document in a file's bytes."""
     text = _decoded(content)
     yaml = YAML(typ="safe", pure=True)
@@ -57,13 +68,13 @@ def read_document(content: bytes) -> Document:
     try:
         root = yaml.compose(text)
         if root is None:
-            raise NotYaml(Problem(1, f"the file is empty. Declare a pipeline, {_EXAMPLE}."))
+            raise NotYaml(Problem(1, f"the file is empty. Declare a {kind.what}, as {kind.example} does."))
         problems = tuple(_key_problems(root))
         data = yaml.constructor.construct_document(root)
     except RecursionError:
         raise NotYaml(Problem(1, "the file is nested too deeply to be read. Remove the nesting.")) from None
     except YAMLError as error:
-        raise NotYaml(*problems or [_explained(error, text)]) from None
+        raise NotYaml(*problems or [_explained(error, text, kind)]) from None
     return Document(data, problems, root)
 
 
@@ -93,19 +104,21 @@ def _decoded(content: bytes) -> str:
         raise NotYaml(Problem(line, "the file is not UTF-8 text. Save it as UTF-8.")) from None
 
 
-def _explained(error: YAMLError, text: str) -> Problem:
+def _explained(error: YAMLError, text: str, kind: Kind) -> Problem:
     """The parser's complaint as one sentence, without the excerpt of the file it carries."""
     if isinstance(error, ReaderError):
         line = text.count("\n", 0, error.position) + 1
         return Problem(line, "the file has a control character in it. Remove it.")
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
-        return Problem(1, f"the file is not YAML. Write it {_EXAMPLE}.")
+        return Problem(1, f"the file is not YAML. Write it as {kind.example} does.")
     line = error.problem_mark.line + 1
     what = error.problem or error.context or "it cannot be read"
     if "found character '\\t'" in what:
         return Problem(line, "a tab stands where YAML wants spaces. Indent with spaces.")
     if "found another document" in what:
-        return Problem(line, "a second YAML document begins here. Put each pipeline into a file of its own.")
+        return Problem(
+            line, f"a second YAML document begins here. Put each {kind.what} into a file of its own."
+        )
     if "cannot start any token" in what:
         return Problem(line, f"this is not YAML: {what}. Put the value in quotes.")
     if isinstance(error, ConstructorError):

@@ -10,7 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,11 +60,16 @@ def read_job(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Job
 def run_job(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[Job], dict[str, Any]]
 ) -> int:
-    """Do the work and write its summary, whatever happens; the exit code."""
+    """Do the work of a pipeline's application and write its summary, whatever happens; the exit code."""
+    return summarise(argv, lambda: work(read_job(parser, argv)))
+
+
+def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) -> int:
+    """Do an application's work and write its summary, whatever happens; the exit code."""
     summary = _summary_path(argv)
     started = time.monotonic()
     try:
-        result = work(read_job(parser, argv))
+        result = work()
         code, outcome = 0, {"ok": True, **result}
     except (TidemarkError, LogError) as error:
         code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
@@ -97,13 +102,18 @@ def cause_of(error: Exception) -> str:
     return (raised or [type(error).__name__])[0].strip()
 
 
+def spark_session(job: Job) -> "AbstractContextManager[SparkSession]":
+    """The session of a pipeline's application."""
+    return named_session(f"{job.pipeline.name}.{job.application}")
+
+
 @contextmanager
-def spark_session(job: Job) -> "Iterator[SparkSession]":
-    """The application's session: UTC, no web UI, and options that hold secrets kept out of plans and logs."""
+def named_session(name: str) -> "Iterator[SparkSession]":
+    """A session: UTC, no web UI, and options that hold secrets kept out of plans and logs."""
     from pyspark.sql import SparkSession
 
     spark = (
-        SparkSession.builder.appName(f"{job.pipeline.name}.{job.application}")
+        SparkSession.builder.appName(name)
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")

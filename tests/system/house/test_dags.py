@@ -21,6 +21,8 @@ HEADINGS = [
 ]
 KINDS = ["replicate", "resume", "compact_log", "compact_offsets"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
+WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
+"""DAGs of work journals, with their files."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
 
 
@@ -30,11 +32,15 @@ def test_no_file_has_an_import_error(dag_bag: Any) -> None:
 
 def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: Any) -> None:
     names = [pipeline.name for pipeline in load_pipelines(Settings.read({})).pipelines]
-    assert set(dag_bag.dags) == {f"{name}.{kind}" for name in names for kind in KINDS}
+    assert set(dag_bag.dags) == {f"{name}.{kind}" for name in names for kind in KINDS} | set(WORK)
 
 
 def test_every_dag_file_is_known_here() -> None:
-    assert {path.stem for path in (ROOT / "dags").glob("*.py")} == {*KINDS, "refused_pipelines"}
+    assert {path.stem for path in (ROOT / "dags").glob("*.py")} == {
+        *KINDS,
+        *WORK.values(),
+        "refused_pipelines",
+    }
 
 
 def test_every_dag_explains_itself_under_the_same_headings(dag_bag: Any) -> None:
@@ -74,7 +80,8 @@ def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: 
             assert task.retries >= 1, task.task_id
             assert task.doc_md, task.task_id
             # A person may take as long as they like, and so may a target that is down.
-            waits = task.task_id in ("ask", "approve", "wait_for_target") or task.task_id.startswith("gate_")
+            waiting = ("ask", "approve", "wait_for_target", "wait_for_work")
+            waits = task.task_id in waiting or task.task_id.startswith("gate_")
             assert task.execution_timeout or waits, task.task_id
 
 
@@ -89,13 +96,14 @@ def slow_files(dag_bag: Any) -> set[str]:
     return {stat.file.lstrip("/") for stat in dag_bag.dagbag_stats if stat.duration > timedelta(seconds=1)}
 
 
-def test_parsing_the_dags_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize("file", ["replicate", *WORK.values()])
+def test_parsing_the_dags_imports_nothing_heavy(file: str) -> None:
     code = (
         "import sys, runpy\n"
         f"sys.path[:0] = [{str(ROOT / 'plugins')!r}]\n"
         "import airflow.sdk\n"
         "before = set(sys.modules)\n"
-        f"runpy.run_path({str(ROOT / 'dags' / 'replicate.py')!r})\n"
+        f"runpy.run_path({str(ROOT / 'dags' / f'{file}.py')!r})\n"
         f"print(sorted({HEAVY!r} & {{name.split('.')[0] for name in set(sys.modules) - before}}))\n"
     )
     command = [sys.executable, "-c", code]

@@ -24,7 +24,17 @@ MAY_IMPORT = {
     "compaction": LEAVES | {"journal", "log", "consensus", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "spark": LEAVES
-    | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
+    | {
+        "journal",
+        "log",
+        "consensus",
+        "cassandra",
+        "delivery",
+        "writers",
+        "verification",
+        "compaction",
+        "work",
+    },
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "cli": LEAVES
@@ -38,9 +48,21 @@ MAY_IMPORT = {
         "verification",
         "compaction",
         "client",
+        "work",
         "spark",
         "embedded",
     },
+}
+PURE_WORK = {
+    "appointments",
+    "buckets",
+    "decide",
+    "decision",
+    "entry",
+    "lapse",
+    "merge",
+    "requests",
+    "rules",
 }
 NEVER_SPARK = {
     "journal",
@@ -52,6 +74,7 @@ NEVER_SPARK = {
     "verification",
     "client",
     "compaction",
+    "work",
 }
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
@@ -91,6 +114,12 @@ def test_the_pure_part_of_the_log_imports_nothing_but_itself(module: str) -> Non
     assert {name.split(".")[2] for name in names if name.startswith("tidemark")} <= PURE_LOG
 
 
+@pytest.mark.parametrize("module", sorted(PURE_WORK))
+def test_the_pure_part_of_the_work_journal_imports_nothing_but_itself(module: str) -> None:
+    names = imported_modules(LIBRARY / "work" / f"{module}.py")
+    assert {name.split(".")[2] for name in names if name.startswith("tidemark")} <= PURE_WORK
+
+
 @pytest.mark.parametrize("package", sorted(NEVER_AIRFLOW))
 def test_the_core_does_not_know_airflow(package: str) -> None:
     for path in sources(package):
@@ -105,7 +134,7 @@ def test_below_the_spark_package_nothing_knows_spark(package: str) -> None:
 
 def test_dags_import_the_plugin_and_declarations_only() -> None:
     for path in sorted((ROOT / "dags").glob("*.py")):
-        assert our_packages(path) <= {"delivery"}, path
+        assert our_packages(path) <= {"delivery", "work"}, path
 
 
 def test_no_file_is_named_after_nothing() -> None:

@@ -1,0 +1,63 @@
+"""Keep the work journals in order: lapsed claims, expiries, buckets, lost hints, figures.
+
+### What it does
+
+`plan` says what a sweep would do to every journal that was created, and changes nothing. `sweep` then looks
+at every entry: claims whose time limit has passed are waiting again, or dead letters; what has expired is
+removed; buckets are sealed, and disposed of as a whole when no entry is in them any more; an entry whose hint
+is lost gets a new one. It may run beside live workers and beside itself.
+
+### Parameters
+
+`journal`: only this one; all of them when empty. `dry_run`: only show the plan.
+
+### When it fails, and repairs itself
+
+Every step may be repeated at any time: each change of an entry or a bucket is the one that anybody else would
+make, and is made once. Tasks are retried twice.
+
+### When a person must step in
+
+When there are new dead letters: `tidemark work dead J` shows them with their errors, and once the cause is
+gone `tidemark work redrive J` puts them back.
+
+### What it returns
+
+`sweep`: per journal, how many hints were looked at, claims lapsed, entries expired, dead letters, hints
+written anew, the steps of its buckets, and a census of its entries.
+"""
+
+from airflow.sdk import DAG, Param
+
+from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
+from tidemark_airflow.work import SweepWorkOperator, is_wanted, plan
+
+with DAG(
+    dag_id="work.sweep",
+    dag_display_name="work: sweep",
+    description="Lapsed claims, expiries, buckets and lost hints of all work journals",
+    doc_md=__doc__,
+    schedule=data_intervals("*/15 * * * *"),
+    start_date=START,
+    catchup=False,
+    max_active_runs=1,
+    default_args=task_defaults(),
+    params={
+        "journal": Param(
+            None,
+            type=["null", "string"],
+            pattern="^[A-Za-z0-9_-]+$",
+            description="Only this journal; all of them when empty.",
+        ),
+        "dry_run": Param(False, type="boolean", description="Show the plan, and change nothing."),
+    },
+    tags=[Tag.TIDEMARK, Tag.WORK],
+) as dag:
+    planned = plan()
+    swept = SweepWorkOperator(
+        task_id="sweep",
+        journals=planned,
+        conn_id="spark_default",
+        doc_md="Sweep every journal in one Spark application.",
+    )
+    is_wanted(planned) >> swept

@@ -1,0 +1,265 @@
+"""``tidemark work``: journals of work to be done, by hand: ask for work, claim it, say what became of it.
+
+What cannot be taken back (cancel, redrive) shows its plan first, and is done with ``--execute --reason``.
+"""
+
+import getpass
+import json
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from tidemark.cli.options import By, Execute, Json, Reason, print_json
+from tidemark.cli.work_opened import (
+    answer,
+    opened,
+    parsed_duration,
+    parsed_json,
+    print_table,
+    say_ended,
+    say_planned,
+    stored_key,
+    ticket,
+    typed_key,
+)
+from tidemark.cli.writers import demand_reason
+
+app = typer.Typer(help="Work journals.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(metavar="JOURNAL", help="Name of the work journal.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="The key: its text, or JSON for several columns.")]
+Token = Annotated[str, typer.Argument(metavar="TOKEN", help="What the claim gave.")]
+Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
+
+
+@app.command()
+def create(journal: Name, as_json: Json = False) -> None:
+    """Make a journal that a file in include/work declares; or give it the changed declaration."""
+    from tidemark.cli.connections import look_up
+    from tidemark.connections import CassandraConnection
+    from tidemark.work.client import Work
+    from tidemark.work.files import find_journal
+
+    declared = find_journal(journal)
+    cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
+    _, made = Work.create(declared, cassandra=cassandra)
+    said = "is as declared now" if made else "was as declared already; nothing was changed"
+    answer(as_json, {"journal": journal, "changed": made}, f"{journal}: {said}.")
+
+
+@app.command()
+def insert(
+    journal: Name,
+    key: Key,
+    payload: Annotated[str, typer.Option(help="The payload's columns, JSON.")],
+    priority: Annotated[int, typer.Option(help="0 to 255, smallest first.")] = 180,
+    process_in: Annotated[str | None, typer.Option(help="When to begin, from now: 30s, 10m, 1h.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="When nobody wants it any more, from now.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Ask for something to be done; merged with what is asked for already."""
+    body = parsed_json(payload, "--payload")
+    with opened(journal) as work:
+        outcome = work.insert(
+            typed_key(work, key),
+            body,
+            priority=priority,
+            process=parsed_duration(process_in, "--process-in"),
+            expires=parsed_duration(expires_in, "--expires-in"),
+        )
+    say_ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def claim(
+    journal: Name,
+    limit: Limit = 1,
+    owner: Annotated[str | None, typer.Option(help="Who claims; this process when left out.")] = None,
+    request: Annotated[str | None, typer.Option(help="Ask again with the same one after an error.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Take due entries, smallest priority and earliest date first; each line has the token to end it with."""
+    with opened(journal) as work:
+        items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
+    if as_json:
+        names = ("key", "token", "owner", "payload", "schema", "priority", "timeouts", "failures", "error")
+        print_json([{name: getattr(item, name) for name in names} for item in items])
+        return
+    for item in items:
+        typer.echo(f"{item.key}\t{item.token}\t{json.dumps(item.payload, ensure_ascii=False)}")
+    if not items:
+        typer.echo("Nothing is due.")
+
+
+@app.command()
+def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Begin the time limit of a claim anew."""
+    with opened(journal) as work:
+        work.refresh(ticket(work, key, token))
+    answer(as_json, {"journal": journal, "key": key, "outcome": "refreshed"}, f"{journal}/{key}: refreshed.")
+
+
+@app.command()
+def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Say that it is done; saying so twice does no harm."""
+    with opened(journal) as work:
+        outcome = work.done(ticket(work, key, token))
+    say_ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def fail(
+    journal: Name,
+    key: Key,
+    token: Token,
+    error: Annotated[str, typer.Option(help="What went wrong.")],
+    as_json: Json = False,
+) -> None:
+    """Say that it could not be done: it comes back later, or becomes a dead letter."""
+    with opened(journal) as work:
+        outcome = work.fail(ticket(work, key, token), error)
+    say_ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def snooze(
+    journal: Name,
+    key: Key,
+    token: Token,
+    lasting: Annotated[str, typer.Option("--for", help="How long: 30s, 10m, 1h.")],
+    as_json: Json = False,
+) -> None:
+    """Give it back until later; counts as no failure."""
+    until = parsed_duration(lasting, "--for") or timedelta()
+    with opened(journal) as work:
+        outcome = work.snooze(ticket(work, key, token), until)
+    say_ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
+    """Give it back as it was."""
+    with opened(journal) as work:
+        outcome = work.release(ticket(work, key, token))
+    say_ended(as_json, journal, key, outcome.value)
+
+
+@app.command()
+def cancel(
+    journal: Name,
+    key: Key,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Forget a key with everything that is asked for."""
+    demand_reason(reason, execute)
+    with opened(journal) as work:
+        found, who = work.get(typed_key(work, key)), by or getpass.getuser()
+        outcome = None
+        if execute:
+            outcome = work.cancel(typed_key(work, key), who=who, reason=reason.strip()).value
+    plan = {"journal": journal, "key": key, "entry": found, "executed": execute, "outcome": outcome}
+    status = "there is no such entry" if found is None else f"{found['status']}, payload {found['payload']}"
+    say_planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
+
+
+@app.command(name="list")
+def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
+    """Show the live entries in the order of work."""
+    with opened(journal) as work:
+        entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
+    if as_json:
+        print_json(entries)
+        return
+    from tidemark.cli.work_tables import entries_table
+
+    print_table(entries_table(entries))
+
+
+@app.command()
+def dead(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
+    """Show the dead letters, newest first."""
+    with opened(journal) as work:
+        letters = [letter for letter, _ in zip(work.dead(), range(limit), strict=False)]
+    if as_json:
+        print_json([asdict(letter) for letter in letters])
+        return
+    from tidemark.cli.work_tables import dead_table
+
+    print_table(dead_table(letters))
+
+
+@app.command()
+def redrive(
+    journal: Name,
+    key: Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Put dead letters back, to be done as soon as possible."""
+    demand_reason(reason, execute)
+    with opened(journal) as work:
+        stored = None if key is None else stored_key(work, key)
+        letters, who = [one for one in work.dead() if stored in (None, one.key)], by or getpass.getuser()
+        for letter in letters if execute else ():
+            work.redrive(letter, who=who, reason=reason.strip())
+    plan = {"journal": journal, "keys": [letter.key for letter in letters], "executed": execute}
+    lines = [f"{journal}: redrive {len(letters)} dead letters"]
+    lines += [f"  {one.key}: {one.reason} ({one.error or 'no error text'})" for one in letters]
+    say_planned(as_json, plan, lines, who if execute else None)
+
+
+@app.command()
+def stats(journal: Name, as_json: Json = False) -> None:
+    """Show the journal in numbers."""
+    with opened(journal) as work:
+        found = work.stats()
+    if as_json:
+        print_json(asdict(found))
+        return
+    from tidemark.cli.work_tables import figures_lines
+
+    for line in figures_lines(found):
+        typer.echo(line)
+
+
+@app.command()
+def history(
+    journal: Name,
+    days: Annotated[int, typer.Option(min=0, help="How many days back.")] = 7,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
+    """Show which claims ended, how and when; empty unless the journal declares `history`."""
+    with opened(journal) as work:
+        runs = [run for run, _ in zip(work.history(days), range(limit), strict=False)]
+    if as_json:
+        print_json([asdict(run) for run in runs])
+        return
+    from tidemark.cli.work_tables import history_table
+
+    print_table(history_table(runs))
+
+
+@app.command()
+def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
+    """Give nothing out until it is resumed; inserts and running work go on."""
+    demand_reason(reason, True)
+    with opened(journal) as work:
+        work.pause(by or getpass.getuser(), reason.strip())
+    answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
+
+
+@app.command()
+def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
+    """Give out again."""
+    demand_reason(reason, True)
+    with opened(journal) as work:
+        work.resume(by or getpass.getuser(), reason.strip())
+    answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")

@@ -1,0 +1,75 @@
+"""Tables about work journals for people: what the commands print when nobody asked for JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from tidemark.cli.tables import moment
+from tidemark.work.entry import DeadLetter, Run
+from tidemark.work.listing import Figures
+
+CUT = 60
+
+
+def entries_table(entries: Sequence[Mapping[str, Any]]) -> Table:
+    """One line per entry."""
+    table = Table(
+        "key", "status", "priority", "process", "owner", "tries", "payload", box=None, pad_edge=False
+    )
+    for entry in entries:
+        tries = f"{entry['timeouts']} timeouts, {entry['failures']} failures"
+        table.add_row(
+            _cut(entry["key"]),
+            entry["status"].lower(),
+            str(entry["priority"]),
+            entry["process"],
+            escape(entry["owner"] or ""),
+            tries,
+            _cut(entry["payload"]),
+        )
+    return table
+
+
+def dead_table(letters: Sequence[DeadLetter]) -> Table:
+    """One line per dead letter."""
+    table = Table("key", "died", "reason", "tries", "last owner", "error", box=None, pad_edge=False)
+    for letter in letters:
+        tries = f"{letter.timeouts} timeouts, {letter.failures} failures"
+        owner, error = escape(letter.owner or ""), _cut(letter.error or "")
+        table.add_row(_cut(letter.key), moment(letter.died * 1000), letter.reason, tries, owner, error)
+    return table
+
+
+def history_table(runs: Sequence[Run]) -> Table:
+    """One line per claim that has ended."""
+    table = Table("key", "began", "seconds", "ended as", "owner", "error", box=None, pad_edge=False)
+    for run in runs:
+        took = f"{(run.ended - run.started) / 1000:.1f}"
+        began, owner = moment(run.started * 1000), escape(run.owner)
+        table.add_row(_cut(run.key), began, took, run.ending, owner, _cut(run.error or ""))
+    return table
+
+
+def figures_lines(found: Figures) -> Iterator[str]:
+    """A journal in a few lines."""
+    paused = f"; paused: {found.paused}" if found.paused is not None else ""
+    yield (
+        f"{found.journal}: {found.waiting} waiting ({found.due} due), {found.processing} processing, "
+        f"{found.behind} behind them, {found.dead} dead letters{paused}"
+    )
+    if found.by_priority:
+        listed = ", ".join(f"{priority}: {count}" for priority, count in found.by_priority.items())
+        yield f"  by priority: {listed}"
+    if found.oldest_due is not None:
+        yield f"  oldest due entry: inserted {moment(found.oldest_due * 1000)}"
+    if found.next_look is not None:
+        yield f"  next look: {moment(found.next_look * 1000)}"
+    yield f"  buckets: {', '.join(f'{name} {state}' for name, state in found.buckets.items()) or 'none yet'}"
+
+
+def _cut(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return escape(text if len(text) <= CUT else f"{text[:CUT]}…")

@@ -1,0 +1,134 @@
+"""``tidemark.AsyncWork``: the same journal for programs with an event loop.
+
+The work is done by ``Work`` in threads of the loop's executor. What is cancelled while it is under way may
+have happened all the same: ask again with the same arguments.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from tidemark.work.client import LONGEST_WAIT, Work
+from tidemark.work.decision import Outcome
+from tidemark.work.declaration import WorkDeclaration
+from tidemark.work.entry import DeadLetter, Priority
+from tidemark.work.items import Held, Moment, WorkItem
+from tidemark.work.listing import Figures
+
+
+class AsyncWork:
+    """One work journal, for ``async`` and ``await``; arguments and errors are those of ``Work``."""
+
+    def __init__(self, work: Work) -> None:
+        """The same journal, also for an event loop."""
+        self._work = work
+
+    @classmethod
+    async def open(cls, name: str, **options: Any) -> Self:
+        """As ``Work``."""
+        return cls(await asyncio.to_thread(Work, name, **options))
+
+    @classmethod
+    async def create(cls, declared: WorkDeclaration, **options: Any) -> tuple[Self, bool]:
+        """As ``Work.create``."""
+        work, made = await asyncio.to_thread(Work.create, declared, **options)
+        return cls(work), made
+
+    @classmethod
+    async def of_file(cls, name: str, **options: Any) -> Self:
+        """As ``Work.of_file``."""
+        return cls(await asyncio.to_thread(Work.of_file, name, **options))
+
+    @property
+    def name(self) -> str:
+        """The journal's name."""
+        return self._work.name
+
+    async def insert(
+        self,
+        key: Any,
+        payload: Mapping[str, Any],
+        *,
+        priority: int = Priority.UPDATES,
+        process: Moment | timedelta | None = None,
+        expires: Moment | timedelta | None = None,
+        inserted: Moment | None = None,
+    ) -> Outcome:
+        """See ``Work.insert``."""
+        return await asyncio.to_thread(
+            self._work.insert,
+            key,
+            payload,
+            priority=priority,
+            process=process,
+            expires=expires,
+            inserted=inserted,
+        )
+
+    async def claim(
+        self, limit: int = 1, *, owner: str | None = None, request: str | None = None
+    ) -> list[WorkItem]:
+        """See ``Work.claim``."""
+        return await asyncio.to_thread(self._work.claim, limit, owner=owner, request=request)
+
+    async def refresh(self, item: Held) -> WorkItem:
+        """See ``Work.refresh``."""
+        return await asyncio.to_thread(self._work.refresh, item)
+
+    async def done(self, item: Held) -> Outcome:
+        """See ``Work.done``."""
+        return await asyncio.to_thread(self._work.done, item)
+
+    async def fail(self, item: Held, error: str) -> Outcome:
+        """See ``Work.fail``."""
+        return await asyncio.to_thread(self._work.fail, item, error)
+
+    async def snooze(self, item: Held, until: Moment | timedelta) -> Outcome:
+        """See ``Work.snooze``."""
+        return await asyncio.to_thread(self._work.snooze, item, until)
+
+    async def release(self, item: Held) -> Outcome:
+        """See ``Work.release``."""
+        return await asyncio.to_thread(self._work.release, item)
+
+    async def cancel(self, key: Any, *, who: str = "", reason: str = "") -> Outcome:
+        """See ``Work.cancel``."""
+        return await asyncio.to_thread(self._work.cancel, key, who=who, reason=reason)
+
+    async def get(self, key: Any) -> dict[str, Any] | None:
+        """See ``Work.get``."""
+        return await asyncio.to_thread(self._work.get, key)
+
+    async def entries(self) -> list[dict[str, Any]]:
+        """See ``Work.entries``; all of them at once."""
+        return await asyncio.to_thread(lambda: list(self._work.entries()))
+
+    async def stats(self) -> Figures:
+        """See ``Work.stats``."""
+        return await asyncio.to_thread(self._work.stats)
+
+    async def dead(self) -> list[DeadLetter]:
+        """See ``Work.dead``; all of them at once."""
+        return await asyncio.to_thread(lambda: list(self._work.dead()))
+
+    async def redrive(self, letter: DeadLetter, *, who: str = "", reason: str = "") -> Outcome:
+        """See ``Work.redrive``."""
+        return await asyncio.to_thread(self._work.redrive, letter, who=who, reason=reason)
+
+    async def wait(self, seconds: float = LONGEST_WAIT) -> None:
+        """See ``Work.wait``."""
+        await asyncio.to_thread(self._work.wait, seconds)
+
+    async def close(self) -> None:
+        """See ``Work.close``."""
+        await asyncio.to_thread(self._work.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()

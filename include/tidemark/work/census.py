@@ -1,0 +1,81 @@
+"""Every entry of a journal, found without its hints: how many there are, and which nobody would look at.
+
+The only thing here that reads a whole table. What it calls lost is looked at once more before anything is
+done about it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from cassandra import ConsistencyLevel
+from cassandra.cluster import Session
+
+from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.scan import ScanSettings, scan
+from tidemark.cassandra.table import read_table
+from tidemark.cassandra.token_ranges import TokenRange
+from tidemark.work import tables
+from tidemark.work.changing import Parts
+from tidemark.work.entries import entry_of
+from tidemark.work.entry import Entry
+from tidemark.work.lapse import notice
+from tidemark.work.sweeping import is_lost
+
+MOST_LOST = 100_000
+"""How many lost hints are replaced at a time; the next census finds the others."""
+
+
+@dataclass
+class Census:
+    """What was counted."""
+
+    entries: int = 0
+    expired: int = 0
+    by_status: dict[str, int] = field(default_factory=dict)
+    by_priority: dict[int, int] = field(default_factory=dict)
+    oldest: int | None = None
+    """The insertion date of the oldest live entry."""
+    lost: list[str] = field(default_factory=list)
+
+    def add(self, other: "Census") -> None:
+        """Count together what was counted apart."""
+        self.entries += other.entries
+        self.expired += other.expired
+        for status, count in other.by_status.items():
+            self.by_status[status] = self.by_status.get(status, 0) + count
+        for priority, count in other.by_priority.items():
+            self.by_priority[priority] = self.by_priority.get(priority, 0) + count
+        ages = [one for one in (self.oldest, other.oldest) if one is not None]
+        self.oldest = min(ages, default=None)
+        self.lost = (self.lost + other.lost)[:MOST_LOST]
+
+
+def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -> Iterator[Entry]:
+    """The journal's entries in these parts of its table, expired or not."""
+    table = read_table(session, parts.declared.keyspace, tables.ENTRY)
+    columns = Selected.of(table, ["name", "row", "body"])
+    settings = ScanSettings(ConsistencyLevel.LOCAL_QUORUM)
+    ours = f"{parts.declared.name}/"
+    for batch in scan(session, columns, ranges, settings):
+        names, bodies = batch.column(0).to_pylist(), batch.column(2).to_pylist()
+        for name, body in zip(names, bodies, strict=True):
+            # A key that is done leaves a row without a body: its version.
+            if body is not None and name.startswith(ours):
+                yield entry_of(body)
+
+
+def take_census(parts: Parts, entries: Iterable[Entry]) -> Census:
+    """Count entries, and find those whose hints are lost."""
+    found, now, buckets = Census(), parts.clock(), parts.registry.read().buckets
+    for entry in entries:
+        seen = notice(entry, now, parts.declared.rules).entry
+        found.add(Census(1, expired=1) if seen is None else _of_one(seen))
+        if len(found.lost) < MOST_LOST and is_lost(entry, buckets, parts.due, now):
+            found.lost.append(entry.key)
+    return found
+
+
+def _of_one(entry: Entry) -> Census:
+    request = entry.request
+    by_status = {entry.status.name.lower(): 1}
+    return Census(1, by_status=by_status, by_priority={request.priority: 1}, oldest=request.inserted)

@@ -1,0 +1,16 @@
+"""Days in UTC, by which dead letters and history are kept."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+DAY = 86_400_000
+
+
+def day_of(at: int) -> str:
+    """The day of a time in milliseconds."""
+    return datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%d")
+
+
+def days_back(now: int, days: int) -> Iterator[str]:
+    """Today and so many days before it, newest first."""
+    return (day_of(now - back * DAY) for back in range(days + 1) if now >= back * DAY)

@@ -1,0 +1,159 @@
+"""What a work journal holds: one entry per key, waiting or being processed, and one request behind it.
+
+Plain values. Times are milliseconds since 1970; an expiry of 0 is never. Nothing here reads a clock, a table
+or a random number.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+LARGEST_PRIORITY = 255
+LARGEST_COUNT = 255
+"""Where the 8-bit counter of the contract stops counting: it never starts again at 0."""
+NEVER = 0
+
+
+class Status(StrEnum):
+    """The two states that are ever stored; what is done is not there any more."""
+
+    WAITING = "W"
+    PROCESSING = "P"
+
+
+class Priority:
+    """The priorities that have a name; smaller is sooner."""
+
+    NOW = 0
+    IMPORTANT = 10
+    NEW_PAGE = 20
+    RESET = 50
+    UPDATES = 180
+    SLOW = 200
+    REVIEW = 230
+    TIME_ALLOWS = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """One request to do something about a key, as its sender dated it."""
+
+    key: str
+    inserted: int
+    process: int
+    payload: str
+    priority: int = Priority.UPDATES
+    expires: int = NEVER
+    schema: int = 1
+    """The version of the declaration that the payload was checked with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be done for a key: one packet, or what several of them came to."""
+
+    inserted: int
+    newest: int
+    """The date of the newest packet in it, whose payload it has."""
+    expires: int
+    priority: int
+    process: int
+    payload: str
+    schema: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """A row of ``due`` that says: look at this key at ``due_at``. Only the entry that names it decides."""
+
+    id: str
+    key: str
+    bucket: str
+    shard: int
+    priority: int
+    at: int
+    """What the order of work goes by: the process date, the end of a claim or an expiry."""
+    due_at: int
+    """Where the row stands: never before the moment it was written."""
+    written: int
+    version: int = 0
+    """The version of the entry that was to be changed: once that is passed, nobody comes to name the hint."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """The authority about one key."""
+
+    key: str
+    status: Status
+    request: Request
+    timeouts: int = 0
+    total_timeouts: int = 0
+    """Never reset, so that a key which is asked for again and again and always times out is noticed."""
+    failures: int = 0
+    error: str | None = None
+    token: str | None = None
+    owner: str | None = None
+    start: int | None = None
+    """Of the last claim, also when that is over."""
+    hint: Hint | None = None
+    successor: Request | None = None
+    """What was asked for while the entry was being processed."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nobody has claimed it."""
+        return self.status is Status.WAITING
+
+    def waiting(self) -> "Entry":
+        """The same without its claim; the start of the last one stays."""
+        return replace(self, status=Status.WAITING, token=None, owner=None)
+
+
+class DeathReason(StrEnum):
+    """Why an entry left the journal undone."""
+
+    TIMEOUTS = "timeouts"
+    FAILURES = "failures"
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A full copy of an entry that was given up; ``started`` and ``version`` tell it from any other."""
+
+    key: str
+    reason: DeathReason
+    request: Request
+    timeouts: int
+    total_timeouts: int
+    failures: int
+    error: str | None
+    owner: str | None
+    started: int
+    died: int
+    version: int = 0
+
+
+class Ending(StrEnum):
+    """How a claim came to its end."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LAPSED = "lapsed"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One claim from its start to its end: a line of the journal's history."""
+
+    key: str
+    owner: str
+    token: str
+    started: int
+    ended: int
+    ending: Ending
+    error: str | None = None
+    version: int = 0

@@ -1,0 +1,190 @@
+"""Which hints are looked at next: those that are due, in the order of work, each by one thread at a time.
+
+Per bucket, shard and priority a lane remembers how far it has been read and which of those hints are settled,
+that is, named by no entry for good. A hint may become visible a little after later ones, so from time to time
+the lane is read again from its mark, the time before which everything is settled; the mark stays ``settle``
+behind the clock. Forgetting all of this costs a longer read and nothing else.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from threading import RLock
+
+from tidemark.work.appointments import order
+from tidemark.work.buckets import BucketState, begins
+from tidemark.work.declaration import WorkDeclaration, milliseconds
+from tidemark.work.due import BEGINNING, Due, Place, place_of
+from tidemark.work.entry import Hint
+from tidemark.work.registry import Lane, Registered
+
+PAGE = 500
+REFILL_EVERY = 200
+"""Milliseconds between two looks for hints of higher priority, while there is enough to do."""
+LOOK_BACK_EVERY = 2_000
+AGAIN_AFTER = 20
+"""Milliseconds after which a hint is looked at again that came a moment before its entry."""
+
+Order = tuple[int, int, int, str]
+
+
+@dataclass(slots=True)
+class _LaneState:
+    mark: int = 0
+    front: Place = BEGINNING
+    settled: set[str] = field(default_factory=set)
+    ready: int = 0
+
+    @property
+    def beginning(self) -> Place:
+        return (self.mark - 1, "\U0010ffff") if self.mark else BEGINNING
+
+
+class Lanes:
+    """What one process knows about the hints of one journal. Threads may share it."""
+
+    def __init__(
+        self,
+        declared: WorkDeclaration,
+        due: Due,
+        refill_every: int = REFILL_EVERY,
+        look_back_every: int = LOOK_BACK_EVERY,
+        page: int = PAGE,
+    ) -> None:
+        self._declared, self._due, self._page = declared, due, page
+        self._settle = milliseconds(declared.settle)
+        self._refill_every, self._look_back_every = refill_every, look_back_every
+        self._lock = RLock()
+        self._lanes: dict[Lane, _LaneState] = {}
+        self._ready: list[tuple[Order, Hint]] = []
+        self._waiting: set[str] = set()
+        """Ids of the hints that are ready."""
+        self._busy: set[str] = set()
+        self._later: dict[str, tuple[int, Hint]] = {}
+        """Hints to be looked at again, and when."""
+        self._refilled = self._looked_back = -(10**18)
+
+    def take(self, registered: Registered, now: int, below: int | None, passed: set[str]) -> Hint | None:
+        """The next hint with a priority smaller than ``below`` that this pass has not looked at yet."""
+        with self._lock:
+            if not self._ready or now - self._refilled >= self._refill_every:
+                self._refill(registered, now)
+            seen: list[tuple[Order, Hint]] = []
+            taken = None
+            while self._ready and taken is None:
+                if below is not None and self._ready[0][1].priority >= below:
+                    break
+                place, hint = heappop(self._ready)
+                if hint.id in passed:
+                    seen.append((place, hint))
+                else:
+                    taken = hint
+            for one in seen:
+                heappush(self._ready, one)
+            if taken is not None:
+                self._waiting.discard(taken.id)
+                self._busy.add(taken.id)
+                self._state_of(taken).ready -= 1
+            return taken
+
+    def settle(self, hint: Hint) -> None:
+        """No entry will ever name this hint again."""
+        with self._lock:
+            self._busy.discard(hint.id)
+            self._state_of(hint).settled.add(hint.id)
+
+    def give_back(self, hint: Hint, now: int) -> None:
+        """It is not known yet whether an entry will name this hint: look again when it is twice as old."""
+        with self._lock:
+            self._busy.discard(hint.id)
+            self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
+
+    def marks(self) -> dict[Lane, int]:
+        """How far every lane is settled."""
+        with self._lock:
+            return {lane: state.mark for lane, state in self._lanes.items() if state.mark}
+
+    def _refill(self, registered: Registered, now: int) -> None:
+        for _, hint in [one for one in self._later.values() if one[0] <= now]:
+            del self._later[hint.id]
+            self._push(hint)
+        look_back = now - self._looked_back >= self._look_back_every
+        live = set()
+        for bucket in begun_buckets(registered, self._declared, now):
+            for shard in range(self._declared.shards):
+                for priority in self._due.priorities(bucket, shard):
+                    lane = (bucket, shard, priority)
+                    live.add(lane)
+                    state = self._lane(lane, registered.marks.get(lane, 0))
+                    if look_back:
+                        self._look_back(lane, state, now)
+                    self._read_on(lane, state, now)
+        self._lanes = {lane: state for lane, state in self._lanes.items() if lane in live}
+        self._refilled = now
+        if look_back:
+            self._looked_back = now
+
+    def _read_on(self, lane: Lane, state: _LaneState, now: int) -> None:
+        if state.ready >= self._page:
+            return
+        hints = self._due.page(lane, max(state.front, state.beginning), now, self._page)
+        for hint in hints:
+            self._push(hint)
+        if hints:
+            state.front = place_of(hints[-1])
+
+    def _look_back(self, lane: Lane, state: _LaneState, now: int) -> None:
+        """What has turned up behind the front; and the mark moves over what is settled."""
+        mark = min(now - self._settle, state.front[0])
+        for hint in pages(self._due, lane, state.beginning, state.front, self._page):
+            if hint.id not in state.settled:
+                mark = min(mark, hint.due_at)
+                self._push(hint)
+            elif hint.due_at < mark:
+                state.settled.discard(hint.id)
+        state.mark = max(state.mark, mark)
+
+    def _push(self, hint: Hint) -> None:
+        state = self._state_of(hint)
+        known = (state.settled, self._busy, self._waiting, self._later)
+        if not any(hint.id in one for one in known):
+            self._waiting.add(hint.id)
+            state.ready += 1
+            heappush(self._ready, (order(hint), hint))
+
+    def _state_of(self, hint: Hint) -> _LaneState:
+        return self._lane((hint.bucket, hint.shard, hint.priority))
+
+    def _lane(self, lane: Lane, mark: int = 0) -> _LaneState:
+        return self._lanes.setdefault(lane, _LaneState(mark))
+
+
+def begun_buckets(registered: Registered, declared: WorkDeclaration, now: int) -> list[str]:
+    """The buckets that may have hints which are due."""
+    return sorted(
+        bucket.id
+        for bucket in registered.buckets.values()
+        if bucket.state in (BucketState.OPEN, BucketState.SEALED)
+        and begins(declared.bucket, bucket.id) <= now
+    )
+
+
+def pages(due: Due, lane: Lane, after: Place, last: Place, size: int) -> Iterator[Hint]:
+    """All hints behind one place up to another."""
+    while hints := due.page(lane, after, last[0], size):
+        yield from (hint for hint in hints if place_of(hint) <= last)
+        after = place_of(hints[-1])
+        if len(hints) < size or after >= last:
+            return
+
+
+def all_lanes(due: Due, buckets: Iterable[str], shards: int) -> Iterator[Sequence[Lane]]:
+    """The lanes of these buckets, those of one priority together, smallest priority first."""
+    lanes = [
+        (bucket, shard, priority)
+        for bucket in buckets
+        for shard in range(shards)
+        for priority in due.priorities(bucket, shard)
+    ]
+    for priority in sorted({lane[2] for lane in lanes}):
+        yield [lane for lane in lanes if lane[2] == priority]

@@ -1,0 +1,126 @@
+"""Looking at a journal without changing it: its entries in the order of work, and figures about them.
+
+Everything is found through the hints, so it costs as much as there are entries; expired ones are never shown,
+on disk or not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidemark.work.buckets import BucketState
+from tidemark.work.changing import Parts
+from tidemark.work.days import days_back
+from tidemark.work.due import BEGINNING, Place
+from tidemark.work.entry import DeadLetter, Entry, Run
+from tidemark.work.lanes import PAGE, all_lanes, begun_buckets, pages
+from tidemark.work.lapse import notice
+from tidemark.work.registry import Registered
+from tidemark.work.rules import is_due
+
+ALL_TIME: Place = (2**62, "\U0010ffff")
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A journal in numbers."""
+
+    journal: str
+    paused: str | None
+    waiting: int
+    due: int
+    processing: int
+    behind: int
+    """Requests that wait for the end of a claim."""
+    by_priority: dict[int, int]
+    oldest_due: int | None
+    """The insertion date of the oldest entry that could be claimed."""
+    next_look: int | None
+    """When the next entry becomes due, lapses or expires."""
+    timeouts: int
+    dead: int
+    buckets: dict[str, str]
+
+
+def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Entry]:
+    """Every live entry, smallest priority first, then in the order in which they come to be looked at."""
+    buckets = sorted(
+        bucket.id
+        for bucket in registered.buckets.values()
+        if bucket.state in (BucketState.OPEN, BucketState.SEALED)
+    )
+    for lanes in all_lanes(parts.due, buckets, parts.declared.shards):
+        for lane in lanes:
+            for hint in pages(parts.due, lane, BEGINNING, ALL_TIME, PAGE):
+                stored = parts.entries.read(hint.key)
+                seen = notice(stored.entry, now, parts.declared.rules).entry if stored.names(hint) else None
+                if seen is not None:
+                    yield seen
+
+
+def first_due(parts: Parts, registered: Registered, now: int) -> Entry | None:
+    """An entry that could be claimed, if there is one; hints that are settled for good are passed over."""
+    rules = parts.declared.rules
+    for lanes in all_lanes(parts.due, begun_buckets(registered, parts.declared, now), parts.declared.shards):
+        for lane in lanes:
+            mark = registered.marks.get(lane, 0)
+            beginning: Place = (mark - 1, ALL_TIME[1]) if mark else BEGINNING
+            for hint in pages(parts.due, lane, beginning, (now, ALL_TIME[1]), PAGE):
+                stored = parts.entries.read(hint.key)
+                seen = notice(stored.entry, now, rules).entry if stored.names(hint) else None
+                if seen is not None and is_due(seen, now):
+                    return seen
+    return None
+
+
+def figures(parts: Parts, now: int) -> Figures:
+    """Count everything."""
+    registered = parts.registry.read()
+    entries = list(live_entries(parts, registered, now))
+    waiting = [entry for entry in entries if entry.is_waiting]
+    due = [entry for entry in waiting if entry.request.process <= now]
+    return Figures(
+        journal=parts.declared.name,
+        paused=None if registered.paused is None else registered.paused.reason,
+        waiting=len(waiting),
+        due=len(due),
+        processing=len(entries) - len(waiting),
+        behind=sum(entry.successor is not None for entry in entries),
+        by_priority=dict(sorted(Counter(entry.request.priority for entry in entries).items())),
+        oldest_due=min((entry.request.inserted for entry in due), default=None),
+        next_look=next_look(parts, registered, now),
+        timeouts=sum(entry.total_timeouts for entry in entries),
+        dead=sum(1 for _ in dead_letters(parts, now)),
+        buckets={one.id: one.state.value for one in sorted(registered.buckets.values(), key=lambda b: b.id)},
+    )
+
+
+def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
+    """When the next hint comes due: one short read a lane, no entry is looked at.
+
+    It may be one that no entry names any more: whoever wakes up for it finds nothing, and asks again.
+    """
+    for bucket in sorted(registered.buckets):
+        if registered.buckets[bucket].state is not BucketState.OPEN:
+            continue
+        first = [
+            hint.due_at
+            for lanes in all_lanes(parts.due, [bucket], parts.declared.shards)
+            for lane in lanes
+            for hint in parts.due.page(lane, (now, ALL_TIME[1]), ALL_TIME[0], 1)
+        ]
+        if first:
+            return min(first)
+    return None
+
+
+def dead_letters(parts: Parts, now: int) -> Iterator[DeadLetter]:
+    """Every dead letter that is kept, newest first."""
+    for day in days_back(now, parts.declared.dead_letters.days + 1):
+        yield from parts.archive.letters(day)
+
+
+def history(parts: Parts, now: int, days: int) -> Iterator[Run]:
+    """The claims of the last days that have ended, newest first."""
+    for day in days_back(now, days):
+        yield from parts.archive.runs(day)

@@ -1,0 +1,202 @@
+"""Keyspace ``work``: entries and buckets as objects of consensus; hints, dead letters, history beside them.
+
+``due``, ``dead`` and ``history`` are written plainly, every cell with the time of what it says, so writing
+again and in any order comes to the same. Rows of ``due`` go with their bucket, in one partition delete, or by
+their time to live; there is no other statement here that removes anything.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from cassandra.cluster import Session
+from cassandra.query import PreparedStatement
+
+from tidemark.consensus.lightweight import LightweightConsensus, create_schema
+from tidemark.consensus.objects import Consensus
+from tidemark.work.days import day_of
+from tidemark.work.declaration import WorkDeclaration, milliseconds
+from tidemark.work.due import HINT_LIFE, Place
+from tidemark.work.entries import key_hash
+from tidemark.work.entry import DeadLetter, Hint, Run
+from tidemark.work.registry import Lane
+
+ENTRY, BUCKET = "entry", "bucket"
+GC_GRACE = 10_800
+"""Seconds for which tombstones are kept: as long as Cassandra keeps what it could not hand to a node."""
+MICROSECONDS = 1_000
+
+_TABLES = (
+    """
+CREATE TABLE IF NOT EXISTS {keyspace}.due (
+    journal text, bucket text, shard smallint,
+    priority smallint, due_at bigint, hint_id text,
+    priorities set<smallint> static,
+    key text, at bigint, written bigint, version bigint,
+    PRIMARY KEY ((journal, bucket, shard), priority, due_at, hint_id))
+""",
+    """
+CREATE TABLE IF NOT EXISTS {keyspace}.dead (
+    journal text, day text, started bigint, key_hash text, version bigint,
+    body text, dug_up bigint,
+    PRIMARY KEY ((journal, day), started, key_hash, version))
+    WITH CLUSTERING ORDER BY (started DESC, key_hash ASC, version DESC)
+""",
+    """
+CREATE TABLE IF NOT EXISTS {keyspace}.history (
+    journal text, day text, started bigint, claim text,
+    body text,
+    PRIMARY KEY ((journal, day), started, claim))
+    WITH CLUSTERING ORDER BY (started DESC, claim ASC)
+""",
+)
+_IN_WINDOWS = (
+    "ALTER TABLE {keyspace}.{table} WITH gc_grace_seconds = {grace} AND compaction = "
+    "{{'class': 'TimeWindowCompactionStrategy', 'compaction_window_unit': 'DAYS', "
+    "'compaction_window_size': '1'}}"
+)
+_PLAIN_TABLES = ("due", "dead", "history")
+
+T = TypeVar("T")
+
+
+def create_tables(session: Session, replication: Mapping[str, str], keyspace: str) -> None:
+    """Make the keyspace and its tables where they are missing."""
+    create_schema(session, replication, keyspace, (ENTRY, BUCKET))
+    present = set(session.cluster.metadata.keyspaces[keyspace].tables)
+    for table, statement in zip(_PLAIN_TABLES, _TABLES, strict=True):
+        if table not in present:
+            session.execute(statement.format(keyspace=keyspace))
+            session.execute(_IN_WINDOWS.format(keyspace=keyspace, table=table, grace=GC_GRACE))
+
+
+def entries_consensus(session: Session, keyspace: str) -> Consensus:
+    """Compare-and-set on entries."""
+    return LightweightConsensus(session, keyspace, ENTRY)
+
+
+def registry_consensus(session: Session, keyspace: str) -> Consensus:
+    """Compare-and-set on journals and their buckets."""
+    return LightweightConsensus(session, keyspace, BUCKET)
+
+
+class CassandraDue:
+    """The contract of ``Due`` on Cassandra."""
+
+    def __init__(self, session: Session, keyspace: str, journal: str) -> None:
+        self._session, self._journal = session, journal
+        table = f"{keyspace}.due"
+        partition = "journal = ? AND bucket = ? AND shard = ?"
+        row = f"{partition} AND priority = ? AND due_at = ? AND hint_id = ?"
+        self._put = _prepared(
+            session,
+            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET key = ?, at = ?, written = ?, version = ?, "
+            f"priorities = priorities + ? WHERE {row}",
+        )
+        self._priorities = _prepared(
+            session, f"SELECT DISTINCT journal, bucket, shard, priorities FROM {table} WHERE {partition}"
+        )
+        self._page = _prepared(
+            session,
+            f"SELECT hint_id, due_at, key, at, written, version FROM {table} WHERE {partition} "
+            "AND priority = ? AND (due_at, hint_id) > (?, ?) AND (due_at) <= (?) LIMIT ?",
+        )
+        self._one = _prepared(session, f"SELECT key FROM {table} WHERE {row}")
+        self._dispose = _prepared(session, f"DELETE FROM {table} USING TIMESTAMP ? WHERE {partition}")
+
+    def put(self, hint: Hint) -> None:
+        """See ``Due.put``."""
+        lives = (hint.due_at - hint.written + HINT_LIFE) // 1000
+        place = (self._journal, hint.bucket, hint.shard, hint.priority, hint.due_at, hint.id)
+        cells = (hint.key, hint.at, hint.written, hint.version, {hint.priority})
+        self._session.execute(self._put, (lives, hint.written * MICROSECONDS, *cells, *place))
+
+    def priorities(self, bucket: str, shard: int) -> Sequence[int]:
+        """See ``Due.priorities``."""
+        row = self._session.execute(self._priorities, (self._journal, bucket, shard)).one()
+        return [] if row is None else sorted(row.priorities or ())
+
+    def page(self, lane: Lane, after: Place, until: int, limit: int) -> Sequence[Hint]:
+        """See ``Due.page``."""
+        bucket, shard, priority = lane
+        values = (self._journal, bucket, shard, priority, *after, until, limit)
+        return [
+            Hint(row.hint_id, row.key, *lane, row.at, row.due_at, row.written, row.version)
+            for row in self._session.execute(self._page, values)
+        ]
+
+    def holds(self, hint: Hint) -> bool:
+        """See ``Due.holds``."""
+        place = (self._journal, hint.bucket, hint.shard, hint.priority, hint.due_at, hint.id)
+        return self._session.execute(self._one, place).one() is not None
+
+    def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
+        """See ``Due.dispose``."""
+        for shard in shards:
+            self._session.execute(self._dispose, (now * MICROSECONDS, self._journal, bucket, shard))
+
+
+class CassandraArchive:
+    """The contract of ``Archive`` on Cassandra."""
+
+    def __init__(self, session: Session, keyspace: str, declared: WorkDeclaration) -> None:
+        self._session, self._journal = session, declared.name
+        self._dead_for = milliseconds(declared.dead_letters) // 1000
+        self._history_for = 0 if declared.history is None else milliseconds(declared.history) // 1000
+        dead, history = f"{keyspace}.dead", f"{keyspace}.history"
+        letter = "journal = ? AND day = ? AND started = ? AND key_hash = ? AND version = ?"
+        update = f"UPDATE {dead} USING TTL ? AND TIMESTAMP ? SET {{}} = ? WHERE {letter}"
+        self._bury = _prepared(session, update.format("body"))
+        self._dig_up = _prepared(session, update.format("dug_up"))
+        self._record = _prepared(
+            session,
+            f"UPDATE {history} USING TTL ? AND TIMESTAMP ? SET body = ? "
+            "WHERE journal = ? AND day = ? AND started = ? AND claim = ?",
+        )
+        day = "WHERE journal = ? AND day = ?"
+        self._letters = _prepared(session, f"SELECT body, dug_up FROM {dead} {day}")
+        self._runs = _prepared(session, f"SELECT body FROM {history} {day}")
+
+    def bury(self, letter: DeadLetter) -> None:
+        """See ``Archive.bury``."""
+        self._mark(self._bury, letter, letter.died, _text(letter))
+
+    def letters(self, day: str) -> Sequence[DeadLetter]:
+        """See ``Archive.letters``."""
+        rows = self._session.execute(self._letters, (self._journal, day))
+        return [_value(row.body, DeadLetter) for row in rows if row.body and row.dug_up is None]
+
+    def dig_up(self, letter: DeadLetter, now: int) -> None:
+        """See ``Archive.dig_up``."""
+        self._mark(self._dig_up, letter, now, now)
+
+    def record(self, run: Run) -> None:
+        """See ``Archive.record``."""
+        place = (self._journal, day_of(run.started), run.started, run.token)
+        ended = run.ended * MICROSECONDS
+        self._session.execute(self._record, (self._history_for, ended, _text(run), *place))
+
+    def runs(self, day: str) -> Sequence[Run]:
+        """See ``Archive.runs``."""
+        rows = self._session.execute(self._runs, (self._journal, day))
+        return [_value(row.body, Run) for row in rows if row.body]
+
+    def _mark(self, statement: PreparedStatement, letter: DeadLetter, at: int, value: Any) -> None:
+        place = (day_of(letter.started), letter.started, key_hash(letter.key), letter.version)
+        values = (self._dead_for, at * MICROSECONDS, value, self._journal, *place)
+        self._session.execute(statement, values)
+
+
+def _prepared(session: Session, query: str) -> PreparedStatement:
+    statement = session.prepare(query)
+    # Each of them may be sent twice, and says the same the second time.
+    statement.is_idempotent = True
+    return statement
+
+
+def _text(value: DeadLetter | Run) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _value(body: str, kind: type[T]) -> T:
+    return msgspec.json.decode(body, type=kind)

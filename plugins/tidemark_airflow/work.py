@@ -1,0 +1,220 @@
+"""Work journals in DAGs: wait until something is due, do it with claims that are kept, sweep.
+
+A worker slot is held only while there is something to do. Whatever ends a task, no claim outlives it: what is
+not done is failed with its error or given back.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, BaseSensorOperator, task
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tidemark_airflow.connections import look_up
+from tidemark_airflow.gates import NO_TIMEOUT
+from tidemark_airflow.spark_app import SparkAppOperator
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from tidemark.work.client import Work
+    from tidemark.work.items import WorkItem
+    from tidemark.work.keeping import KeptClaims
+
+EVERY = 30.0
+"""Seconds between two looks: the guarantee, whether or not anybody is woken up."""
+
+
+def open_work(journal: str, owner: str | None = None) -> "Work":
+    """A declared journal with the connections that Airflow has for it."""
+    from tidemark.work.client import Work
+
+    return Work.of_file(journal, look_up=look_up, owner=owner)
+
+
+class WorkReadyTrigger(BaseTrigger):
+    """Waits until an entry of a work journal is due."""
+
+    def __init__(self, journal: str, every: float = EVERY) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.journal, self.every = journal, every
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """See ``BaseTrigger.serialize``."""
+        keys = {"journal": self.journal, "every": self.every}
+        return f"{type(self).__module__}.{type(self).__name__}", keys
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look, wait for the next date or for being woken up, and look again."""
+        work = await asyncio.to_thread(open_work, self.journal)
+        try:
+            while not await asyncio.to_thread(work.is_ready):
+                await asyncio.to_thread(work.wait, self.every)
+        finally:
+            await asyncio.to_thread(work.close)
+        yield TriggerEvent({"journal": self.journal})  # type: ignore[no-untyped-call]
+
+
+class WorkReadySensor(BaseSensorOperator):
+    """Waits, without holding a worker, until an entry of a work journal is due."""
+
+    template_fields = ("journal",)
+
+    def __init__(self, *, journal: str, every: float = EVERY, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.journal, self.every = journal, every
+
+    def execute(self, context: "Context") -> None:
+        """Look once; then wait."""
+        with open_work(self.journal) as work:
+            if work.is_ready():
+                return
+        trigger = WorkReadyTrigger(self.journal, self.every)
+        self.defer(trigger=trigger, method_name="go_on", timeout=NO_TIMEOUT)
+
+    def go_on(self, context: "Context", event: dict[str, Any]) -> None:
+        """Something is due."""
+        self.log.info("%s: there is something to do", self.journal)
+
+
+class ClaimWork(BaseOperator):
+    """Claims due entries and calls ``handler`` with each; claims are refreshed while that takes its time.
+
+    An entry whose handler returns is done; one whose handler raises has failed, comes back after its
+    back-off, or becomes a dead letter, and the others go on. Where the task itself ends early (it is stopped,
+    or times out) what is left is given back at once. Returns how many were done, failed, dead and lost.
+    """
+
+    template_fields = ("journal", "limit")
+
+    def __init__(
+        self, *, journal: str, handler: "Callable[[WorkItem], Any]", limit: int | str = 100, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.journal, self.handler, self.limit = journal, handler, limit
+
+    def execute(self, context: "Context") -> dict[str, int]:
+        """Claim, do, and say what became of it."""
+        instance = context["ti"]
+        owner = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"[:200]
+        with open_work(self.journal, owner) as work:
+            result = drain(work, self.handler, int(self.limit), self.log.info)
+        self.log.info("%s: %s", self.journal, result)
+        return result
+
+
+def drain(
+    work: "Work", handler: "Callable[[WorkItem], Any]", limit: int, show: Callable[..., None]
+) -> dict[str, int]:
+    """Do up to ``limit`` entries in one claim; what became of them."""
+    from tidemark.work.keeping import KeptClaims
+
+    items = work.claim(limit)
+    counts = dict.fromkeys(("done", "failed", "dead", "lost"), 0)
+    left = {item.token: item for item in items}
+    with KeptClaims(work, items) as kept:
+        try:
+            for item in items:
+                outcome = "lost" if item.token in kept.lost else _do(work, handler, item, kept, show)
+                counts[outcome] = counts.get(outcome, 0) + 1
+                del left[item.token]
+        finally:
+            for item in left.values():
+                _give_back(work, kept.ended(item), show)
+    return counts
+
+
+def _do(
+    work: "Work",
+    handler: "Callable[[WorkItem], Any]",
+    item: "WorkItem",
+    kept: "KeptClaims",
+    show: Callable[..., None],
+) -> str:
+    """One entry: done, failed, dead or lost."""
+    from tidemark.work.errors import ClaimLost
+
+    error: str | None = None
+    try:
+        handler(item)
+    except Exception as failure:  # whatever it is, it is the entry's error, and the others go on
+        error = f"{type(failure).__name__}: {failure}"
+        show("%s: %s failed: %s", work.name, item.key, error)
+    current = kept.ended(item)
+    try:
+        return str(work.done(current) if error is None else work.fail(current, error))
+    except ClaimLost as lost:
+        show("%s", lost)
+        return "lost"
+
+
+def _give_back(work: "Work", item: "WorkItem", show: Callable[..., None]) -> None:
+    from tidemark.work.errors import ClaimLost
+
+    try:
+        work.release(item)
+    except ClaimLost as lost:
+        show("%s", lost)
+
+
+class SweepWorkOperator(SparkAppOperator):
+    """Runs ``spark_apps/sweep_work.py`` over work journals; returns its JSON summary."""
+
+    template_fields: Sequence[str] = (*SparkAppOperator.template_fields, "journals")
+
+    def __init__(self, *, journals: Any, **kwargs: Any) -> None:
+        super().__init__(pipeline="work", app="sweep_work", **kwargs)
+        self.journals = journals
+
+    def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
+        """Sweep."""
+        self.application_args = [part for name in self.journals for part in ("--journal", name)]
+        return super().execute(context)
+
+    def hand_over_connections(self, path: Path) -> None:
+        """Write the connections of all journals."""
+        from tidemark.connections import CassandraConnection, WorkConnections
+        from tidemark.work.files import find_journal
+
+        names = {find_journal(journal).connection for journal in self.journals}
+        found = {name: CassandraConnection.from_airflow(name, look_up(name)) for name in sorted(names)}
+        WorkConnections(cassandra=found).write(path)
+
+
+@task(
+    task_id="plan",
+    multiple_outputs=False,
+    doc_md="Say what a sweep would do to every journal that was created; nothing is changed.",
+)
+def plan(**context: Any) -> list[str]:
+    """The journals to sweep: none of them where the run is only to show its plan."""
+    from dataclasses import asdict
+
+    from tidemark.cassandra.session import connect
+    from tidemark.connections import CassandraConnection
+    from tidemark.work.errors import UnknownJournal
+    from tidemark.work.files import find_journal, load_journals
+    from tidemark.work.opened import open_parts
+    from tidemark.work.sweeping import Sweep
+
+    chosen, dry_run = context["params"]["journal"], context["params"]["dry_run"]
+    declared = [find_journal(chosen)] if chosen else load_journals().journals
+    created = []
+    for journal in declared:
+        connection = CassandraConnection.from_airflow(journal.connection, look_up(journal.connection))
+        try:
+            parts = open_parts(connect(connection), journal.name, journal.keyspace)
+        except UnknownJournal as error:
+            print(error)
+            continue
+        print(asdict(Sweep(parts, execute=False).run()))
+        created.append(journal.name)
+    return [] if dry_run else created
+
+
+@task.short_circuit(task_id="is_wanted", doc_md="Go on where there is something to sweep.")
+def is_wanted(journals: list[str]) -> bool:
+    """Whether anything is to be done."""
+    return bool(journals)

@@ -1,0 +1,62 @@
+"""sweep_work: keeps work journals in order: lapsed claims, expiries, buckets, lost hints. Loses no entry.
+
+With --dry-run it reads, and changes nothing.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidemark.cassandra.session import connect
+from tidemark.connections import WorkConnections
+from tidemark.spark.job import named_session, summarise
+from tidemark.spark.sweep import census_with_spark
+from tidemark.work.errors import UnknownJournal
+from tidemark.work.files import find_journal
+from tidemark.work.opened import open_parts
+from tidemark.work.sweeping import Sweep
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def sweep(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Sweep every journal that is named and was created."""
+    connections = WorkConnections.load(arguments.connections)
+    with named_session("work.sweep_work") as spark:
+        journals = {
+            name: sweep_one(spark, connections, name, arguments.dry_run) for name in arguments.journal
+        }
+    return {"dry_run": arguments.dry_run, "journals": journals}
+
+
+def sweep_one(
+    spark: "SparkSession", connections: WorkConnections, name: str, dry_run: bool
+) -> dict[str, Any]:
+    """One journal: first what only a whole scan can find, then everything that is due."""
+    declared = find_journal(name)
+    connection = connections.cassandra[declared.connection]
+    try:
+        parts = open_parts(connect(connection), name, declared.keyspace)
+    except UnknownJournal as error:
+        return {"skipped": str(error)}
+    census = census_with_spark(spark, connection, name, declared.keyspace)
+    swept = Sweep(parts, execute=not dry_run).run(census.lost)
+    return {**asdict(swept), "census": {**asdict(census), "lost": len(census.lost)}}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="sweep_work", description=__doc__)
+    parser.add_argument("--journal", action="append", required=True, help="a journal; may be repeated")
+    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
+    parser.add_argument("--summary", type=Path, help="where to write the JSON summary")
+    return summarise(argv, lambda: sweep(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,492 @@
+"""What every store of hints, dead letters and history promises, and what a journal does on them.
+
+A subclass named ``Test…`` gives the fixture ``stores``; every test has a journal of its own name.
+"""
+
+from dataclasses import replace
+from threading import Barrier, Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.contract.work_house import MORNING, House, Stores, given_declaration
+
+from tidemark.work.declaration import WorkDeclaration
+from tidemark.work.due import BEGINNING, place_of
+from tidemark.work.entry import DeadLetter, DeathReason, Ending, Hint, Request, Run
+from tidemark.work.errors import BadRequest, ClaimLost, NotTheSameJournal, UnknownJournal
+from tidemark.work.listing import dead_letters, figures, history, live_entries, next_look
+from tidemark.work.registry import Pause, Registry
+
+LATER = MORNING + 10_000_000
+
+
+def given_hint(due_at: int, name: str = "a", priority: int = 180, bucket: str = "2026-11-17T10") -> Hint:
+    return Hint(name, f"key of {name}", bucket, 0, priority, due_at - 1, due_at, MORNING)
+
+
+LETTER = DeadLetter(
+    key="page/42",
+    reason=DeathReason.FAILURES,
+    request=Request(1, 2, 3, 4, 5, "größer 𝄞", 6),
+    timeouts=1,
+    total_timeouts=2,
+    failures=3,
+    error='it\'s "wrong"\n',
+    owner="w1",
+    started=MORNING,
+    died=MORNING + 5,
+    version=7,
+)
+RUN = Run("page/42", "w1", "token", MORNING, MORNING + 50, Ending.DONE, None, 3)
+LANE = ("2026-11-17T10", 0, 180)
+
+
+class StoreContract:
+    """``Due`` and ``Archive``."""
+
+    @pytest.fixture
+    def name(self) -> str:
+        return f"j{uuid4().hex[:12]}"
+
+    def test_hints_come_in_order_of_their_time(self, stores: Stores, name: str):
+        due = stores.due(name)
+        hints = [given_hint(MORNING + 5, "c"), given_hint(MORNING + 5, "b"), given_hint(MORNING + 1, "z")]
+        for hint in hints:
+            due.put(hint)
+        assert list(due.page(LANE, BEGINNING, LATER, 10)) == [hints[2], hints[1], hints[0]]
+
+    def test_a_page_goes_on_behind_a_place(self, stores: Stores, name: str):
+        due = stores.due(name)
+        hints = [given_hint(MORNING + place // 2, f"h{place}") for place in range(6)]
+        for hint in hints:
+            due.put(hint)
+        found, after = [], BEGINNING
+        while page := due.page(LANE, after, LATER, 2):
+            found += page
+            after = place_of(page[-1])
+        assert found == hints
+
+    def test_hints_of_the_future_are_left_out(self, stores: Stores, name: str):
+        due = stores.due(name)
+        due.put(given_hint(MORNING, "a"))
+        due.put(given_hint(MORNING + 1, "b"))
+        assert [hint.id for hint in due.page(LANE, BEGINNING, MORNING, 10)] == ["a"]
+
+    def test_priorities_in_use_are_known(self, stores: Stores, name: str):
+        due = stores.due(name)
+        for priority in (200, 0, 20, 20):
+            due.put(given_hint(MORNING, f"p{priority}", priority))
+        assert list(due.priorities("2026-11-17T10", 0)) == [0, 20, 200]
+        assert list(due.priorities("2026-11-17T10", 1)) == []
+
+    def test_writing_a_hint_again_changes_nothing(self, stores: Stores, name: str):
+        due = stores.due(name)
+        due.put(given_hint(MORNING))
+        due.put(given_hint(MORNING))
+        assert len(due.page(LANE, BEGINNING, LATER, 10)) == 1
+
+    def test_a_bucket_goes_as_a_whole_and_alone(self, stores: Stores, name: str):
+        due = stores.due(name)
+        gone, kept = given_hint(MORNING), given_hint(MORNING, bucket="2026-11-17T11")
+        due.put(gone)
+        due.put(kept)
+        due.dispose("2026-11-17T10", [0], MORNING + 1)
+        assert (due.holds(gone), due.holds(kept)) == (False, True)
+        assert list(due.priorities("2026-11-17T10", 0)) == []
+
+    def test_journals_do_not_see_each_other_s_hints(self, stores: Stores, name: str):
+        stores.due(name).put(given_hint(MORNING))
+        assert list(stores.due(f"{name}2").page(LANE, BEGINNING, LATER, 10)) == []
+
+    def test_a_dead_letter_is_kept_as_it_is(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        archive.bury(LETTER)
+        archive.bury(LETTER)
+        assert list(archive.letters("2026-11-17")) == [LETTER]
+        assert list(archive.letters("2026-11-18")) == []
+
+    def test_dead_letters_come_newest_first_until_they_are_dug_up(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        newer = replace(LETTER, started=MORNING + 1000)
+        for letter in (LETTER, newer):
+            archive.bury(letter)
+        assert list(archive.letters("2026-11-17")) == [newer, LETTER]
+        archive.dig_up(newer, MORNING + 5000)
+        archive.bury(newer)
+        assert list(archive.letters("2026-11-17")) == [LETTER]
+
+    def test_the_last_word_about_a_claim_is_its_history(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        archive.record(RUN)
+        lapsed = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + 1, version=4)
+        archive.record(lapsed)
+        archive.record(RUN)
+        assert list(archive.runs("2026-11-17")) == [lapsed]
+
+
+class JournalContract:
+    """What a journal does, worked examples 3.2 to 3.6 among it."""
+
+    @pytest.fixture
+    def house(self, stores: Stores) -> House:
+        return House(stores, given_declaration(max_timeouts=3, history="7d"))
+
+    def given(self, stores: Stores, **keys: Any) -> House:
+        return House(stores, given_declaration(**keys))
+
+    def test_M11_two_keys_of_one_hash_are_two_entries(self, stores: Stores):
+        house = House(stores, given_declaration(), hashed=lambda key: "00" * 16)
+        assert [house.insert("page/42", 1), house.insert("page/43", 2)] == ["inserted", "inserted"]
+        assert sorted(house.claim_keys(limit=5)) == ["page/42", "page/43"]
+
+    def test_3_2_claim_and_timeout(self, house: House):
+        clock, journal = house.clock, house.journal
+        house.insert("k", "rev7", process=MORNING + 10_000)
+        clock.to("10:00:09")
+        assert house.claim("w1") == []
+        assert next_look(house.parts, house.parts.registry.read(), clock()) == MORNING + 10_000
+        clock.to("10:00:10")
+        (a,) = house.claim("w1")
+        assert house.claim("w2") == []
+        clock.to("10:40:10")
+        a = journal.refresh(a)
+        clock.to("11:00:20")
+        assert house.claim("w2") == [], "its first lease is over, the refreshed one is not"
+        clock.to("11:40:10")
+        house.sweep()
+        assert not house.stored("k").is_waiting
+        clock.to("11:40:11")
+        assert [house.sweep().lapsed, house.sweep().lapsed] == [1, 0]
+        (b,) = house.claim("w2")
+        assert b.entry.timeouts == 1
+        clock.to("11:45:00")
+        with pytest.raises(ClaimLost):
+            journal.done(a)
+        assert house.stored("k") == b.entry
+        clock.to("12:40:12")
+        (c,) = house.claim("w3")
+        assert c.entry.timeouts == 2
+        clock.to("13:40:13")
+        assert house.sweep().dead == 1
+        assert house.stored("k") is None
+        (letter,) = dead_letters(house.parts, clock())
+        assert (letter.key, letter.request.payload, letter.timeouts, letter.owner) == (
+            "k",
+            '{"data":"rev7"}',
+            3,
+            "w3",
+        )
+
+    def test_3_2_done_twice(self, house: House):
+        house.insert("k")
+        (claimed,) = house.claim()
+        assert [house.journal.done(claimed), house.journal.done(claimed)] == ["done", "gone"]
+        assert house.stored("k") is None
+        assert [run.ending for run in history(house.parts, house.clock(), 1)] == [Ending.DONE]
+
+    def test_3_2_done_with_a_successor_gives_that_out(self, house: House):
+        house.insert("k", "rev7")
+        (first,) = house.claim()
+        assert house.insert("k", "rev8") == "queued"
+        assert house.claim() == []
+        house.journal.done(first)
+        (second,) = house.claim()
+        assert second.request.payload == '{"data":"rev8"}'
+
+    def test_3_3_what_has_expired_is_seen_by_nobody(self, house: House):
+        house.insert("k", expires=MORNING + 3_600_000)
+        house.clock.to("11:00:00")
+        assert house.journal.get("k") is not None
+        assert figures(house.parts, house.clock()).waiting == 1
+        house.clock.to("11:00:01")
+        assert house.journal.get("k") is None
+        assert house.claim() == []
+        assert figures(house.parts, house.clock()).waiting == 0
+        assert house.insert("k") == "inserted"
+
+    def test_3_3_what_expires_is_removed_by_whoever_looks(self, house: House):
+        house.insert("k", process=MORNING + 7_200_000, expires=MORNING + 60_000)
+        house.clock.to("10:01:01")
+        assert house.sweep().expired == 1
+        assert house.stored("k") is None
+
+    def test_3_3_expired_while_processing(self, house: House):
+        house.insert("k", expires=MORNING + 60_000)
+        (claimed,) = house.claim()
+        house.clock.to("10:01:01")
+        with pytest.raises(ClaimLost):
+            house.journal.refresh(claimed)
+        assert house.journal.done(claimed) == "gone"
+
+    def test_3_4_order_and_the_slow_lane(self, stores: Stores):
+        house = self.given(stores, slow_from=200)
+        house.clock.to("07:00")
+        for key, priority, clock in [
+            ("A", 20, -60_000),
+            ("B", 20, -120_000),
+            ("C", 0, 300_000),
+            ("D", 200, -3_600_000),
+            ("E", 180, -7_200_000),
+        ]:
+            house.insert(key, priority=priority, process=MORNING + clock)
+        house.clock.to("10:00")
+        assert house.claim_keys(limit=10) == ["B", "A", "E"]
+        assert house.claim_keys(limit=10) == ["D"]
+        house.clock.to("10:05")
+        assert house.claim_keys(limit=10) == ["C"]
+
+    def test_3_4_one_at_a_time_is_the_same_order(self, house: House):
+        for number in range(7):
+            house.insert(f"k{number}", priority=number % 3, process=MORNING + number)
+        house.clock.to("10:01")
+        keys = [key for _ in range(7) for key in house.claim_keys()]
+        assert keys == ["k0", "k3", "k6", "k1", "k4", "k2", "k5"]
+
+    def test_3_5_buckets_come_and_go_whole(self, house: House):
+        clock, journal = house.clock, house.journal
+
+        def states() -> dict[str, str]:
+            buckets = house.parts.registry.read().buckets
+            return {bucket.id[-2:]: bucket.state.value for bucket in buckets.values()}
+
+        clock.to("09:30")
+        for key, process in [("A", -600_000), ("B", -300_000), ("C", 14_400_000)]:
+            house.insert(key, process=MORNING + process)
+        assert states() == {"09": "open", "14": "open"}
+        clock.to("09:56")
+        a, b = house.claim(limit=2)
+        clock.to("10:00")
+        house.sweep()
+        assert states()["09"] == "sealed"
+        journal.done(a)
+        house.insert("D", process=MORNING + 3_000_000)
+        clock.to("10:20")
+        assert house.insert("C", process=MORNING + 14_400_000) == "merged"
+        clock.to("10:45")
+        house.sweep()
+        assert states() == {"09": "empty", "10": "open", "14": "open"}
+        clock.to("11:00")
+        house.sweep()
+        assert states() == {"09": "disposed", "10": "sealed", "11": "open", "14": "open"}
+        assert list(house.parts.due.priorities("2026-11-17T09", 0)) == []
+        clock.to("14:00")
+        assert house.claim_keys(limit=5) == ["B", "D", "C"]
+        with pytest.raises(ClaimLost):
+            journal.done(b)
+
+    def test_3_5_a_bucket_with_an_entry_in_it_is_kept(self, house: House):
+        house.insert("overdue")
+        house.clock.to("15:00")
+        house.sweep()
+        assert [bucket.state.value for bucket in house.parts.registry.read().buckets.values()] == ["sealed"]
+        assert house.claim_keys() == ["overdue"]
+
+    def test_I1_a_merge_and_a_claim_at_once_lose_no_payload(self, house: House):
+        for number in range(6):
+            house.insert(f"k{number}", "rev1")
+            got: list[Any] = []
+            at_once(
+                lambda got=got: got.extend(house.claim("w1")),
+                lambda number=number: house.insert(f"k{number}", "rev2"),
+            )
+            (claimed,) = got or house.claim("w1")
+            if claimed.request.payload == '{"data":"rev1"}':
+                assert house.stored(f"k{number}").successor.payload == '{"data":"rev2"}'
+            house.journal.done(claimed)
+            for left in house.claim("w1"):
+                house.journal.done(left)
+
+    def test_I2_two_merges_at_once_are_one_entry(self, house: House):
+        at_once(
+            lambda: house.insert("k", "a", priority=10, process=MORNING + 500),
+            lambda: house.insert("k", "b", priority=20, process=MORNING + 900),
+        )
+        request = house.stored("k").request
+        assert (request.priority, request.process, request.payload) == (10, MORNING + 900, '{"data":"b"}')
+
+    def test_S33_of_many_claimers_one_gets_an_entry(self, house: House):
+        for number in range(8):
+            house.insert(f"k{number}")
+        got: list[str] = []
+        journals = [house.another() for _ in range(4)]
+        at_once(
+            *(
+                lambda journal=journal: got.extend(one.key for one in journal.claim("w", 8))
+                for journal in journals
+            )
+        )
+        assert sorted(got) == [f"k{number}" for number in range(8)]
+
+    def test_what_others_have_done_holds_nobody_up(self, house: House):
+        other = house.another()
+        for number in range(10):
+            house.insert(f"k{number}")
+        for claimed in house.claim(limit=10):
+            house.journal.done(claimed)
+        house.insert("last", process=house.clock())
+        assert [one.key for one in other.claim("w2", 5)] == ["last"]
+
+    def test_hints_that_nobody_came_to_name_hold_nobody_up(self, house: House):
+        for number in range(10):
+            house.parts.due.put(given_hint(MORNING, f"orphan{number}"))
+        house.insert("k", process=MORNING + 1)
+        house.clock.to("10:00:01")
+        assert [key for _ in range(4) for key in house.claim_keys()] == ["k"]
+
+    def test_I4_done_or_lapse(self, house: House):
+        house.insert("k")
+        (claimed,) = house.claim()
+        house.clock.to("11:00:01")
+        with pytest.raises(ClaimLost):
+            house.journal.done(claimed)
+        house.sweep()
+        assert house.stored("k").timeouts == 1
+
+    def test_I6_a_lapse_noticed_by_many_counts_once(self, house: House):
+        house.insert("k", process=MORNING)
+        house.claim()
+        house.clock.to("11:00:01")
+        at_once(*[house.sweep] * 4)
+        assert house.stored("k").timeouts == 1
+
+    def test_S31_a_hundred_inserts_are_one_execution(self, house: House):
+        for number in range(100):
+            house.insert("k", number, process=MORNING + 60_000, inserted=MORNING + number)
+        house.clock.to("10:01:00")
+        (claimed,) = house.claim(limit=10)
+        assert claimed.request.payload == '{"data":99}'
+        house.journal.done(claimed)
+        assert house.claim() == []
+
+    def test_a_lost_hint_is_a_delay_and_not_a_loss(self, house: House):
+        house.insert("k")
+        house.parts.due.dispose("2026-11-17T10", [0], MORNING)
+        house.clock.to("10:00:01")
+        house.restart()
+        assert house.claim() == []
+        assert house.sweep("k").rearmed == 1
+        assert house.claim_keys() == ["k"]
+
+    def test_a_hint_that_is_there_is_not_written_again(self, house: House):
+        house.insert("k")
+        assert house.sweep("k").rearmed == 0
+
+    def test_a_plan_changes_nothing(self, house: House):
+        house.insert("k")
+        house.claim()
+        house.clock.to("13:00")
+        before = house.stored("k")
+        planned = house.sweep("k", execute=False)
+        assert (planned.lapsed, house.stored("k")) == (1, before)
+        assert house.parts.registry.read().buckets["2026-11-17T10"].state.value == "open"
+
+    def test_a_failed_entry_comes_back_later_and_dies_in_the_end(self, stores: Stores):
+        house = self.given(stores, max_failures=2, backoff={"first": "10s", "most": "10s"})
+        house.insert("k")
+        (claimed,) = house.claim()
+        assert house.journal.fail(claimed, "no route") == "failed"
+        assert house.claim() == []
+        house.clock.to("10:00:10")
+        (claimed,) = house.claim()
+        assert (claimed.entry.failures, claimed.entry.error) == (1, "no route")
+        assert house.journal.fail(claimed, "again") == "dead"
+        (letter,) = dead_letters(house.parts, house.clock())
+        assert (letter.error, letter.failures) == ("again", 2)
+
+    def test_snoozed_released_and_cancelled(self, house: House):
+        house.insert("k")
+        (claimed,) = house.claim()
+        house.journal.snooze(claimed, MORNING + 30_000)
+        assert house.claim() == []
+        house.clock.to("10:00:30")
+        (claimed,) = house.claim()
+        assert house.journal.release(claimed) == "released"
+        (claimed,) = house.claim()
+        assert house.journal.cancel("k") == "cancelled"
+        with pytest.raises(ClaimLost):
+            house.journal.refresh(claimed)
+        assert house.stored("k") is None
+
+    def test_a_paused_journal_gives_nothing_out(self, house: House):
+        registry = house.parts.registry
+        house.insert("k")
+        registry.pause(Pause("ann", "maintenance", MORNING))
+        assert house.claim() == []
+        assert house.insert("k2") == "inserted"
+        registry.pause(None)
+        assert sorted(house.claim_keys(limit=5)) == ["k", "k2"]
+
+    def test_shards_keep_every_entry(self, stores: Stores):
+        house = self.given(stores, shards=4)
+        for number in range(12):
+            house.insert(f"k{number}")
+        assert sorted(house.claim_keys(limit=20)) == sorted(f"k{number}" for number in range(12))
+
+    def test_I7_a_claim_is_asked_for_again_by_its_request(self, house: House):
+        house.insert("k")
+        (first,) = house.journal.claim("w1", 1, "request-1")
+        house.restart()
+        (again,) = house.journal.claim("w1", 1, "request-1")
+        assert (again.key, again.token) == (first.key, first.token)
+
+    def test_figures(self, house: House):
+        house.insert("a", priority=10)
+        house.insert("b", process=MORNING + 60_000)
+        house.claim()
+        house.insert("a")
+        found = figures(house.parts, house.clock())
+        assert (found.waiting, found.due, found.processing, found.behind) == (1, 0, 1, 1)
+        assert (found.by_priority, found.next_look) == ({10: 1, 180: 1}, MORNING + 60_000)
+        listed = live_entries(house.parts, house.parts.registry.read(), house.clock())
+        assert [entry.key for entry in listed] == ["a", "b"]
+
+    @pytest.mark.parametrize("limit", [0, -1, 1001, True, 1.5])
+    def test_a_limit_that_cannot_be_meant_is_refused(self, house: House, limit: Any):
+        with pytest.raises(BadRequest, match="Nothing was changed"):
+            house.journal.claim("w1", limit)
+
+    def test_an_unknown_journal_is_refused(self, house: House):
+        with pytest.raises(UnknownJournal):
+            Registry(house.stores.registry, f"{house.declared.name}x").read()
+
+    def test_S18_a_changed_payload_needs_a_version_and_touches_no_entry(self, house: House):
+        house.insert("k", "old")
+        columns = {"other": "int"}
+        with pytest.raises(NotTheSameJournal):
+            house.parts.registry.create(redeclared(house.declared, payload=columns))
+        newer = redeclared(house.declared, payload=columns, version=2)
+        assert house.parts.registry.create(newer)
+        assert not house.parts.registry.create(newer)
+        (claimed,) = house.claim()
+        assert (claimed.request.payload, claimed.request.schema) == ('{"data":"old"}', 1)
+
+    @pytest.mark.parametrize("change", [{"key": {"other": "text"}}, {"bucket": "day"}, {"shards": 2}])
+    def test_what_entries_depend_on_cannot_change(self, house: House, change: dict[str, Any]):
+        with pytest.raises(NotTheSameJournal) as refusal:
+            house.parts.registry.create(redeclared(house.declared, **change))
+        assert refusal.value.what == next(iter(change))
+
+
+def redeclared(declared: WorkDeclaration, **changes: Any) -> WorkDeclaration:
+    return WorkDeclaration.model_validate({**declared.model_dump(mode="json"), **changes})
+
+
+def at_once(*acts: Any) -> None:
+    """All of them from the same moment on; what one raises is raised here."""
+    start, raised = Barrier(len(acts)), []
+
+    def run(act: Any) -> None:
+        start.wait(timeout=30)
+        try:
+            act()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    if raised:
+        raise raised[0]

@@ -1,0 +1,217 @@
+"""``Work`` and ``AsyncWork`` in memory: what callers give and get."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+
+import tidemark
+from tidemark.work.asynchronous import AsyncWork
+from tidemark.work.client import Work
+from tidemark.work.errors import BadRequest, ClaimLost
+from tidemark.work.items import Ticket
+from tidemark.work.keeping import KeptClaims
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def house() -> House:
+    return House(memory_stores(), given_declaration(max_failures=1, history="7d", time_limit="60s"))
+
+
+@pytest.fixture
+def work(house) -> Work:
+    return Work.of_journal(house.another(), owner="me")
+
+
+def test_the_package_has_both():
+    assert (tidemark.Work, tidemark.AsyncWork) == (Work, AsyncWork)
+
+
+def test_an_item_has_what_a_worker_needs(work):
+    work.insert("k", {"data": [1, None]}, priority=20, expires=timedelta(hours=1))
+    (item,) = work.claim()
+    assert (item.key, item.payload, item.priority, item.owner) == ("k", {"data": [1, None]}, 20, "me")
+    assert (item.inserted, item.expires, item.timeouts, item.error) == (MORNING, MORNING + 3_600_000, 0, None)
+
+
+def test_a_key_of_several_columns_comes_back_as_it_was_given(house):
+    declared = given_declaration(key={"site": "text", "page": "int"})
+    work = Work.of_journal(House(house.stores, declared, house.clock).journal)
+    work.insert({"page": 7, "site": "a"}, {"data": 1})
+    (item,) = work.claim()
+    assert item.key == {"site": "a", "page": 7}
+    assert work.get({"site": "a", "page": 7})["status"] == "PROCESSING"
+
+
+def test_dates_are_milliseconds_times_or_from_now(house, work):
+    work.insert("a", {"data": 1}, process=datetime(2026, 11, 17, 11, tzinfo=UTC))
+    work.insert("b", {"data": 1}, process=timedelta(minutes=5))
+    work.insert("c", {"data": 1}, process=MORNING + 9)
+    dates = [entry["process"] for entry in work.entries()]
+    assert dates == [
+        "2026-11-17T10:00:00.009+00:00",
+        "2026-11-17T10:05:00.000+00:00",
+        "2026-11-17T11:00:00.000+00:00",
+    ]
+
+
+def test_a_time_without_a_zone_is_refused(work):
+    with pytest.raises(BadRequest, match="no time zone"):
+        work.insert("k", {"data": 1}, process=datetime(2026, 11, 17, 11))
+    assert work.get("k") is None
+
+
+def test_a_claim_ends_by_its_token_alone(work):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    with pytest.raises(ClaimLost) as lost:
+        work.done(Ticket("k", "another"))
+    assert (lost.value.key, lost.value.token, lost.value.doing) == ("k", "another", "done")
+    assert work.done(Ticket("k", item.token)) == "done"
+    assert work.done(Ticket("k", item.token)) == "gone"
+
+
+def test_a_dead_letter_is_sent_again(work):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    assert work.fail(item, "no route") == "dead"
+    (letter,) = work.dead()
+    assert work.redrive(letter, who="ann", reason="the route is there") == "inserted"
+    assert list(work.dead()) == []
+    assert [deed.what for deed in work.deeds()] == ["redrive k"]
+    (item,) = work.claim()
+    assert (item.payload, item.failures) == ({"data": 1}, 0)
+    assert [run.ending for run in work.history()] == ["failed"]
+
+
+def test_a_redriven_letter_does_not_take_the_place_of_something_newer(house, work):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    work.fail(item, "no route")
+    house.clock.to("10:01")
+    work.insert("k", {"data": 2})
+    work.redrive(*work.dead())
+    (item,) = work.claim()
+    assert item.payload == {"data": 2}
+
+
+def test_pause_and_resume_are_kept_with_who_and_why(house, work):
+    work.insert("k", {"data": 1})
+    work.pause("ann", "maintenance")
+    assert work.stats().paused == "maintenance"
+    house.clock.now += 1_000
+    assert work.claim() == []
+    work.resume("ann", "over")
+    house.clock.now += 1_000
+    assert len(work.claim()) == 1
+    assert [deed.what for deed in work.deeds()] == ["resume", "pause"]
+
+
+def test_a_journal_is_ready_when_a_claim_would_get_something(house, work):
+    assert not work.is_ready()
+    work.insert("k", {"data": 1}, process=timedelta(seconds=30))
+    assert not work.is_ready()
+    house.clock.to("10:00:30")
+    assert work.is_ready()
+    work.pause("ann", "maintenance")
+    assert not work.is_ready()
+    work.resume("ann", "over")
+    house.clock.to("10:00:31")
+    assert len(work.claim()) == 1
+    assert not work.is_ready()
+    house.clock.to("10:01:32")
+    assert work.is_ready(), "the claim has lapsed"
+    assert work.get("k")["status"] == "WAITING"
+
+
+def test_waiting_ends_when_something_is_due(house, work):
+    slept = []
+    work.insert("k", {"data": 1}, process=timedelta(seconds=30))
+    work.wait(sleep=slept.append)
+    work.wait(seconds=3, sleep=slept.append)
+    assert slept == [30.0, 3]
+
+
+def test_waiting_for_nothing_is_bounded(work):
+    slept = []
+    work.wait(seconds=10**9, sleep=slept.append)
+    assert slept == [300.0]
+
+
+class Rung:
+    def __init__(self) -> None:
+        self.rings, self.waits = [], []
+
+    def ring(self, key: str) -> None:
+        self.rings.append(key)
+
+    def wait(self, seconds: float) -> bool:
+        self.waits.append(seconds)
+        return True
+
+    def close(self) -> None:
+        self.rings.append("closed")
+
+
+def test_an_insert_wakes_and_a_wait_is_woken(house):
+    bell = Rung()
+    with Work.of_journal(house.another(), bell) as work:
+        work.insert("k", {"data": 1}, process=timedelta(seconds=30))
+        work.wait()
+    assert (bell.rings, bell.waits) == (["k", "closed"], [30.0])
+
+
+def test_claims_are_kept_while_they_are_worked_on(house, work):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    with KeptClaims(work, [item], every=3600) as kept:
+        for minute in range(1, 5):
+            house.clock.now = MORNING + minute * 45_000
+            kept.refresh()
+        item = kept.ended(item)
+    assert work.done(item) == "done"
+    assert kept.lost == frozenset()
+
+
+def test_a_claim_that_is_lost_meanwhile_is_known(house, work):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    with KeptClaims(work, [item], every=3600) as kept:
+        house.clock.now += 62_000
+        kept.refresh()
+        assert kept.lost == {item.token}
+
+
+def test_all_of_it_without_blocking(house):
+    async def life() -> list[str]:
+        async with AsyncWork(Work.of_journal(house.another())) as work:
+            said = [await work.insert("k", {"data": 1}), await work.insert("k", {"data": 2})]
+            (item,) = await work.claim()
+            item = await work.refresh(item)
+            said.append(await work.snooze(item, timedelta()))
+            (item,) = await work.claim()
+            said.append(await work.release(item))
+            (item,) = await work.claim()
+            said.append(await work.fail(item, "no route"))
+            (letter,) = await work.dead()
+            said.append(await work.redrive(letter))
+            assert (await work.get("k"))["status"] == "WAITING"
+            assert len(await work.entries()) == (await work.stats()).waiting == 1
+            (item,) = await work.claim()
+            said.append(await work.done(item))
+            said.append(await work.cancel("k"))
+            return said
+
+    assert asyncio.run(life()) == [
+        "inserted",
+        "merged",
+        "snoozed",
+        "released",
+        "dead",
+        "inserted",
+        "done",
+        "gone",
+    ]

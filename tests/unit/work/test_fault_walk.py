@@ -1,0 +1,83 @@
+"""The work journal dies between any two durable writes, and what is left comes to the same end.
+
+Here in memory; ``tests/system/test_work.py`` lets processes die and answers get lost on Cassandra.
+"""
+
+import pytest
+from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+
+from tidemark import faults
+from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.work.entry import Ending
+from tidemark.work.listing import dead_letters, figures, history
+from tidemark.work.redriving import redrive
+
+pytestmark = pytest.mark.unit
+
+POINTS = [point for point in FaultPoint if point.value.startswith("work.")]
+
+
+class Killed(BaseException):
+    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
+def given_house() -> House:
+    declared = given_declaration(time_limit="60s", max_failures=1, max_timeouts=9, history="7d")
+    return House(memory_stores(), declared)
+
+
+def live(house: House) -> None:
+    """Two entries to their ends, one of them dead, sent again and done; all buckets thrown away."""
+    for key in ("good", "bad"):
+        house.insert(key, process=MORNING, inserted=MORNING)
+    drain(house, failing="bad")
+    for letter in list(dead_letters(house.parts, house.clock())):
+        redrive(house.journal, letter)
+    drain(house, failing="")
+    house.clock.now += 3 * 3_600_000
+    house.sweep("good", "bad")
+
+
+def drain(house: House, failing: str) -> None:
+    while figures(house.parts, house.clock()).waiting + figures(house.parts, house.clock()).processing:
+        for claimed in house.claim(limit=5):
+            if claimed.key == failing:
+                house.journal.fail(claimed, "no route")
+            else:
+                house.journal.done(claimed)
+        house.clock.now += 61_000
+        house.sweep("good", "bad")
+
+
+def state(house: House) -> object:
+    """What is left, and what was done, in any number of attempts."""
+    found = figures(house.parts, house.clock())
+    done = {run.key for run in history(house.parts, house.clock(), 2) if run.ending is Ending.DONE}
+    buckets = {one for one in found.buckets.values() if one != "open"}
+    return found.waiting, found.processing, found.dead, done, buckets
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 4])
+@pytest.mark.parametrize("point", POINTS)
+def test_a_death_at_any_point_changes_nothing_in_the_end(monkeypatch, point, nth):
+    undisturbed = given_house()
+    live(undisturbed)
+    wanted = state(undisturbed)
+
+    reached = []
+
+    def die(at: FaultPoint) -> None:
+        reached.append(at)
+        if len(reached) == nth:
+            raise Killed(at)
+
+    monkeypatch.setattr(faults, "die", die)
+    monkeypatch.setenv(VARIABLE, point)
+    house = given_house()
+    try:
+        live(house)
+    except Killed:
+        house.restart()
+        live(house)
+    assert reached, "never reached"
+    assert state(house) == wanted

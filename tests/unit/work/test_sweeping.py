@@ -1,0 +1,115 @@
+"""What a sweep does over long times, and what it leaves for those who come later."""
+
+from typing import Any
+
+import pytest
+from tests.contract.work_house import MORNING, House, Stores, given_declaration, memory_stores
+
+from tidemark.work.due import MemoryDue
+from tidemark.work.journal import WorkJournal
+from tidemark.work.lanes import Lanes
+
+pytestmark = pytest.mark.unit
+
+DAY = 86_400_000
+
+
+@pytest.fixture
+def house() -> House:
+    return House(memory_stores(), given_declaration())
+
+
+def test_a_hint_that_cassandra_would_let_go_is_written_anew(house):
+    house.insert("k")
+    old = house.stored("k").hint
+    house.clock.now += 15 * DAY
+    assert house.sweep("k").rearmed == 0
+    house.clock.now += 1
+    assert house.sweep("k").rearmed == 1
+    assert house.stored("k").hint.id != old.id
+    assert house.claim_keys() == ["k"]
+
+
+def test_a_disposed_bucket_is_taken_off_the_list_in_the_end(house):
+    house.insert("k")
+    house.journal.done(*house.claim())
+    house.clock.now += 3 * 3_600_000
+    assert house.sweep().buckets["2026-11-17T10"] == ["sealed", "empty", "disposed"]
+    house.clock.now += 34 * DAY
+    house.sweep()
+    assert "2026-11-17T10" in house.parts.registry.read().buckets
+    house.clock.now += DAY
+    house.sweep()
+    assert "2026-11-17T10" not in house.parts.registry.read().buckets
+
+
+class CountingDue(MemoryDue):
+    """Remembers which hints were read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read: list[str] = []
+
+    def page(self, *values: Any) -> Any:
+        found = super().page(*values)
+        self.read += [hint.key for hint in found]
+        return found
+
+
+def given_counting() -> tuple[House, CountingDue]:
+    due, memory = CountingDue(), memory_stores()
+    stores = Stores(memory.entries, memory.registry, lambda name: due, memory.archive)
+    return House(stores, given_declaration(bucket="day")), due
+
+
+def test_who_comes_later_does_not_read_what_is_settled():
+    house, due = given_counting()
+    for number in range(20):
+        house.insert(f"old{number}")
+    for claimed in house.claim(limit=20):
+        house.journal.done(claimed)
+    house.clock.to("12:00")
+    house.sweep()
+    house.insert("new")
+    house.restart()
+    due.read.clear()
+    assert house.claim_keys() == ["new"]
+    assert set(due.read) == {"new"}
+
+
+def test_a_process_reads_what_it_has_settled_only_until_it_is_sure():
+    house, due = given_counting()
+    journal = WorkJournal(house.parts, Lanes(house.declared, due, 0, 0), registry_for=0)
+    for key in ("older", "old", "last"):
+        house.insert(key)
+        house.clock.now += 1_000
+    for claimed in journal.claim("w", 3):
+        journal.done(claimed)
+    for seconds, again in ((50, {"older", "old", "last"}), (20, {"last"})):
+        house.clock.now += seconds * 1_000
+        journal.claim("w")
+        due.read.clear()
+        journal.claim("w")
+        assert set(due.read) == again
+
+
+def test_a_hint_that_turns_up_late_is_found():
+    house, _ = given_counting()
+    journal = WorkJournal(house.parts, Lanes(house.declared, house.parts.due, 0, 0), registry_for=0)
+    house.clock.now = MORNING + 5_000
+    house.insert("first")
+    assert [one.key for one in journal.claim("w")] == ["first"]
+    house.clock.now = MORNING
+    house.insert("late")
+    house.clock.now = MORNING + 5_000
+    assert [one.key for one in journal.claim("w")] == ["late"]
+
+
+def test_more_entries_than_a_page_come_out_in_order():
+    house, _ = given_counting()
+    house.clock.to("09:00")
+    for number in range(40):
+        house.insert(f"k{number:02}", process=MORNING + number)
+    house.clock.to("10:00:01")
+    keys = [key for _ in range(5) for key in house.claim_keys(limit=8)]
+    assert keys == [f"k{number:02}" for number in range(40)]
