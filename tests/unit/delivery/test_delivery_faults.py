@@ -21,6 +21,7 @@ from tests.unit.compaction.test_fault_walk import COMPACT
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
 from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
+from tests.unit.work.test_fault_walk import POINTS as WORK
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
@@ -349,4 +350,5 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    assert walked | {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS} | others == set(FaultPoint)
+    of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
+    assert walked | of_logs | {*WORK} | others == set(FaultPoint)
