@@ -102,7 +102,7 @@ class Campaign:
         for writer in WRITERS:
             try:
                 deliver_here(self.opened, writer)
-            except LeaseHeld:  # it is being resumed
+            except (LeaseHeld, LogHeld):  # it is being resumed, or is new while the log is compacted
                 continue
         return f"published up to id {binding.end}"
 

@@ -328,7 +328,9 @@ def capture_here(runs: LogRuns, binding: Binding, folder: LogFolder) -> Captured
 
 def publish_here(runs: LogRuns, run_id: str) -> Binding:
     """A whole run without Spark, for tests that are about what comes next."""
-    binding = runs.control.binding(int(runs.bind(run_id).out))
+    t = begin_run(runs.pipeline, runs.connections, run_id, retry=True).t
+    assert t is not None, "there was nothing new to bind"
+    binding = runs.control.binding(t)
     capture(runs.folder, binding.t, lambda: capture_here(runs, binding, runs.folder), lambda _: [])
     publish(runs.control, runs.folder, binding, runs.pipeline.log.segment_bytes, binding.t)
     return binding
