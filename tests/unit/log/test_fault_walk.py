@@ -245,6 +245,6 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
 
 
 def test_every_point_of_the_log_is_walked():
-    """Those of deliveries and of a take-over are walked in ``tests/unit/delivery``."""
-    deliveries = ("deliver.", "reconcile.", "resume.", "rewind.", "acknowledge.", "take_over.")
-    assert {*REPLICATE, *ACCEPT} == {point for point in FaultPoint if not point.startswith(deliveries)}
+    """Those of deliveries and of a take-over are walked in ``tests/unit/delivery``, of work in its own."""
+    others = ("deliver.", "reconcile.", "resume.", "rewind.", "acknowledge.", "take_over.", "work.")
+    assert {*REPLICATE, *ACCEPT} == {point for point in FaultPoint if not point.startswith(others)}
