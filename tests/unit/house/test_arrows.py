@@ -27,6 +27,7 @@ MAY_IMPORT = {
     | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "verification", "compaction"},
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
+    "expiry": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "client"},
     "cli": LEAVES
     | {
         "journal",
@@ -38,6 +39,7 @@ MAY_IMPORT = {
         "verification",
         "compaction",
         "client",
+        "expiry",
         "spark",
         "embedded",
     },
@@ -52,6 +54,7 @@ NEVER_SPARK = {
     "verification",
     "client",
     "compaction",
+    "expiry",
 }
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
