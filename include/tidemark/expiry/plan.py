@@ -65,7 +65,8 @@ class PurgePlan:
 
     def to_lines(self) -> Iterator[str]:
         """The plan for people."""
-        yield f"{self.pipeline}/{self.writer}: {self.total:,} expired entities on {len(self.days)} days"
+        days = "1 day" if len(self.days) == 1 else f"{len(self.days)} days"
+        yield f"{self.pipeline}/{self.writer}: {self.total:,} expired entities on {days}"
         for day, count in self.days:
             yield f"  {day}  {count:,}"
         for one in self.first:
