@@ -58,6 +58,13 @@ class FaultPoint(StrEnum):
     ACKNOWLEDGE_COMMITTED = "acknowledge.committed"
     OFFSETS_PLANNED = "offsets.planned"
     OFFSETS_COMPACTED = "offsets.compacted"
+    EXPIRY_OPENED = "expiry.opened"
+    EXPIRY_INTENDED = "expiry.intended"
+    EXPIRY_SENT = "expiry.sent"
+    EXPIRY_RECORDED = "expiry.recorded"
+    EXPIRY_RECOVERED = "expiry.recovered"
+    EXPIRY_PINNED = "expiry.pinned"
+    EXPIRY_REPORTED = "expiry.reported"
 
 
 def reach(point: FaultPoint) -> None:

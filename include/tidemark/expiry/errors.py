@@ -7,6 +7,7 @@ from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
     from tidemark.expiry.overtaken import Overtaken
+    from tidemark.log.binding import Offsets
 
 SHOWN = 5
 """Entities that an error names; all of them are in the run's report."""
@@ -52,3 +53,29 @@ class AppendsPurged(TidemarkError):
             f"tidemark log unpin {pipeline} ID"
         )
         self.pipeline, self.found = pipeline, tuple(found)
+
+
+class OffsetsUnseen(TidemarkError):
+    """Between the log and what Kafka holds there is something that nobody can look at any more."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, topic: str, partition: int, first: int, held: "Offsets") -> None:
+        super().__init__(
+            f"{pipeline}: the log has {topic}/{partition} up to offset {first}, and Kafka has "
+            f"{held.earliest} to {held.latest}: nobody can tell what else was sent. Nothing more was purged. "
+            f"Run {pipeline}.replicate; it says what was lost and what to do."
+        )
+        self.pipeline, self.topic, self.partition = pipeline, topic, partition
+        self.first, self.held = first, held
+
+
+class KafkaFailed(TidemarkError):
+    """Kafka did not do what was asked of it."""
+
+    def __init__(self, pipeline: str, what: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}: {what} ({reason.rstrip('.')}). What was sent is recognised: run it again when "
+            "Kafka answers, and nothing is sent twice."
+        )
+        self.pipeline, self.what, self.reason = pipeline, what, reason

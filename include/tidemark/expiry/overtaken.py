@@ -5,11 +5,11 @@ searched afterwards, and what is found is pinned until a person has brought it b
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Any
 
-from tidemark.journal.action import Action, Append
+from tidemark.journal.action import Action, Append, Purge
 from tidemark.log.pins import Pin
 
 
@@ -57,6 +57,25 @@ class Overtaken:
     partition: int
     offset: int
     purge_offset: int
+
+
+def find_purges(wanted: Iterable[SentPurge], run: str, messages: Iterable[Logged]) -> list[SentPurge]:
+    """The purges of a run that are in the log, whether anybody has noted that they were sent or not.
+
+    Of what was wanted, everything but the offset counts. A producer that was killed may have had one under
+    way that arrived when nobody looked any more.
+    """
+    by_entity: dict[tuple[str, int, str], list[SentPurge]] = {}
+    for one in wanted:
+        by_entity.setdefault((one.topic, one.partition, one.key), []).append(one)
+    found = []
+    for message in messages:
+        if isinstance(message.action, Purge) and message.action.origin == run:
+            place = (message.topic, message.partition, message.action.key)
+            for one in by_entity.get(place, ()):
+                if message.offset >= one.checked:
+                    found.append(replace(one, offset=message.offset))
+    return found
 
 
 def find_overtaken(sent: Iterable[SentPurge], messages: Iterable[Logged]) -> list[Overtaken]:
