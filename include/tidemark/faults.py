@@ -65,6 +65,13 @@ class FaultPoint(StrEnum):
     WORK_EMPTIED = "work.emptied"
     WORK_DISPOSED = "work.disposed"
     WORK_REDRIVEN = "work.redriven"
+    EXPIRY_OPENED = "expiry.opened"
+    EXPIRY_INTENDED = "expiry.intended"
+    EXPIRY_SENT = "expiry.sent"
+    EXPIRY_RECORDED = "expiry.recorded"
+    EXPIRY_RECOVERED = "expiry.recovered"
+    EXPIRY_PINNED = "expiry.pinned"
+    EXPIRY_REPORTED = "expiry.reported"
 
 
 def reach(point: FaultPoint) -> None:

@@ -2,12 +2,12 @@
 
 import typer
 
-from tidemark.cli import journal_proof
+from tidemark.cli import journal_expired, journal_proof
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName
 from tidemark.cli.writers import carry_out, open_pipeline
 
 app = typer.Typer(help="Journals in Cassandra.", no_args_is_help=True)
-for command in (journal_proof.verify, journal_proof.diff, journal_proof.history):
+for command in (journal_proof.verify, journal_proof.diff, journal_proof.history, journal_expired.expired):
     app.command()(command)
 
 

@@ -31,7 +31,9 @@ app = typer.Typer(
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
-app.add_typer(journal, name="journal", help="Journals: append, delete, purge, read, pointer, hand-back.")
+app.add_typer(
+    journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
+)
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 

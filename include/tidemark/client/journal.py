@@ -8,8 +8,6 @@ import socket
 import time
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Protocol, Self
 from uuid import uuid4
@@ -18,6 +16,7 @@ from tidemark.client.actions import Checks
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.reading import JournalReader, Placed, Tables, Tail
 from tidemark.client.sending import Sender
+from tidemark.client.sent_version import sent_version
 from tidemark.client.settings import JournalSettings, declare, settings_of
 from tidemark.client.tables import CassandraTables
 from tidemark.client.tail import KafkaTail
@@ -156,7 +155,7 @@ class Journal:
             _now(),
             events,
             origin=self._origin,
-            version=_version(),
+            version=sent_version(),
             expire_after=expire_after,
             metadata=metadata,
             payload_metadata=payload_metadata,
@@ -171,14 +170,14 @@ class Journal:
         last = self._reader.last_seq_nr(key)
         if last is None:
             return None
-        action = Delete(key, _now(), min(to, last), self._origin, _version())
+        action = Delete(key, _now(), min(to, last), self._origin, sent_version())
         return self._sender.send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
         """Remove the entity with everything it had; what is appended later begins anew."""
         key = self._checks.key(key)
         further = self._checks.headers(key, headers)
-        return self._sender.send(Purge(key, _now(), self._origin, _version()), further)
+        return self._sender.send(Purge(key, _now(), self._origin, sent_version()), further)
 
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
         """The entity's events in their order, as they are when the first of them is asked for.
@@ -197,7 +196,7 @@ class Journal:
         return self._mark(self._checks.key(key))
 
     def _mark(self, key: str) -> Placed:
-        return self._sender.send(Mark(key, _now(), str(uuid4()), self._origin, _version()))
+        return self._sender.send(Mark(key, _now(), str(uuid4()), self._origin, sent_version()))
 
     def close(self) -> None:
         """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
@@ -215,11 +214,3 @@ class Journal:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-@cache
-def _version() -> str:
-    try:
-        return f"tidemark-{version('tidemark')}"
-    except PackageNotFoundError:
-        return "unknown"

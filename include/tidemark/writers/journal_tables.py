@@ -26,7 +26,7 @@ HEADS_OF_A_SEGMENT = 32
 """How many heads of one segment are read whole before they are asked for one by one: what comes along must
 not cost more, in time and in memory, than what is wanted."""
 
-_SELECTED = (
+SELECTED = (
     "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
     "expire_on, record_id, origin"
 )
@@ -58,7 +58,7 @@ class JournalTables:
         self._delete_head = self._bulk_statement(
             f"DELETE FROM {heads} USING TIMESTAMP ? WHERE topic = ? AND segment = ? AND id = ?"
         )
-        head = f"SELECT {_SELECTED} FROM {heads} WHERE topic = ? AND segment"
+        head = f"SELECT {SELECTED} FROM {heads} WHERE topic = ? AND segment"
         self._select_heads = self._prepare(f"{head} = ? AND id IN ?")
         self._select_segments = self._prepare(f"{head} IN ? PER PARTITION LIMIT {HEADS_OF_A_SEGMENT}")
         self._select_rows = self._prepare(

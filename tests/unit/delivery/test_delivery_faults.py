@@ -351,4 +351,5 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
     of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
-    assert walked | of_logs | {*WORK} | others == set(FaultPoint)
+    of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
+    assert walked | of_logs | of_purges | {*WORK} | others == set(FaultPoint)

@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "delivery": LEAVES | {"journal", "log", "consensus", "cassandra"},
     "writers": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
     "compaction": LEAVES | {"journal", "log", "consensus", "delivery"},
+    "work": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery"},
     "verification": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
     "spark": LEAVES
     | {
@@ -37,6 +38,7 @@ MAY_IMPORT = {
     },
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},
+    "expiry": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers", "client"},
     "cli": LEAVES
     | {
         "journal",
@@ -49,6 +51,7 @@ MAY_IMPORT = {
         "compaction",
         "client",
         "work",
+        "expiry",
         "spark",
         "embedded",
     },
@@ -75,6 +78,7 @@ NEVER_SPARK = {
     "client",
     "compaction",
     "work",
+    "expiry",
 }
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 

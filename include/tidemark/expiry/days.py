@@ -1,0 +1,100 @@
+"""Days in a pipeline's time zone: which of them a run covers, and when one of them is done with.
+
+A day belongs to the data interval in which it ends, so consecutive intervals cover every day once, whatever
+the clocks of the zone do. "Now" is a parameter: nothing here knows what time it is.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from enum import StrEnum
+from functools import lru_cache
+
+from tidemark.expiry.errors import BadDays
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_DAY = timedelta(days=1)
+MOST_DAYS = 10_000
+"""In one run: more is a slip of the pen."""
+
+
+class WaitsFor(StrEnum):
+    """Why a day has to be asked again."""
+
+    SOURCE = "the source is not bound up to its end"
+    WRITER = "the writer has not finished what was bound until its end"
+    ENTITIES = "entities are left that expired on it"
+
+
+@lru_cache(maxsize=4096)
+def day_end(day: date, zone: tzinfo) -> int:
+    """The moment (µs since 1970) from which on it is never this day again in a zone."""
+    midnight = datetime.combine(day + _DAY, time())
+    # Where clocks jump at midnight there are two of it, or none: one for each offset from UTC.
+    moments = sorted({_micros(midnight.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
+    for moment in reversed(moments):
+        if local_date(moment, zone) > day >= local_date(moment - 1, zone):
+            return moment
+    # Midnight itself was skipped by a jump that began before it.
+    low, high = moments[0] - 1, moments[-1]
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if local_date(middle, zone) > day else (middle, high)
+    return high
+
+
+def local_date(moment: int, zone: tzinfo) -> date:
+    """The date in a zone at a moment (µs since 1970)."""
+    return (_EPOCH + moment * _MICROSECOND).astimezone(zone).date()
+
+
+def days_ended_between(start: int, end: int, zone: tzinfo) -> tuple[date, ...]:
+    """The days that ended after ``start`` and not after ``end`` (µs): those a data interval covers."""
+    found = []
+    day = local_date(start, zone) - 2 * _DAY
+    while (ended := day_end(day, zone)) <= end:
+        if ended > start:
+            found.append(day)
+        day += _DAY
+    return tuple(found)
+
+
+def days_asked_for(first: date | None, last: date | None, now: int, zone: tzinfo) -> tuple[date, ...]:
+    """The days from one to another that a person names; without a last one up to the last that is over.
+
+    A day that is not over in the zone is refused: an append may still extend what expires on it.
+    """
+    over = local_date(now, zone) - _DAY
+    begin = first or last or over
+    end = last or over
+    if begin > end:
+        if last is None:
+            raise BadDays(f"{begin} is not over in {zone}; {over} is the last day that is")
+        raise BadDays(f"{begin} is later than {end}")
+    if day_end(end, zone) > now:
+        raise BadDays(f"{end} is not over in {zone}; {over} is the last day that is")
+    if (end - begin).days >= MOST_DAYS:
+        raise BadDays(f"from {begin} to {end} are more than {MOST_DAYS:,} days")
+    return tuple(begin + number * _DAY for number in range((end - begin).days + 1))
+
+
+def days_to_ask(covered: Iterable[date], unfinished: Iterable[date]) -> tuple[date, ...]:
+    """The days of a run: those it covers, and those that earlier runs could not finish."""
+    return tuple(sorted({*covered, *unfinished}))
+
+
+def waits_for(ended: int, upper: int, waiting: Iterable[int], left: int) -> WaitsFor | None:
+    """Why a day that ended at a moment has to be asked again; None when nothing of it can come any more.
+
+    ``upper`` is the first time not yet bound, ``waiting`` the times of the bindings beyond the writer's
+    position, ``left`` how many heads still say that they expired on it.
+    """
+    if upper < ended:
+        return WaitsFor.SOURCE
+    if any(t < ended for t in waiting):
+        return WaitsFor.WRITER
+    return WaitsFor.ENTITIES if left else None
+
+
+def _micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND

@@ -1,0 +1,125 @@
+"""Heads of a journal as expiry needs them: those of a day, through the index, and those of entities by name.
+
+Asks the index day by day, because it knows equality only, and never reads all heads. Writes nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date
+from typing import NamedTuple, Protocol
+
+from cassandra import ConsistencyLevel
+from cassandra.query import PreparedStatement
+
+from tidemark.cassandra.session import CassandraUnreachable, connect
+from tidemark.consensus.lightweight import FAILURES
+from tidemark.delivery.pipeline import Pipeline
+from tidemark.errors import TidemarkError
+from tidemark.expiry.plan import Expired
+from tidemark.journal.head import Head
+from tidemark.journal.segments import head_segments
+from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal_heads import KEYS_AT_ONCE, head_of
+from tidemark.writers.journal_tables import SELECTED, JournalTables, are_there
+
+HEADS_AT_ONCE = 1_000
+"""In a page."""
+
+
+class HeadsUnreadable(TidemarkError):
+    """Cassandra did not give the heads."""
+
+    def __init__(self, pipeline: str, writer: str, what: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: Cassandra did not give {what} ({reason.rstrip('.')}). Nothing was sent on "
+            "account of them. Try again when it answers."
+        )
+        self.pipeline, self.writer, self.what, self.reason = pipeline, writer, what, reason
+
+
+class Named(NamedTuple):
+    """A head with the entity it is about."""
+
+    topic: str
+    key: str
+    head: Head
+
+
+class Heads(Protocol):
+    """Where heads are read from."""
+
+    def expired_on(self, day: date) -> Iterable[Named]:
+        """The heads that say they expired on a day."""
+
+    def of_entities(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
+        """The heads of these entities, of those that have one."""
+
+
+class JournalHeads:
+    """The heads of one journal writer."""
+
+    def __init__(self, journal: JournalWriter) -> None:
+        self._journal = journal
+        self._prepared: PreparedStatement | None = None
+
+    def expired_on(self, day: date) -> Iterator[Named]:
+        """See ``Heads.expired_on``."""
+        with self._asking(f"the heads that expired on {day}"):
+            session = connect(self._journal.connection)
+            if not are_there(session, self._journal.declared):
+                return
+            for row in session.execute(self._statement(), (day,)):
+                yield Named(row.topic, row.id, head_of(row))
+
+    def of_entities(self, topic: str, keys: Sequence[str]) -> dict[str, Head]:
+        """See ``Heads.of_entities``: today's segment counts before the old one."""
+        wanted: dict[int, list[str]] = {}
+        for key in keys:
+            for segment in head_segments(key):
+                wanted.setdefault(segment, []).append(key)
+        asked = [
+            (segment, some[start : start + KEYS_AT_ONCE])
+            for segment, some in wanted.items()
+            for start in range(0, len(some), KEYS_AT_ONCE)
+        ]
+        with self._asking(f"the heads of {len(keys)} entities"):
+            tables = JournalTables.of(connect(self._journal.connection), self._journal.declared)
+            found = {(row.segment, row.id): head_of(row) for row in tables.read_heads(topic, asked)}
+        heads = {key: [found.get((segment, key)) for segment in head_segments(key)] for key in keys}
+        return {key: next(head for head in some if head) for key, some in heads.items() if any(some)}
+
+    def _statement(self) -> PreparedStatement:
+        if self._prepared is None:
+            declared = self._journal.declared
+            self._prepared = connect(self._journal.connection).prepare(
+                f"SELECT topic, {SELECTED} FROM {declared.keyspace}.{declared.tables.metajournal} "
+                "WHERE expire_on = ?"
+            )
+            self._prepared.consistency_level = ConsistencyLevel.name_to_value[declared.consistency.value]
+            self._prepared.is_idempotent, self._prepared.fetch_size = True, HEADS_AT_ONCE
+        return self._prepared
+
+    @contextmanager
+    def _asking(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (CassandraUnreachable, *FAILURES) as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise HeadsUnreadable(self._journal.pipeline, self._journal.name, what, reason) from error
+
+
+def topics_of(pipeline: Pipeline, namespaces: str) -> Callable[[str], bool]:
+    """Whether a topic's entities are this pipeline's: a keyspace may hold those of others too."""
+    pattern = re.compile(namespaces)
+    return lambda topic: pipeline.source.kafka.reads(topic) and pattern.search(topic) is not None
+
+
+def find_expired(heads: Heads, days: Iterable[date], is_ours: Callable[[str], bool]) -> Iterator[Expired]:
+    """The entities that expired on these days, each once."""
+    for day in days:
+        seen = set()
+        for topic, key, head in heads.expired_on(day):
+            if is_ours(topic) and (topic, key) not in seen:
+                seen.add((topic, key))
+                yield Expired.of(topic, key, day, head)

@@ -1,0 +1,148 @@
+"""What a run over expired entities came to: by day, purged, left alone and why."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from tidemark.expiry.days import WaitsFor
+from tidemark.expiry.overtaken import Overtaken, SentPurge
+from tidemark.expiry.plan import SHOWN
+from tidemark.expiry.verdict import LeftAlone
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """An entity that was found and left alone."""
+
+    day: date
+    topic: str
+    key: str
+    why: LeftAlone
+    id: int | None = None
+    """The newer message's, where it is in the commit log."""
+    partition: int | None = None
+    offset: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As a document has it."""
+        return {**asdict(self), "day": self.day.isoformat(), "why": self.why.value}
+
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> "Spared":
+        """What a document has."""
+        return cls(**{**row, "day": date.fromisoformat(row["day"]), "why": LeftAlone(row["why"])})
+
+
+@dataclass(frozen=True, slots=True)
+class DayReport:
+    """What became of one day."""
+
+    day: date
+    purged: int
+    left_alone: int
+    waits_for: WaitsFor | None
+    """Why it will be asked again; None when it is done with."""
+
+    @property
+    def found(self) -> int:
+        """How many entities said that they expired on it."""
+        return self.purged + self.left_alone
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeReport:
+    """What a run came to."""
+
+    pipeline: str
+    writer: str
+    run: str
+    days: tuple[DayReport, ...]
+    rows: int
+    """Events that went with the purged."""
+    reasons: Mapping[LeftAlone, int]
+    spared: tuple[Spared, ...]
+    """Some of those that were left alone."""
+    overtaken: tuple[Overtaken, ...] = ()
+
+    @property
+    def purged(self) -> int:
+        """How many entities were purged."""
+        return sum(day.purged for day in self.days)
+
+    @property
+    def left_alone(self) -> int:
+        """How many entities were left alone."""
+        return sum(day.left_alone for day in self.days)
+
+    @property
+    def unfinished(self) -> tuple[date, ...]:
+        """The days that have to be asked again."""
+        return tuple(day.day for day in self.days if day.waits_for)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole report."""
+        return {
+            "pipeline": self.pipeline,
+            "writer": self.writer,
+            "run": self.run,
+            "found": self.purged + self.left_alone,
+            "purged": self.purged,
+            "rows": self.rows,
+            "left_alone": {why.value: count for why, count in self.reasons.items()},
+            "days": [
+                {
+                    "day": day.day.isoformat(),
+                    "found": day.found,
+                    "purged": day.purged,
+                    "left_alone": day.left_alone,
+                    "asked_again": day.waits_for.value if day.waits_for else None,
+                }
+                for day in self.days
+            ],
+            "spared": [one.to_dict() for one in self.spared],
+            "overtaken": [asdict(one) for one in self.overtaken],
+        }
+
+    def to_lines(self) -> Iterator[str]:
+        """The report for people."""
+        yield (
+            f"{self.pipeline}/{self.writer}: {self.purged:,} entities purged with {self.rows:,} events, "
+            f"{self.left_alone:,} left alone"
+        )
+        for day in self.days:
+            again = f"; asked again: {day.waits_for.value}" if day.waits_for else ""
+            yield f"  {day.day}  {day.purged:,} purged, {day.left_alone:,} left alone{again}"
+        for why, count in self.reasons.items():
+            yield f"  left alone {count:,}: {why.value}"
+
+
+def make_report(
+    pipeline: str,
+    writer: str,
+    run: str,
+    days: Mapping[date, WaitsFor | None],
+    sent: Collection[SentPurge],
+    spared: Collection[Spared],
+    overtaken: Sequence[Overtaken] = (),
+    shown: int = SHOWN,
+) -> PurgeReport:
+    """The report of a run over these days, each with why it has to be asked again."""
+    purged, alone = _by_day(sent), _by_day(spared)
+    reported = sorted({*days, *purged, *alone})
+    reasons = Counter(one.why for one in spared)
+    return PurgeReport(
+        pipeline,
+        writer,
+        run,
+        tuple(DayReport(day, purged[day], alone[day], days.get(day)) for day in reported),
+        sum(one.rows for one in sent),
+        {why: reasons[why] for why in LeftAlone if reasons[why]},
+        tuple(sorted(spared, key=lambda one: (one.day, one.topic, one.key)))[:shown],
+        tuple(overtaken),
+    )
+
+
+def _by_day(things: Iterable[SentPurge | Spared]) -> Counter[date]:
+    return Counter(one.day for one in things)

@@ -1,0 +1,155 @@
+"""One run over the expired entities of a journal: plan, purge, wait, report. Each step may be repeated.
+
+Nothing is written to the journal's tables: purges go to Kafka like any producer's, and replication does the
+rest.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, tzinfo
+from typing import Any
+
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog
+from tidemark.expiry.days import WaitsFor, day_end, days_to_ask, waits_for
+from tidemark.expiry.errors import AppendsPurged
+from tidemark.expiry.heads import Heads, find_expired
+from tidemark.expiry.ledger import open_days, run_of, settle_days, unfinished_days
+from tidemark.expiry.look import Look, Tail, read_logged
+from tidemark.expiry.overtaken import (
+    Logged,
+    Overtaken,
+    SentPurge,
+    find_overtaken,
+    find_purges,
+    pins_of,
+)
+from tidemark.expiry.passing import last_offsets, read_not_passed
+from tidemark.expiry.plan import Expired, PurgePlan, make_plan, refuse_too_many
+from tidemark.expiry.purge import Purged, Purging, Sender
+from tidemark.expiry.report import make_report
+from tidemark.expiry.run_record import RunRecord
+from tidemark.faults import FaultPoint, reach
+from tidemark.journal.errors import Undecodable
+from tidemark.journal.record import read_action
+from tidemark.log.binding import NOTHING_YET, TopicPartition
+from tidemark.log.pins import add_pin, releases
+
+UNSENT = -1
+"""The offset of a purge that is wanted, wherever it may be."""
+
+
+@dataclass(frozen=True)
+class ExpiryRun:
+    """One run, by the name that its purges carry."""
+
+    run: str
+    writer: str
+    zone: tzinfo
+    positions: Positions
+    log: PublishedLog
+    heads: Heads
+    tail: Tail
+    sender: Sender
+    is_ours: Callable[[str], bool]
+    clock: Clock = wall_clock
+
+    @property
+    def pipeline(self) -> str:
+        """Whose entities these are."""
+        return self.positions.pipeline
+
+    def days(self, covered: Iterable[date]) -> tuple[date, ...]:
+        """The days to ask: those that the run covers, and what earlier ones have left."""
+        return days_to_ask(covered, unfinished_days(self.log.control, self.writer))
+
+    def open_days(self, covered: Iterable[date]) -> tuple[date, ...]:
+        """The same, written down first: should this run fail, the next one asks them."""
+        days = open_days(self.log.control, self.writer, covered)
+        reach(FaultPoint.EXPIRY_OPENED)
+        return days
+
+    def find(self, days: Sequence[date]) -> list[Expired]:
+        """The entities that expired on these days and are still there."""
+        return sorted(find_expired(self.heads, days, self.is_ours))
+
+    def plan(self, days: Sequence[date], ceiling: int) -> PurgePlan:
+        """What would be purged; refuses suspiciously much."""
+        plan = make_plan(self.pipeline, self.writer, days, self.find(days))
+        refuse_too_many(plan, ceiling)
+        return plan
+
+    def purge(self, days: Sequence[date], ceiling: int) -> Purged:
+        """Purge them, but for those of which there is news."""
+        found = self.find(days)
+        refuse_too_many(make_plan(self.pipeline, self.writer, days, found), ceiling)
+        with self.log.held(self.run) as log:
+            look = Look(self.writer, self.positions, log, self.heads, self.tail)
+            return Purging(self.run, look, self.sender, self._record).purge(found)
+
+    def waiting(self) -> dict[TopicPartition, int]:
+        """The offsets of this run's purges that the writer has not finished with."""
+        wanted = last_offsets(self._outcome(self.log).sent)
+        return read_not_passed(self.log.control, self.positions, self.writer, wanted) if wanted else {}
+
+    def report(self, days: Sequence[date]) -> dict[str, Any]:
+        """What the run came to, on record; fails where a purge overtook an append, after pinning it."""
+        control = self.log.control
+        if not self._record.batches() and (kept := run_of(control, self.run)):
+            return kept
+        with self.log.held(self.run) as log:
+            outcome = self._outcome(log)
+            lost = self._overtaken(log, outcome)
+        for pin in pins_of(lost, self.run, self.clock()):
+            add_pin(control, pin)
+            reach(FaultPoint.EXPIRY_PINNED)
+        states = self._days(days)
+        report = make_report(self.pipeline, self.writer, self.run, states, outcome.sent, outcome.spared, lost)
+        settle_days(control, report, self.clock())
+        reach(FaultPoint.EXPIRY_REPORTED)
+        if lost:
+            raise AppendsPurged(self.pipeline, lost)
+        self._record.remove()
+        return report.to_dict()
+
+    def _days(self, days: Sequence[date]) -> dict[date, WaitsFor | None]:
+        state = self.positions.load(self.writer)
+        position = state.position if state else NOTHING_YET
+        upper = self.log.control.bindings_head().upper
+        waiting = [binding.t for binding in self.log.control.bindings_after(position)]
+        # After the position: what was written meanwhile is found.
+        return {
+            day: waits_for(day_end(day, self.zone), upper, waiting, len(self.find([day]))) for day in days
+        }
+
+    def _overtaken(self, log: PublishedLog, outcome: Purged) -> list[Overtaken]:
+        """The appends that purges of this run overtook; not those that a person has dealt with."""
+        wanted = [one.sent_at(UNSENT) for batch in self._record.batches() for one in batch.intended]
+        messages = list(_read_entities(log, outcome.looked_from, wanted))
+        purges = [*outcome.sent, *find_purges(wanted, self.run, messages)]
+        released = {release.pin.id for release in releases(log.control)}
+        return [one for one in find_overtaken(purges, messages) if one.id not in released]
+
+    def _outcome(self, log: PublishedLog) -> Purged:
+        look = Look(self.writer, self.positions, log, self.heads, self.tail)
+        return Purging(self.run, look, self.sender, self._record).outcome()
+
+    @property
+    def _record(self) -> RunRecord:
+        return RunRecord(self.pipeline, self.log.folder.root, self.run)
+
+
+def _read_entities(log: PublishedLog, after: int, wanted: Iterable[SentPurge]) -> Iterable[Logged]:
+    keys: dict[str, set[str]] = {}
+    for one in wanted:
+        keys.setdefault(one.topic, set()).add(one.key)
+    for topic, entities in keys.items():
+        for record in read_logged(log, after, topic, entities):
+            times = (record.timestamp, record.timestamp_type)
+            try:
+                action = read_action(record.key, record.value, *times, record.headers)
+            except Undecodable:
+                continue  # stops the writer, which asks a person
+            if action is not None and record.id is not None:
+                yield Logged(record.id, topic, record.partition, record.offset, action)

@@ -1,0 +1,119 @@
+"""What a run intended and what it sent: small files in the log's folder, until its report is written.
+
+A purge is intended before it is sent, with what was looked at; whoever takes a run up again can tell what was
+sent from what was not. Afterwards they are removed: nothing of a purged entity is to stay anywhere.
+"""
+
+import json
+import posixpath
+from dataclasses import asdict, dataclass
+from datetime import date
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.report import Spared
+from tidemark.log.folder import Folder
+
+AREA = "expiry"
+_INTENDED, _DONE = ".intended.json", ".done.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Intended:
+    """A purge that is about to be sent."""
+
+    topic: str
+    key: str
+    day: date
+    partition: int
+    checked: int
+    """The first offset of the partition that nobody had looked at."""
+    rows: int
+
+    def sent_at(self, offset: int) -> SentPurge:
+        """The purge, now that it is in Kafka."""
+        return SentPurge(self.topic, self.key, self.day, self.partition, self.checked, offset, self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Purges of one topic that were decided with one look."""
+
+    number: int
+    topic: str
+    log_end: int
+    """The last id of the log that the look covered."""
+    intended: tuple[Intended, ...]
+    spared: tuple[Spared, ...]
+
+    def to_bytes(self) -> bytes:
+        """The file."""
+        intended = [{**asdict(one), "day": one.day.isoformat()} for one in self.intended]
+        return _json(
+            {
+                "number": self.number,
+                "topic": self.topic,
+                "log_end": self.log_end,
+                "intended": intended,
+                "spared": [one.to_dict() for one in self.spared],
+            }
+        )
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Batch":
+        """What a file holds."""
+        row = json.loads(data)
+        intended = [Intended(**{**one, "day": date.fromisoformat(one["day"])}) for one in row["intended"]]
+        spared = [Spared.from_dict(one) for one in row["spared"]]
+        return cls(row["number"], row["topic"], row["log_end"], tuple(intended), tuple(spared))
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """The files of one run."""
+
+    pipeline: str
+    root: str
+    run: str
+
+    def batches(self) -> list[Batch]:
+        """What was intended, in its order."""
+        paths = self._folder.list_files(self._area, _INTENDED)
+        return [Batch.from_bytes(self._folder.read(path)) for path in paths]
+
+    def sent(self, batch: Batch) -> list[SentPurge] | None:
+        """What was sent of a batch; None while nobody knows."""
+        path = self._path(batch.number, _DONE)
+        if not self._folder.exists(path):
+            return None
+        return [SentPurge.from_dict(row) for row in json.loads(self._folder.read(path))]
+
+    def intend(self, batch: Batch) -> None:
+        """Keep what is about to be sent."""
+        self._folder.replace(self._path(batch.number, _INTENDED), batch.to_bytes(), AREA)
+
+    def settle(self, batch: Batch, sent: list[SentPurge]) -> None:
+        """Keep what was sent of a batch."""
+        data = _json([one.to_dict() for one in sent])
+        self._folder.replace(self._path(batch.number, _DONE), data, AREA)
+
+    def remove(self) -> None:
+        """Remove everything of this run."""
+        self._folder.remove_area(self._area)
+
+    @property
+    def _area(self) -> str:
+        return posixpath.join(AREA, sha256(self.run.encode()).hexdigest()[:32])
+
+    def _path(self, number: int, suffix: str) -> str:
+        return posixpath.join(self._area, f"{number:08d}{suffix}")
+
+    @cached_property
+    def _folder(self) -> Folder:
+        return Folder(self.pipeline, self.root)
+
+
+def _json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1) + "\n").encode()

@@ -1,0 +1,71 @@
+"""``tidemark journal expired``: what a person sees."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.unit.expiry.memory_heads import DAY, MemoryHeads, given_head
+
+from tidemark.expiry.heads import Named
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def heads(control, monkeypatch) -> MemoryHeads:
+    """What the command finds."""
+    heads = MemoryHeads(
+        Named("orders", "b", given_head(seq_nr=2)),
+        Named("orders", "a", given_head()),
+        Named("strangers", "c", given_head()),
+    )
+    monkeypatch.setattr("tidemark.expiry.heads.JournalHeads", lambda _: heads)
+    return heads
+
+
+def test_the_entities_of_a_day(run, heads) -> None:
+    ended = run("journal", "expired", "orders", "--on", "2026-11-16")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "orders/cassandra: 2 expired entities on 1 day",
+        "  2026-11-16  2",
+        "  2026-11-16  orders/a  1 events",
+        "  2026-11-16  orders/b  2 events",
+    ]
+    assert heads.asked == [DAY]
+
+
+def test_as_json_and_no_more_than_asked_for(run, heads) -> None:
+    shown = json.loads(
+        run("journal", "expired", "orders", "--on", "2026-11-16", "--limit", "1", "--json").out
+    )
+    assert (shown["total"], shown["days"], shown["timezone"]) == (2, {"2026-11-16": 2}, "UTC")
+    assert shown["first"] == [
+        {"day": "2026-11-16", "topic": "orders", "key": "a", "partition": 0, "offset": 0, "rows": 1}
+    ]
+
+
+def test_without_a_day_the_last_ones_that_are_over(run, heads) -> None:
+    heads.entities.clear()
+    ended = run("journal", "expired", "orders", "--days", "3")
+    assert ended.code == 0
+    assert "none of the days" in ended.out
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    assert len(heads.asked) == 3
+    assert heads.asked[-1] >= yesterday - timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["orders", "--on", "yesterday"], 2, "does not match the format", id="no date"),
+        pytest.param(["ordres"], 1, "Did you mean `orders`?", id="no pipeline"),
+        pytest.param(["orders", "--writer", "archive"], 1, "it has no journal archive", id="no journal"),
+        pytest.param(["orders", "--days", "0"], 2, "--days", id="no days"),
+    ],
+)
+def test_what_is_refused(run, heads, arguments: list[str], code: int, said: str) -> None:
+    ended = run("journal", "expired", *arguments)
+    assert ended.code == code
+    assert said in ended.err
+    assert heads.asked == []
