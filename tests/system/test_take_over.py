@@ -1,6 +1,7 @@
 """Take-over from a kafka-journal replicator and the way back, with its pointers and its consumer group."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from uuid import UUID, uuid4
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.structs import TopicPartition
-from tests.system.conftest import wait_until
 from tests.system.journal_histories import Sent
 from tests.system.journal_house import given_keyspace
 from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
@@ -149,11 +149,25 @@ def running_replicator(journal: JournalRuns) -> Iterator[KafkaConsumer]:
     """Somebody who reads the topic as kafka-journal's replicator does."""
     options = journal.runs.connections.kafka.client_options()
     group = f"replicator-{journal.topic}"
-    with KafkaConsumer(
-        journal.topic, group_id=group, enable_auto_commit=False, auto_offset_reset="earliest", **options
-    ) as consumer:
-        wait_until(lambda: consumer.poll(200) or consumer.assignment(), 60, "an assignment")
-        yield consumer
+    for _ in range(4):
+        # A consumer whose topic becomes known to it between two rebalances waits for ever: the next one.
+        with KafkaConsumer(
+            group_id=group, enable_auto_commit=False, auto_offset_reset="earliest", **options
+        ) as consumer:
+            consumer.partitions_for_topic(journal.topic)
+            consumer.subscribe([journal.topic])
+            if is_assigned(consumer):
+                yield consumer
+                return
+    raise AssertionError("no consumer got an assignment")
+
+
+def is_assigned(consumer: KafkaConsumer, seconds: float = 20) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if consumer.poll(200) or consumer.assignment():
+            return True
+    return False
 
 
 def committed(journal: JournalRuns) -> dict[int, int | None]:
