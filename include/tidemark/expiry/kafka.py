@@ -7,6 +7,7 @@ and commits nothing.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 from confluent_kafka import (
@@ -149,7 +150,7 @@ class PurgeSender:
                     headers=list(record.headers),
                     timestamp=record.timestamp,
                     partition=one.partition,
-                    on_delivery=lambda error, message, place=place: note(place, error, message),
+                    on_delivery=partial(note, place),
                 )
                 producer.poll(0)
             producer.flush(self._patience + 1)

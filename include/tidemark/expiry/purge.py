@@ -57,7 +57,8 @@ class Purging:
                 sent = self._find_sent(batch)
                 self.record.settle(batch, sent)
                 reach(FaultPoint.EXPIRY_RECOVERED)
-            settled |= {(one.topic, one.key) for one in (*sent, *batch.spared)}
+            settled |= {(one.topic, one.key) for one in sent}
+            settled |= {(one.topic, one.key) for one in batch.spared}
         left = sorted(one for one in found if (one.topic, one.key) not in settled)
         number = len(self.record.batches())
         for topic, some in _chunks(left, self.at_once):
