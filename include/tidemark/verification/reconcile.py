@@ -20,7 +20,7 @@ from tidemark.log.binding import NOTHING_YET
 from tidemark.log.suite import Suite
 from tidemark.verification.entities import Case, judge_entities
 from tidemark.verification.expectations import judge_delivered
-from tidemark.verification.reconciliation import Reconciliation, keep, read, reconciled_before
+from tidemark.verification.reconciliation import Reconciliation, is_kept, keep, read, reconciled_before
 from tidemark.verification.result import Verification
 from tidemark.verification.sample import NEWEST_MESSAGES
 from tidemark.verification.selection import Entity
@@ -77,6 +77,9 @@ def unreconciled_after(pipeline: str, root: str, writer: str, before: int, posit
 
     That is the position it had ``before``, or an earlier one whose delivery died before it was reconciled.
     """
+    was_reconciled = before == NOTHING_YET or is_kept(pipeline, root, writer, before)
+    if position > before and was_reconciled:
+        return before  # nearly always: no need to look through all records there are
     kept = reconciled_before(pipeline, root, writer, position)
     if kept is None:
         return before if position > before else None

@@ -93,6 +93,11 @@ def read(pipeline: str, root: str, writer: str, position: int) -> Reconciliation
     return Reconciliation.from_bytes(folder.read(path)) if folder.exists(path) else None
 
 
+def is_kept(pipeline: str, root: str, writer: str, position: int) -> bool:
+    """Whether there is a record of a position."""
+    return Folder(pipeline, root).exists(_path(writer, position))
+
+
 def reconciled_before(pipeline: str, root: str, writer: str, position: int) -> int | None:
     """The last position before this one that was reconciled (−1: none); None where this one was.
 
