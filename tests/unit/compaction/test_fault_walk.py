@@ -11,9 +11,9 @@ import pytest
 from tests.unit.compaction.samples import of_keys
 from tests.unit.compaction.test_compact import given_journal, given_latest
 from tests.unit.compaction.world import HOUR, World
+from tests.unit.log.test_fault_walk import Killed, kill
 
-from tidemark import faults
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.log_lease import LogHeld, LogLost
 
 pytestmark = pytest.mark.unit
@@ -21,29 +21,6 @@ pytestmark = pytest.mark.unit
 COMPACT = [point for point in FaultPoint if point.startswith("compact.")]
 SWEEP = [point for point in FaultPoint if point.startswith("sweep.")]
 LOGS = {"journal": given_journal, "latest": lambda root: given_latest(root, "a b a -c", "b c d", "d e")}
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
-@pytest.fixture
-def at_point(monkeypatch) -> Callable[[FaultPoint, Callable[[], object]], None]:
-    """Let something happen when a point is reached for the first time."""
-
-    def arm(point: FaultPoint, happen: Callable[[], object]) -> None:
-        def die(_: FaultPoint) -> None:
-            monkeypatch.delenv(VARIABLE)
-            happen()
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
-
-
-def kill() -> None:
-    raise Killed
 
 
 def finished(world: World) -> tuple:

@@ -1,6 +1,5 @@
 """Offset logs compacted in the control plane: positions, gates and leases are as before, whoever works on."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -9,7 +8,6 @@ from tests.contract.flaky_consensus import Fault, FlakyConsensus
 from tests.unit.delivery.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
 from tests.unit.delivery.samples import Clock, House, Killed, Stream
 
-from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, RowRange, Undecided
 from tidemark.delivery import compact_offsets as module
@@ -21,7 +19,7 @@ from tidemark.delivery.compact_offsets import (
 from tidemark.delivery.lease import take
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Entry
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
 
@@ -224,21 +222,6 @@ def test_an_answer_that_got_lost_is_put_right_by_the_next_run(consensus, fault):
 
 
 # Dying
-
-
-@pytest.fixture
-def at_point(monkeypatch) -> Callable[[FaultPoint, Callable[[], None]], None]:
-    """Let something happen when a point is reached for the first time."""
-
-    def arm(point: FaultPoint, happen: Callable[[], None]) -> None:
-        def die(_: FaultPoint) -> None:
-            monkeypatch.delenv(VARIABLE)
-            happen()
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
 
 
 def kill() -> None:

@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 from tests.unit.log.samples import SEGMENT_BYTES, captured_of, given_messages, write_file
 
-from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
 from tidemark.log.audit_record import Judgement
 from tidemark.log.bind import OffsetsLost
@@ -120,21 +119,6 @@ class World:
             messages = given_messages(binding, s.topic, s.partition, values)
             files.append(write_file(self.folder, binding, s, [messages]))
         return captured_of(binding, *files)
-
-
-@pytest.fixture
-def at_point(monkeypatch) -> Callable[[FaultPoint, Callable[[], None]], None]:
-    """Let something happen when a point is reached for the first time."""
-
-    def arm(point: FaultPoint, happen: Callable[[], None]) -> None:
-        def die(_: FaultPoint) -> None:
-            monkeypatch.delenv(VARIABLE)
-            happen()
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
 
 
 def kill() -> None:
