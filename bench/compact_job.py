@@ -1,13 +1,14 @@
 """Compact a log of journal lives: as ``<pipeline>.compact_log`` does it, or as one would write it in Spark.
 
-Submitted by ``bench/compact.py``; answers with the seconds of the work itself, the ids that stay as one
-number, and the most memory that one of Spark's Python workers took.
+Submitted by ``bench/compact.py``; answers with the seconds of the work itself, step by step, what stays as
+one number, and the most memory that one of Spark's Python workers took.
 """
 
 import json
 import sys
 import time
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.delivery.positions import Positions
 from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.log.files import LOG_SCHEMA, LogFolder
 from tidemark.log.publish import read_log
 from tidemark.spark.compact import SparkEngine
 from tidemark.spark.log import read_parquet
@@ -36,22 +37,27 @@ def compact(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dic
     settings = CompactionSettings(CompactionPolicy.JOURNAL, 0, 0, SEGMENT_BYTES, (WRITER,))
     questions = Questions(LogControl(consensus, NAME), Positions(consensus, NAME), root, settings)
     compaction = Compaction(questions, SparkEngine(lambda: spark))
-    seconds = []
-    for _ in range(2):
-        began = time.monotonic()
-        done = compaction.run("bench")
-        seconds.append(time.monotonic() - began)
-        if len(seconds) == 1:
-            assert isinstance(done, Compacted)
-            first = done
-    assert not isinstance(done, Compacted)
+    moments = [time.monotonic()]
+    plan = compaction.plan("bench")
+    moments.append(time.monotonic())
+    compaction.write(plan.digest, "bench")
+    moments.append(time.monotonic())
+    compaction.verify(plan.digest, "bench")
+    moments.append(time.monotonic())
+    first = compaction.publish(plan.digest, "bench", 0)
+    moments.append(time.monotonic())
+    assert isinstance(first, Compacted)
+    again = compaction.run("bench")
+    seconds = time.monotonic() - moments[-1]
+    assert not isinstance(again, Compacted)
     log, folder = read_log(questions.control, LogFolder(NAME, root)), LogFolder(NAME, root)
     kept = [folder.at(file) for file in candidates(log)]
     return {
-        "seconds": seconds[0],
-        "again": seconds[1],
+        "seconds": moments[-1] - moments[0],
+        "steps": [later - earlier for earlier, later in pairwise(moments)],
+        "again": seconds,
         "written": first.bytes_written,
-        "kept": _ids(read_parquet(spark, kept)),
+        "kept": _digest(read_parquet(spark, kept)),
     }
 
 
@@ -86,13 +92,16 @@ def window(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dict
     in_order.write.option("compression", "zstd").parquet(out)
     seconds = time.monotonic() - began
     written = sum(path.stat().st_size for path in Path(out).glob("*.parquet"))
-    return {"seconds": seconds, "written": written, "kept": _ids(spark.read.parquet(out))}
+    return {"seconds": seconds, "written": written, "kept": _digest(spark.read.parquet(out))}
 
 
-def _ids(messages: "DataFrame") -> str:
-    """All ids as one digest: equal outputs have equal ones."""
-    ids = messages.select("id").orderBy("id").toArrow()["id"].to_numpy()
-    return sha256(ids.tobytes()).hexdigest()
+def _digest(messages: "DataFrame") -> str:
+    """All messages, with everything in them, as one number: equal outputs have equal ones."""
+    from pyspark.sql import functions as f
+
+    whole = messages.select("id", f.xxhash64(*LOG_SCHEMA.names).alias("content"))
+    found = whole.orderBy("id").toArrow()
+    return sha256(b"".join(found[name].to_numpy().tobytes() for name in found.column_names)).hexdigest()
 
 
 def main(way: str, root: str, messages: str, answer: str) -> None:

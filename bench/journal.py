@@ -27,7 +27,7 @@ from tidemark.settings import Settings
 
 HERE = Path(__file__).parent
 ROUND_ROBIN, HOT = Load(), Load(entities=100)
-CONSUMED = 60_000
+CONSUMED = 200_000
 MOST_ROUNDS = 8
 STEADY = 1.03
 """So much faster than ever before a round must be for another one to be worth while."""

@@ -15,7 +15,7 @@ from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
 from tidemark.journal.record import read_action
 from tidemark.writers import journal_cells
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_tables import JournalTables
 
 PROCESSES = 2

@@ -21,7 +21,7 @@ from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
 from tidemark.journal.record import read_action
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_tables import JournalTables
 
 KEY, KEYSPACE, ROUNDS = "order-000000", "journal", 21
@@ -41,7 +41,7 @@ def replicate(cassandra: CassandraConnection, topic: str, load: Load) -> None:
         fold.apply(Message(offset, 0, offset, 10**15 + offset, 10**15, action))
     effect = fold.effect()
     with tables.bulk() as bulk:
-        tables.add_rows(bulk, [effect])
+        tables.add_rows(bulk, tables.encode_rows(effect.rows))
         bulk.flush()
         tables.add_head(bulk, topic, KEY, effect.head, effect.write_time)
     tables.write_pointers({(topic, 0): (load.appends - 1, effect.write_time)}, 10**15)

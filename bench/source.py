@@ -32,7 +32,7 @@ from tidemark.embedded.home import make_home
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.settings import Settings
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 
 HERE = Path(__file__).parent
 FULL, SMALL = Load(), Load(20_000, 2_000)

@@ -1,7 +1,8 @@
 """The work journal against bare lightweight transactions from the same process, side by side in one run.
 
-Run by ``make bench``. Starts a Cassandra of its own. ``--entries`` through one bucket by one client with some
-threads, then ``--contended`` entries by 16 workers, each executed once.
+Run by ``make bench``. Starts a Cassandra of its own and warms it up. ``--entries`` through one bucket by one
+client with some threads, between two halves of as many bare transactions; then ``--contended`` entries by 16
+workers, each executed once.
 """
 
 import argparse
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +24,8 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.work.client import Work
 from tidemark.work.declaration import WorkDeclaration
+from tidemark.work.due import BEGINNING
+from tidemark.work.lanes import PAGE
 
 THREADS, WORKERS, AT_ONCE = 8, 16, 20
 PAYLOAD = {"data": "x" * 100}
@@ -34,12 +38,25 @@ def declared(name: str) -> WorkDeclaration:
     )
 
 
-@contextmanager
-def timed(rates: dict[str, float], what: str, count: int) -> Iterator[None]:
-    began = time.monotonic()
-    yield
-    rates[what] = count / (time.monotonic() - began)
-    print(f"{what}: {rates[what]:,.0f}/s", flush=True)
+@dataclass
+class Timed:
+    """How many of something took how long, in one go or in several."""
+
+    what: str
+    count: int = 0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        return self.count / self.seconds
+
+    @contextmanager
+    def go(self, count: int) -> Iterator[None]:
+        began = time.monotonic()
+        yield
+        took = time.monotonic() - began
+        self.count, self.seconds = self.count + count, self.seconds + took
+        print(f"{self.what}: {count:,} in {took:.1f} s, {count / took:,.0f} a second", flush=True)
 
 
 def spread(count: int, act: Callable[[int], object], threads: int = THREADS) -> None:
@@ -49,7 +66,7 @@ def spread(count: int, act: Callable[[int], object], threads: int = THREADS) -> 
             pass
 
 
-def bare_transactions(session: Any, count: int) -> Callable[[int], object]:
+def bare_transactions(session: Any) -> Callable[[int], object]:
     """The same number of single conditional inserts of rows of the same size."""
     session.execute(
         "CREATE TABLE IF NOT EXISTS work.bare (kind text, name text, row text, version bigint static, "
@@ -84,36 +101,45 @@ def drain(work: Work, threads: int, seen: Counter[str], latencies: list[float]) 
         list(pool.map(run, range(threads)))
 
 
-def tombstones(session: Any, name: str) -> int:
-    """What Cassandra says that the read of a claim scans in ``due`` after everything went through it."""
+def tombstones(work: Work, session: Any) -> int:
+    """What Cassandra says that a claim's own read scans in ``due`` after everything went through it."""
     bucket = time.strftime("%Y-%m", time.gmtime())
-    query = (
-        "SELECT hint_id, key FROM work.due WHERE journal = %s AND bucket = %s AND shard = 0 "
-        "AND priority = 180 AND due_at <= %s LIMIT 500"
-    )
-    result = session.execute(query, (name, bucket, int(time.time() * 1000)), trace=True)
+    values = (work.name, bucket, 0, 180, *BEGINNING, int(time.time() * 1000), PAGE)
+    result = session.execute(work.parts.due._page, values, trace=True)
+    assert len(list(result)) == PAGE, "it did not read what everything went through"
     events = [event.description for event in result.get_query_trace(max_wait_sec=30).events]
-    return sum(int(text.split(" and ")[1].split()[0]) for text in events if "tombstone cells" in text)
+    scanned = [text for text in events if "tombstone cells" in text]
+    assert scanned, "the trace says nothing about tombstones"
+    return sum(int(text.split(" and ")[1].split()[0]) for text in scanned)
+
+
+def warm_up(work: Work, bare: Callable[[int], object], count: int) -> None:
+    """Everything once, so that what comes first is not the slowest for it."""
+    spread(count, bare)
+    spread(count, lambda n: work.insert(f"k{n}", PAYLOAD))
+    drain(work, THREADS, Counter(), [])
 
 
 def one_bucket(cassandra: CassandraConnection, count: int) -> None:
     session = connect(cassandra)
     work, _ = Work.create(declared("bucket"), cassandra=cassandra)
-    rates: dict[str, float] = {}
-    bare = bare_transactions(session, count)
-    with timed(rates, "bare transactions", count):
-        spread(count, bare)
-    with timed(rates, "insert", count):
+    alone, inserted, ended = Timed("bare transactions"), Timed("insert"), Timed("claim and done")
+    bare = bare_transactions(session)
+    with alone.go(half := count // 2):
+        spread(half, bare)
+    with inserted.go(count):
         spread(count, lambda n: work.insert(f"k{n}", PAYLOAD))
     seen: Counter[str] = Counter()
-    with timed(rates, "claim and done", count):
+    with ended.go(count):
         drain(work, THREADS, seen, [])
-    assert len(seen) == count, f"{len(seen)} of {count} came out"
-    alone = rates["bare transactions"]
-    print(f"\n| {count:,} entries, one bucket | a second | of bare transactions |\n|---|---|---|")
-    for what, rate in rates.items():
-        print(f"| {what} | {rate:,.0f} | {rate / alone:.2f} |")
-    print(f"\nTombstones that the read of a claim scans in due: {tombstones(session, 'bucket')}")
+    with alone.go(count - half):
+        spread(count - half, lambda n: bare(half + n))
+    assert len(seen) == sum(seen.values()) == count, f"{len(seen)} of {count} came out"
+    print(f"\n| {count:,} entries, one bucket, {THREADS} threads | a second | of bare transactions |")
+    print("|---|---|---|")
+    for timed in (alone, inserted, ended):
+        print(f"| {timed.what} | {timed.rate:,.0f} | {timed.rate / alone.rate:.2f} |")
+    print(f"\nTombstones that the read of a claim scans in due: {tombstones(work, session)}")
 
 
 def contended(cassandra: CassandraConnection, count: int) -> None:
@@ -121,14 +147,14 @@ def contended(cassandra: CassandraConnection, count: int) -> None:
     spread(count, lambda n: work.insert(f"k{n}", PAYLOAD))
     seen: Counter[str] = Counter()
     latencies: list[float] = []
-    rates: dict[str, float] = {}
-    with timed(rates, "claim and done", count):
+    ended = Timed("claim and done")
+    with ended.go(count):
         drain(work, WORKERS, seen, latencies)
     assert set(seen.values()) == {1}, "something was executed twice"
     assert len(seen) == count, f"{len(seen)} of {count} came out"
     quantiles = statistics.quantiles(latencies, n=100)
-    rate, p50, p99 = rates["claim and done"], quantiles[49] * 1000, quantiles[98] * 1000
-    print(f"\n{count:,} entries, {WORKERS} workers: each executed once, {rate:,.0f} a second;")
+    p50, p99 = quantiles[49] * 1000, quantiles[98] * 1000
+    print(f"\n{count:,} entries, {WORKERS} workers: each executed once, {ended.rate:,.0f} a second;")
     print(f"a claim of {AT_ONCE} took {p50:.0f} ms (p50), {p99:.0f} ms (p99)")
 
 
@@ -136,8 +162,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--contended", type=int, default=10_000)
+    parser.add_argument("--warm-up", type=int, default=5_000)
     arguments = parser.parse_args(argv)
     with own_services() as own:
+        work, _ = Work.create(declared("warm-up"), cassandra=own.cassandra)
+        warm_up(work, bare_transactions(connect(own.cassandra)), arguments.warm_up)
         one_bucket(own.cassandra, arguments.entries)
         contended(own.cassandra, arguments.contended)
 

@@ -39,13 +39,13 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.delivery.pipeline import CompactionPolicy, Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark_airflow.asking import Approval
 from tidemark_airflow.compaction import (
     HOLDER,
     MESSAGES,
     PLAN,
     POLICY,
     STEP,
-    Approval,
     PlanOperator,
     decide,
     follow_approval,

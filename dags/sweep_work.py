@@ -5,7 +5,8 @@
 `plan` says what a sweep would do to every journal that was created, and changes nothing. `sweep` then looks
 at every entry: claims whose time limit has passed are waiting again, or dead letters; what has expired is
 removed; buckets are sealed, and disposed of as a whole when no entry is in them any more; an entry whose hint
-is lost gets a new one. It may run beside live workers and beside itself.
+is lost gets a new one; nothing is left of keys whose last entry went a day ago. It may run beside live
+workers and beside itself.
 
 ### Parameters
 
@@ -24,7 +25,7 @@ gone `tidemark work redrive J` puts them back.
 ### What it returns
 
 `sweep`: per journal, how many hints were looked at, claims lapsed, entries expired, dead letters, hints
-written anew, the steps of its buckets, and a census of its entries.
+written anew, keys forgotten, the steps of its buckets, and a census of its entries.
 """
 
 from airflow.sdk import DAG, Param

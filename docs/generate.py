@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("replicate", "resume", "compact_log", "compact_offsets")
+KINDS = ("replicate", "resume", "compact_log", "compact_offsets", "purge_expired")
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 
 

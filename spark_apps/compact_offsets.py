@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark.delivery.compact_offsets import OffsetsNotCompacted, compact_offsets, registered_writers
+from tidemark.delivery.compact_offsets import OffsetsNotCompacted, compact_offsets, find_writers
 from tidemark.delivery.replicate import look_at_control
 from tidemark.spark.job import Job, run_job, spark_session
 from tidemark.spark.offsets import collect_counts, count_entries, read_objects
@@ -19,7 +19,7 @@ def compact(job: Job) -> dict[str, Any]:
     """Count, plan, and do it where that is asked for."""
     arguments = job.arguments
     consensus = look_at_control(job.connections)
-    found = list(registered_writers(consensus, None if arguments.every else job.pipeline.name))
+    found = list(find_writers(consensus, None if arguments.every else job.pipeline.name))
     if not found:
         return {"executed": False, "counted": [], "writers": []}
     with spark_session(job) as spark:

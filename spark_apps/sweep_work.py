@@ -44,8 +44,9 @@ def sweep_one(
     except UnknownJournal as error:
         return {"skipped": str(error)}
     census = census_with_spark(spark, connection, name, declared.keyspace)
-    swept = Sweep(parts, execute=not dry_run).run(census.lost)
-    return {**asdict(swept), "census": {**asdict(census), "lost": len(census.lost)}}
+    swept = Sweep(parts, execute=not dry_run).run(census.lost, census.gone)
+    counts = {"lost": len(census.lost), "gone": len(census.gone)}
+    return {**asdict(swept), "census": {**asdict(census), **counts}}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -66,12 +66,15 @@ class FaultPoint(StrEnum):
     WORK_DISPOSED = "work.disposed"
     WORK_REDRIVEN = "work.redriven"
     EXPIRY_OPENED = "expiry.opened"
+    EXPIRY_PLANNED = "expiry.planned"
+    EXPIRY_HELD = "expiry.held"
     EXPIRY_INTENDED = "expiry.intended"
     EXPIRY_SENT = "expiry.sent"
     EXPIRY_RECORDED = "expiry.recorded"
     EXPIRY_RECOVERED = "expiry.recovered"
     EXPIRY_PINNED = "expiry.pinned"
     EXPIRY_REPORTED = "expiry.reported"
+    EXPIRY_RELEASED = "expiry.released"
 
 
 def reach(point: FaultPoint) -> None:

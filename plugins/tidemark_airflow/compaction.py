@@ -1,11 +1,10 @@
 """The tasks of ``<pipeline>.compact_log``: show the plan, ask a person, publish, sweep."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import TriggerRule, task
 
-from tidemark_airflow.asking import asking_a_person
+from tidemark_airflow.asking import asking_a_person, is_approved
 from tidemark_airflow.gates import open_pipeline
 from tidemark_airflow.spark_app import SparkAppOperator
 
@@ -20,13 +19,6 @@ IS_DRY = "dag_run.run_type == 'manual' and params.dry_run"
 STEP = "{{ 'look' if " + IS_DRY + " else 'plan' }}"
 PLAN = "{{ ti.xcom_pull(task_ids='plan')['plan'] }}"
 MESSAGES = "{{ ti.xcom_pull(task_ids='plan')['messages_before'] }}"
-
-
-class Approval(StrEnum):
-    """What a person may say to a plan."""
-
-    APPROVE = "Approve"
-    REJECT = "Reject"
 
 
 class PlanOperator(SparkAppOperator):
@@ -83,11 +75,7 @@ def decide(pipeline: str, plan: dict[str, Any], **context: Any) -> list[str]:
 )
 def follow_approval(pipeline: str, answer: dict[str, Any]) -> bool:
     """Whether to go on."""
-    user = answer.get("responded_by_user") or {}
-    who = user.get("name") or user.get("id") or "unknown"
-    (chosen,) = answer["chosen_options"]
-    print(f"{pipeline}: {who}: {chosen}")
-    return bool(chosen == Approval.APPROVE)
+    return is_approved(pipeline, answer)
 
 
 @task(

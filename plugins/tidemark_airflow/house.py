@@ -14,6 +14,7 @@ class Tag(StrEnum):
     REPLICATION = "replication"
     RESUME = "resume"
     COMPACTION = "compaction"
+    EXPIRY = "expiry"
     WORK = "work"
 
 
@@ -33,6 +34,6 @@ def task_defaults() -> dict[str, Any]:
     }
 
 
-def data_intervals(schedule: str | None) -> CronDataIntervalTimetable | None:
+def data_intervals(schedule: str | None, timezone: str = "UTC") -> CronDataIntervalTimetable | None:
     """A cron text as a timetable whose runs cover real intervals."""
-    return CronDataIntervalTimetable(schedule, timezone="UTC") if schedule else None
+    return CronDataIntervalTimetable(schedule, timezone=timezone) if schedule else None

@@ -20,6 +20,7 @@ from tidemark.consensus.objects import (
     ObjectKey,
     Outpaced,
     RowRange,
+    Snapshot,
 )
 from tidemark.errors import TidemarkError
 
@@ -60,6 +61,31 @@ class ConsensusContract:
         consensus.commit(key, 1, Change(deletes=["head"]))
         snapshot = consensus.read(key, ["head"])
         assert (snapshot.version, dict(snapshot.rows)) == (2, {})
+
+    # Several at once
+
+    def test_several_objects_are_read_at_once(self, consensus: Consensus):
+        one, emptied, absent = given_key(), given_key(), given_key()
+        consensus.commit(one, ABSENT, Change({"a": "1", "b": "2"}))
+        consensus.commit(emptied, ABSENT, Change({"a": "1"}))
+        consensus.commit(emptied, 1, Change(deletes=["a"]))
+        found = consensus.recent(one.kind, [one.name, emptied.name, absent.name])
+        assert found == {one.name: Snapshot(1, {"a": "1", "b": "2"}), emptied.name: Snapshot(2, {})}
+
+    # Forgetting
+
+    def test_a_forgotten_object_is_as_if_nobody_had_written_it(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"": "odd", "head": "a"}))
+        consensus.forget(key, 1)
+        assert consensus.whole(key) == consensus.read(key, ["head"]) == Snapshot(ABSENT, {})
+        assert consensus.commit(key, ABSENT, Change({"head": "b"})) == 1
+
+    def test_what_was_changed_meanwhile_is_not_forgotten(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"head": "a"}))
+        consensus.commit(key, 1, Change({"head": "b"}))
+        with pytest.raises(Outpaced):
+            consensus.forget(key, 1)
+        assert consensus.whole(key) == Snapshot(2, {"head": "b"})
 
     # Being too late
 

@@ -5,7 +5,7 @@ armed it behaves exactly like that one. It never tries again and never looks wha
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -73,6 +73,9 @@ class FlakyConsensus:
     def whole(self, key: ObjectKey) -> Snapshot:
         return self._inner.whole(key)
 
+    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+        return self._inner.recent(kind, names)
+
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
 
@@ -94,6 +97,9 @@ class FlakyConsensus:
             raise
         self.arrivals.append(Arrival(key, expected, change, applied=True))
         return version
+
+    def forget(self, key: ObjectKey, expected: int) -> None:
+        self._send(partial(self._inner.forget, key, expected), no_answer=partial(Undecided, key, expected))
 
     def _send(self, deliver: Callable[[], Answer], no_answer: Callable[[str], Exception]) -> Answer:
         """The answer to a request, or the error that stands for a missing one."""

@@ -18,15 +18,15 @@ from tidemark.consensus.objects import Change, ObjectKey
 class FlakySession:
     """A driver's session that hands its transactions to somebody else for sending."""
 
-    def __init__(self, session: Any, send: Callable[[BatchStatement], Any]) -> None:
+    def __init__(self, session: Any, send: Callable[[Callable[[], Any]], Any]) -> None:
         self._session, self._send = session, send
 
     def prepare(self, query: str) -> Any:
         return self._session.prepare(query)
 
     def execute(self, statement: Any, *values: Any) -> Any:
-        if isinstance(statement, BatchStatement):
-            return self._send(statement)
+        if isinstance(statement, BatchStatement) or " IF " in statement.query_string:
+            return self._send(partial(self._session.execute, statement, *values))
         return self._session.execute(statement, *values)
 
 
@@ -45,11 +45,15 @@ class FlakyLightweight(FlakyConsensus):
         self._asked = (key, expected, change)
         return self._disturbed.commit(key, expected, change)
 
-    def _attempt(self, batch: BatchStatement) -> Any:
-        return self._send(partial(self._deliver, batch, self._asked), no_answer=_timed_out)
+    def forget(self, key: ObjectKey, expected: int) -> None:
+        self._asked = (key, expected, Change())
+        self._disturbed.forget(key, expected)
 
-    def _deliver(self, batch: BatchStatement, asked: tuple[ObjectKey, int, Change]) -> Any:
-        result = self._session.execute(batch)
+    def _attempt(self, execute: Callable[[], Any]) -> Any:
+        return self._send(partial(self._deliver, execute, self._asked), no_answer=_timed_out)
+
+    def _deliver(self, execute: Callable[[], Any], asked: tuple[ObjectKey, int, Change]) -> Any:
+        result = execute()
         self.arrivals.append(Arrival(*asked, applied=result.was_applied))
         return result
 

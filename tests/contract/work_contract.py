@@ -1,128 +1,18 @@
-"""What every store of hints, dead letters and history promises, and what a journal does on them.
+"""What a work journal does for those who ask for work and those who do it, on whatever stores it is given.
 
 A subclass named ``Test…`` gives the fixture ``stores``; every test has a journal of its own name.
 """
 
-from dataclasses import replace
-from threading import Barrier, Thread
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from tests.contract.work_house import MORNING, House, Stores, given_declaration
+from tests.contract.work_house import MORNING, House, Stores, at_once, given_declaration
+from tests.contract.work_stores import given_hint
 
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.due import BEGINNING, place_of
-from tidemark.work.entry import DeadLetter, DeathReason, Ending, Hint, Request, Run
-from tidemark.work.errors import BadRequest, ClaimLost, NotTheSameJournal, UnknownJournal
-from tidemark.work.listing import dead_letters, figures, history, live_entries, next_look
-from tidemark.work.registry import Pause, Registry
-
-LATER = MORNING + 10_000_000
-
-
-def given_hint(due_at: int, name: str = "a", priority: int = 180, bucket: str = "2026-11-17T10") -> Hint:
-    return Hint(name, f"key of {name}", bucket, 0, priority, due_at - 1, due_at, MORNING)
-
-
-LETTER = DeadLetter(
-    key="page/42",
-    reason=DeathReason.FAILURES,
-    request=Request(1, 2, 3, 4, 5, "größer 𝄞", 6),
-    timeouts=1,
-    total_timeouts=2,
-    failures=3,
-    error='it\'s "wrong"\n',
-    owner="w1",
-    started=MORNING,
-    died=MORNING + 5,
-    version=7,
-)
-RUN = Run("page/42", "w1", "token", MORNING, MORNING + 50, Ending.DONE, None, 3)
-LANE = ("2026-11-17T10", 0, 180)
-
-
-class StoreContract:
-    """``Due`` and ``Archive``."""
-
-    @pytest.fixture
-    def name(self) -> str:
-        return f"j{uuid4().hex[:12]}"
-
-    def test_hints_come_in_order_of_their_time(self, stores: Stores, name: str):
-        due = stores.due(name)
-        hints = [given_hint(MORNING + 5, "c"), given_hint(MORNING + 5, "b"), given_hint(MORNING + 1, "z")]
-        for hint in hints:
-            due.put(hint)
-        assert list(due.page(LANE, BEGINNING, LATER, 10)) == [hints[2], hints[1], hints[0]]
-
-    def test_a_page_goes_on_behind_a_place(self, stores: Stores, name: str):
-        due = stores.due(name)
-        hints = [given_hint(MORNING + place // 2, f"h{place}") for place in range(6)]
-        for hint in hints:
-            due.put(hint)
-        found, after = [], BEGINNING
-        while page := due.page(LANE, after, LATER, 2):
-            found += page
-            after = place_of(page[-1])
-        assert found == hints
-
-    def test_hints_of_the_future_are_left_out(self, stores: Stores, name: str):
-        due = stores.due(name)
-        due.put(given_hint(MORNING, "a"))
-        due.put(given_hint(MORNING + 1, "b"))
-        assert [hint.id for hint in due.page(LANE, BEGINNING, MORNING, 10)] == ["a"]
-
-    def test_priorities_in_use_are_known(self, stores: Stores, name: str):
-        due = stores.due(name)
-        for priority in (200, 0, 20, 20):
-            due.put(given_hint(MORNING, f"p{priority}", priority))
-        assert list(due.priorities("2026-11-17T10", 0)) == [0, 20, 200]
-        assert list(due.priorities("2026-11-17T10", 1)) == []
-
-    def test_writing_a_hint_again_changes_nothing(self, stores: Stores, name: str):
-        due = stores.due(name)
-        due.put(given_hint(MORNING))
-        due.put(given_hint(MORNING))
-        assert len(due.page(LANE, BEGINNING, LATER, 10)) == 1
-
-    def test_a_bucket_goes_as_a_whole_and_alone(self, stores: Stores, name: str):
-        due = stores.due(name)
-        gone, kept = given_hint(MORNING), given_hint(MORNING, bucket="2026-11-17T11")
-        due.put(gone)
-        due.put(kept)
-        due.dispose("2026-11-17T10", [0], MORNING + 1)
-        assert (due.holds(gone), due.holds(kept)) == (False, True)
-        assert list(due.priorities("2026-11-17T10", 0)) == []
-
-    def test_journals_do_not_see_each_other_s_hints(self, stores: Stores, name: str):
-        stores.due(name).put(given_hint(MORNING))
-        assert list(stores.due(f"{name}2").page(LANE, BEGINNING, LATER, 10)) == []
-
-    def test_a_dead_letter_is_kept_as_it_is(self, stores: Stores, name: str):
-        archive = stores.archive(name)
-        archive.bury(LETTER)
-        archive.bury(LETTER)
-        assert list(archive.letters("2026-11-17")) == [LETTER]
-        assert list(archive.letters("2026-11-18")) == []
-
-    def test_dead_letters_come_newest_first_until_they_are_dug_up(self, stores: Stores, name: str):
-        archive = stores.archive(name)
-        newer = replace(LETTER, started=MORNING + 1000)
-        for letter in (LETTER, newer):
-            archive.bury(letter)
-        assert list(archive.letters("2026-11-17")) == [newer, LETTER]
-        archive.dig_up(newer, MORNING + 5000)
-        archive.bury(newer)
-        assert list(archive.letters("2026-11-17")) == [LETTER]
-
-    def test_the_last_word_about_a_claim_is_its_history(self, stores: Stores, name: str):
-        archive = stores.archive(name)
-        archive.record(RUN)
-        lapsed = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + 1, version=4)
-        archive.record(lapsed)
-        archive.record(RUN)
-        assert list(archive.runs("2026-11-17")) == [lapsed]
+from tidemark.work.entry import Ending
+from tidemark.work.errors import BadRequest, ClaimLost
+from tidemark.work.listing import dead_letters, figures, history, next_look
+from tidemark.work.registry import Pause
 
 
 class JournalContract:
@@ -243,45 +133,6 @@ class JournalContract:
         keys = [key for _ in range(7) for key in house.claim_keys()]
         assert keys == ["k0", "k3", "k6", "k1", "k4", "k2", "k5"]
 
-    def test_3_5_buckets_come_and_go_whole(self, house: House):
-        clock, journal = house.clock, house.journal
-
-        def states() -> dict[str, str]:
-            buckets = house.parts.registry.read().buckets
-            return {bucket.id[-2:]: bucket.state.value for bucket in buckets.values()}
-
-        clock.to("09:30")
-        for key, process in [("A", -600_000), ("B", -300_000), ("C", 14_400_000)]:
-            house.insert(key, process=MORNING + process)
-        assert states() == {"09": "open", "14": "open"}
-        clock.to("09:56")
-        a, b = house.claim(limit=2)
-        clock.to("10:00")
-        house.sweep()
-        assert states()["09"] == "sealed"
-        journal.done(a)
-        house.insert("D", process=MORNING + 3_000_000)
-        clock.to("10:20")
-        assert house.insert("C", process=MORNING + 14_400_000) == "merged"
-        clock.to("10:45")
-        house.sweep()
-        assert states() == {"09": "empty", "10": "open", "14": "open"}
-        clock.to("11:00")
-        house.sweep()
-        assert states() == {"09": "disposed", "10": "sealed", "11": "open", "14": "open"}
-        assert list(house.parts.due.priorities("2026-11-17T09", 0)) == []
-        clock.to("14:00")
-        assert house.claim_keys(limit=5) == ["B", "D", "C"]
-        with pytest.raises(ClaimLost):
-            journal.done(b)
-
-    def test_3_5_a_bucket_with_an_entry_in_it_is_kept(self, house: House):
-        house.insert("overdue")
-        house.clock.to("15:00")
-        house.sweep()
-        assert [bucket.state.value for bucket in house.parts.registry.read().buckets.values()] == ["sealed"]
-        assert house.claim_keys() == ["overdue"]
-
     def test_I1_a_merge_and_a_claim_at_once_lose_no_payload(self, house: House):
         for number in range(6):
             house.insert(f"k{number}", "rev1")
@@ -343,13 +194,6 @@ class JournalContract:
         house.sweep()
         assert house.stored("k").timeouts == 1
 
-    def test_I6_a_lapse_noticed_by_many_counts_once(self, house: House):
-        house.insert("k", process=MORNING)
-        house.claim()
-        house.clock.to("11:00:01")
-        at_once(*[house.sweep] * 4)
-        assert house.stored("k").timeouts == 1
-
     def test_S31_a_hundred_inserts_are_one_execution(self, house: House):
         for number in range(100):
             house.insert("k", number, process=MORNING + 60_000, inserted=MORNING + number)
@@ -358,28 +202,6 @@ class JournalContract:
         assert claimed.request.payload == '{"data":99}'
         house.journal.done(claimed)
         assert house.claim() == []
-
-    def test_a_lost_hint_is_a_delay_and_not_a_loss(self, house: House):
-        house.insert("k")
-        house.parts.due.dispose("2026-11-17T10", [0], MORNING)
-        house.clock.to("10:00:01")
-        house.restart()
-        assert house.claim() == []
-        assert house.sweep("k").rearmed == 1
-        assert house.claim_keys() == ["k"]
-
-    def test_a_hint_that_is_there_is_not_written_again(self, house: House):
-        house.insert("k")
-        assert house.sweep("k").rearmed == 0
-
-    def test_a_plan_changes_nothing(self, house: House):
-        house.insert("k")
-        house.claim()
-        house.clock.to("13:00")
-        before = house.stored("k")
-        planned = house.sweep("k", execute=False)
-        assert (planned.lapsed, house.stored("k")) == (1, before)
-        assert house.parts.registry.read().buckets["2026-11-17T10"].state.value == "open"
 
     def test_a_failed_entry_comes_back_later_and_dies_in_the_end(self, stores: Stores):
         house = self.given(stores, max_failures=2, backoff={"first": "10s", "most": "10s"})
@@ -430,63 +252,7 @@ class JournalContract:
         (again,) = house.journal.claim("w1", 1, "request-1")
         assert (again.key, again.token) == (first.key, first.token)
 
-    def test_figures(self, house: House):
-        house.insert("a", priority=10)
-        house.insert("b", process=MORNING + 60_000)
-        house.claim()
-        house.insert("a")
-        found = figures(house.parts, house.clock())
-        assert (found.waiting, found.due, found.processing, found.behind) == (1, 0, 1, 1)
-        assert (found.by_priority, found.next_look) == ({10: 1, 180: 1}, MORNING + 60_000)
-        listed = live_entries(house.parts, house.parts.registry.read(), house.clock())
-        assert [entry.key for entry in listed] == ["a", "b"]
-
     @pytest.mark.parametrize("limit", [0, -1, 1001, True, 1.5])
     def test_a_limit_that_cannot_be_meant_is_refused(self, house: House, limit: Any):
         with pytest.raises(BadRequest, match="Nothing was changed"):
             house.journal.claim("w1", limit)
-
-    def test_an_unknown_journal_is_refused(self, house: House):
-        with pytest.raises(UnknownJournal):
-            Registry(house.stores.registry, f"{house.declared.name}x").read()
-
-    def test_S18_a_changed_payload_needs_a_version_and_touches_no_entry(self, house: House):
-        house.insert("k", "old")
-        columns = {"other": "int"}
-        with pytest.raises(NotTheSameJournal):
-            house.parts.registry.create(redeclared(house.declared, payload=columns))
-        newer = redeclared(house.declared, payload=columns, version=2)
-        assert house.parts.registry.create(newer)
-        assert not house.parts.registry.create(newer)
-        (claimed,) = house.claim()
-        assert (claimed.request.payload, claimed.request.schema) == ('{"data":"old"}', 1)
-
-    @pytest.mark.parametrize("change", [{"key": {"other": "text"}}, {"bucket": "day"}, {"shards": 2}])
-    def test_what_entries_depend_on_cannot_change(self, house: House, change: dict[str, Any]):
-        with pytest.raises(NotTheSameJournal) as refusal:
-            house.parts.registry.create(redeclared(house.declared, **change))
-        assert refusal.value.what == next(iter(change))
-
-
-def redeclared(declared: WorkDeclaration, **changes: Any) -> WorkDeclaration:
-    return WorkDeclaration.model_validate({**declared.model_dump(mode="json"), **changes})
-
-
-def at_once(*acts: Any) -> None:
-    """All of them from the same moment on; what one raises is raised here."""
-    start, raised = Barrier(len(acts)), []
-
-    def run(act: Any) -> None:
-        start.wait(timeout=30)
-        try:
-            act()
-        except Exception as error:
-            raised.append(error)
-
-    threads = [Thread(target=run, args=(act,)) for act in acts]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=60)
-    if raised:
-        raise raised[0]

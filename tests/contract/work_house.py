@@ -1,8 +1,9 @@
 """A work journal with a clock that the test moves, in memory or on whatever stores it is given."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from threading import Barrier, Thread
 from typing import Any
 from uuid import uuid4
 
@@ -114,5 +115,25 @@ class House:
     def stored(self, key: str) -> Entry | None:
         return self.parts.entries.read(key).entry
 
-    def sweep(self, *keys: str, execute: bool = True) -> Swept:
-        return Sweep(self.parts, execute=execute).run(keys)
+    def sweep(self, *keys: str, gone: Sequence[str] = (), execute: bool = True) -> Swept:
+        return Sweep(self.parts, execute=execute).run(keys, [self.hashed(key) for key in gone])
+
+
+def at_once(*acts: Any) -> None:
+    """All of them from the same moment on; what one raises is raised here."""
+    start, raised = Barrier(len(acts)), []
+
+    def run(act: Any) -> None:
+        start.wait(timeout=30)
+        try:
+            act()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    if raised:
+        raise raised[0]

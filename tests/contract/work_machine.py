@@ -5,6 +5,7 @@ store is asked whether each promise is kept: nothing that was inserted is lost, 
 else still holds, nobody sees what has expired. What ended in doubt promises nothing.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,35 +19,32 @@ from tests.contract.flaky_consensus import Fault, FlakyConsensus
 from tests.contract.work_house import House, Stores, given_declaration
 
 from tidemark.consensus.objects import Undecided
+from tidemark.work.buckets import BucketState
+from tidemark.work.decision import Outcome as Said
+from tidemark.work.entry import DeadLetter
 from tidemark.work.errors import ClaimLost
 from tidemark.work.journal import Claimed
 from tidemark.work.listing import dead_letters
-from tidemark.work.rules import is_expired, is_lapsed
+from tidemark.work.redriving import redrive
 
-KEYS = st.sampled_from(["a", "a", "a", "b", "c"])
+ALL_KEYS = ("a", "b", "c")
+KEYS = st.sampled_from(["a", "a", *ALL_KEYS])
 PRIORITIES = st.sampled_from([0, 20, 180])
-DELAYS = st.sampled_from([0, 0, 0, 0, 1, 45])
+DELAYS = st.sampled_from([0, 0, 0, 1, 45])
 LIVES = st.sampled_from([None, None, None, None, 30, 4_000])
-TICKS = st.sampled_from([1, 20, 45, 45, 61, 61, 200, 3_600, 7_300])
-TROUBLES = st.sampled_from([None] * 12 + list(range(6)) + list(Fault))
+TICKS = st.sampled_from([1, 20, 45, 61, 61, 200, 3_600, 7_300, 90_000])
+TROUBLES = st.sampled_from([None] * 20 + list(range(5)) + list(Fault))
 """Nothing, death before one of the next writes, or a transaction of unknown outcome."""
 
-
-STEPS = [
-    *["insert"] * 4,
-    *["claim"] * 5,
-    *["keep"] * 4,
-    *["done"] * 3,
-    *["fail"] * 1,
-    *["tick"] * 4,
-    *["sweep"] * 2,
-    "snooze",
-    "release",
-    "cancel",
-    "restart",
-    "land",
-]
+ALWAYS = [*["insert"] * 4, *["claim"] * 5, *["tick"] * 3, *["sweep"] * 2, "cancel", "restart", "land"]
+WITH_A_CLAIM = [*["insert behind"] * 4, *["keep"] * 6, *["done"] * 4, *["fail"] * 2, "snooze", "release"]
+WITH_A_LOST_CLAIM = ["late refresh", "late done", "late fail"]
+WITH_A_LETTER = ["redrive"] * 3
 """As often as it takes to get far: a run that only waits and sweeps shows nothing."""
+
+
+LIMIT = 60
+"""Seconds that a claim lasts."""
 
 
 class Killed(BaseException):
@@ -70,7 +68,7 @@ class Fuse:
 class Fused:
     """A store whose writes may not be reached."""
 
-    WRITES = frozenset(["put", "dispose", "bury", "record", "dig_up", "commit"])
+    WRITES = frozenset(["put", "dispose", "bury", "record", "dig_up", "commit", "forget"])
 
     def __init__(self, store: Any, fuse: Fuse) -> None:
         self._store, self._fuse = store, fuse
@@ -108,7 +106,7 @@ class WorkMachine(RuleBasedStateMachine):
             lambda name: Fused(stores.archive(name), self.fuse),
         )
         declared = given_declaration(
-            time_limit="60s",
+            time_limit=f"{LIMIT}s",
             max_timeouts=2,
             max_failures=1,
             shards=2,
@@ -117,18 +115,34 @@ class WorkMachine(RuleBasedStateMachine):
         )
         self.house = House(fused, declared)
         self.promised: dict[str, list[Promise]] = {}
-        self.claims: list[Claimed] = []
-        self.valid: dict[str, Claimed] = {}
+        self.since: dict[str, int] = {}
+        """When each claim was made or last kept, by its token."""
+        self.held: list[Claimed] = []
+        """Claims whose holders have said nothing that would end them."""
+        self.over: list[Claimed] = []
+        """Claims that have ended, one way or another; their holders may not know."""
+        self.letters: list[DeadLetter] = []
+        self.something_was_late = False
         self.numbers = count(1_000)
 
     # What happens
 
-    @rule(what=st.sampled_from(STEPS), trouble=TROUBLES, data=st.data())
-    def step(self, what: str, trouble: Any, data: st.DataObject) -> None:
-        match what:
+    @rule(trouble=TROUBLES, data=st.data())
+    def step(self, trouble: Any, data: st.DataObject) -> None:
+        self.end_by_time()
+        possible = [
+            *ALWAYS,
+            *(WITH_A_CLAIM if self.held else ()),
+            *(WITH_A_LOST_CLAIM if self.over else ()),
+            *(WITH_A_LETTER if self.letters else ()),
+        ]
+        match data.draw(st.sampled_from(possible)):
             case "insert":
                 values = (data.draw(each) for each in (KEYS, PRIORITIES, DELAYS, LIVES))
                 self.insert(*values, trouble)
+            case "insert behind":
+                values = (data.draw(each) for each in (PRIORITIES, DELAYS, LIVES))
+                self.insert(data.draw(st.sampled_from(self.held)).key, *values, trouble)
             case "claim":
                 self.claim(data.draw(st.integers(1, 3)), trouble)
             case "cancel":
@@ -136,20 +150,19 @@ class WorkMachine(RuleBasedStateMachine):
             case "tick":
                 self.house.clock.now += data.draw(TICKS) * 1000
             case "sweep":
-                self.sweep(trouble)
+                self.sweep(data.draw(st.booleans()), trouble)
             case "restart":
                 self.house.restart()
             case "land":
                 self.flaky.land()
-            case _ if self.claims:
-                # Now and then somebody whose claim is over speaks up.
-                held = [*self.valid.values()] * 3 + self.claims[-1:]
-                claimed = data.draw(st.sampled_from(held))
-                if what == "keep":
-                    self.house.clock.now += 45_000
-                    self.refresh(claimed, trouble)
-                else:
-                    self.end(claimed, what, trouble)
+            case "redrive":
+                self.redrive(data.draw(st.sampled_from(self.letters)), trouble)
+            case "keep":
+                self.keep(trouble)
+            case what if what.startswith("late "):
+                self.end(data.draw(st.sampled_from(self.over)), what.removeprefix("late "), trouble)
+            case what:
+                self.end(data.draw(st.sampled_from(self.held)), what, trouble)
 
     def insert(self, key: str, priority: int, delay: int, life: int | None, trouble: Any) -> None:
         now, number = self.house.clock(), next(self.numbers)
@@ -163,56 +176,68 @@ class WorkMachine(RuleBasedStateMachine):
         got: list[Claimed] = []
         with self.troubled(trouble):
             got = self.house.claim("w", limit)
+        now = self.house.clock()
         for claimed in got:
-            self.take(claimed)
+            assert not has_expired(claimed.request.expires, now), "given out after it expired"
+            assert claimed.request.process <= now, "given out before it was due"
+            self.since[claimed.token] = now
+        self.held += got
 
-    def take(self, claimed: Claimed) -> None:
-        now, rules = self.house.clock(), self.house.declared.rules
-        assert not is_expired(claimed.request, now), "given out after it expired"
-        assert claimed.request.process <= now, "given out before it was due"
-        before = self.valid.get(claimed.key)
-        if before is not None:
-            over = is_lapsed(before.entry, now, rules) or is_expired(before.request, now)
-            assert over, f"{claimed.key} is held twice"
-        self.claims.append(claimed)
-        self.valid[claimed.key] = claimed
+    def keep(self, trouble: Any) -> None:
+        """Claims are kept past their first end: from now on somebody who looks finds them held."""
+        for seconds in (30, 30):
+            self.house.clock.now += seconds * 1000
+            self.end_by_time()
+            for claimed in list(self.held):
+                self.refresh(claimed, trouble)
+        self.house.clock.now += 5_000
 
     def refresh(self, claimed: Claimed, trouble: Any) -> None:
-        refreshed = claimed
         with self.told(claimed, trouble) as outcome:
             refreshed = self.house.journal.refresh(claimed)
-        if outcome.is_certain and not outcome.is_lost:
-            self.claims[self.claims.index(claimed)] = refreshed
-            self.valid[claimed.key] = refreshed
+        if outcome.is_certain:
+            assert not outcome.is_lost, f"{claimed.key} was held and could not be kept"
+            self.held[self.held.index(claimed)] = refreshed
+            self.since[claimed.token] = self.house.clock()
 
     def end(self, claimed: Claimed, how: str, trouble: Any) -> None:
-        journal = self.house.journal
-        now = self.house.clock()
+        journal, is_held = self.house.journal, claimed in self.held
+        now, may_be_done = self.house.clock(), how == "done"
         with self.told(claimed, trouble) as outcome:
             match how:
                 case "done":
-                    journal.done(claimed)
+                    may_be_done = journal.done(claimed) is Said.DONE
                 case "fail":
                     journal.fail(claimed, "no route")
                 case "snooze":
                     journal.snooze(claimed, now + 30_000)
                 case "release":
                     journal.release(claimed)
-        if not outcome.is_lost:
-            if how == "done":
-                self.keep_only(claimed.key, above=number_of(claimed.request.payload))
-            self.forget_claim(claimed)
+                case "refresh":
+                    journal.refresh(claimed)
+        if outcome.is_lost:
+            assert not is_held, f"{claimed.key} was held and could not be ended"
+        elif may_be_done:
+            self.keep_only(claimed.key, above=number_of(claimed.request.payload))
+        if claimed in self.held:
+            self.let_go(claimed)
 
     def cancel(self, key: str, trouble: Any) -> None:
         with self.troubled(trouble):
             self.house.journal.cancel(key)
         self.promised.pop(key, None)
-        self.valid.pop(key, None)
+        for claimed in [one for one in self.held if one.key == key]:
+            self.let_go(claimed)
 
-    def sweep(self, trouble: Any) -> None:
-        """Seals and disposes of buckets too."""
+    def sweep(self, reconciles: bool, trouble: Any) -> None:
+        """Seals and disposes of buckets too, and forgets what has long been gone."""
         with self.troubled(trouble):
-            self.house.sweep("a", "b", "c")
+            self.house.sweep(*(ALL_KEYS if reconciles else ()), gone=ALL_KEYS)
+        self.letters = list(dead_letters(self.house.parts, self.house.clock()))
+
+    def redrive(self, letter: DeadLetter, trouble: Any) -> None:
+        with self.troubled(trouble):
+            redrive(self.house.journal, letter)
 
     # What must hold
 
@@ -220,26 +245,42 @@ class WorkMachine(RuleBasedStateMachine):
     def nothing_is_lost(self) -> None:
         now = self.house.clock()
         for key, promises in self.promised.items():
-            kept = [promise for promise in promises if not promise.expires or now <= promise.expires]
-            for promise in kept:
-                assert promise.number <= self.newest(key), f"{key} {promise.number} is lost"
+            kept = [promise for promise in promises if not has_expired(promise.expires, now)]
+            wanted = max((promise.number for promise in kept), default=0)
+            assert self.has(key, wanted), f"{key} {wanted} is lost"
             self.promised[key] = kept
 
     @invariant()
+    def no_entry_has_two_valid_tokens(self) -> None:
+        self.end_by_time()
+        twice = [key for key, tokens in Counter(one.key for one in self.held).items() if tokens > 1]
+        assert not twice, f"{twice} are held twice"
+
+    @invariant()
     def a_valid_claim_is_the_entry_s(self) -> None:
-        now, rules = self.house.clock(), self.house.declared.rules
-        for key, claimed in self.valid.items():
-            if not is_lapsed(claimed.entry, now, rules) and not is_expired(claimed.request, now):
-                stored = self.house.stored(key)
-                assert stored is not None, f"{key} is held and gone"
-                assert stored.token == claimed.token, f"{key} is held by somebody else"
+        for claimed in self.held:
+            stored = self.house.stored(claimed.key)
+            assert stored is not None, f"{claimed.key} is held and gone"
+            assert stored.token == claimed.token, f"{claimed.key} is held by somebody else"
 
     @invariant()
     def nobody_sees_what_has_expired(self) -> None:
         now = self.house.clock()
-        for key in ("a", "b", "c"):
+        for key in ALL_KEYS:
             entry = self.house.journal.get(key)
-            assert entry is None or not is_expired(entry.request, now)
+            assert entry is None or not has_expired(entry.request.expires, now)
+
+    @invariant()
+    def every_entry_will_be_looked_at(self) -> None:
+        """A change that lands after everybody has given it up is what reconciling is for."""
+        if self.something_was_late:
+            return
+        buckets = self.house.parts.registry.read().buckets
+        for key in ALL_KEYS:
+            entry = self.house.stored(key)
+            if entry is not None:
+                assert self.house.parts.due.holds(entry.hint), f"{key} has no hint"
+                assert buckets[entry.hint.bucket].state in (BucketState.OPEN, BucketState.SEALED)
 
     def teardown(self) -> None:
         """Everything promised comes out, however long nobody looked."""
@@ -249,14 +290,14 @@ class WorkMachine(RuleBasedStateMachine):
         self.nothing_is_lost()
         self.house.clock.now += 100_000
         self.house.restart()
-        self.valid.clear()
+        self.held.clear()
         for _ in range(20):
-            self.house.sweep("a", "b", "c")
+            self.house.sweep(*(ALL_KEYS if self.something_was_late else ()))
             for claimed in self.house.claim("last", 10):
                 self.house.journal.done(claimed)
                 self.keep_only(claimed.key, above=number_of(claimed.request.payload))
-            self.house.clock.now += 61_000
             self.nothing_is_lost()
+            self.house.clock.now += 61_000
             if not any(self.promised.values()):
                 return
         left = {key for key in self.promised if self.promised[key] and self.house.journal.get(key)}
@@ -264,21 +305,29 @@ class WorkMachine(RuleBasedStateMachine):
 
     # Books
 
-    def newest(self, key: str) -> int:
-        """The number of the newest request that can still be found, dead letters included."""
+    def has(self, key: str, number: int) -> bool:
+        """Whether that request, or one that came after it, can still be found, dead letters included."""
         entry = self.house.stored(key)
         requests = [] if entry is None else [entry.request, entry.successor or entry.request]
+        if any(number_of(request.payload) >= number for request in requests) or not number:
+            return True
         letters = dead_letters(self.house.parts, self.house.clock())
-        requests += [letter.request for letter in letters if letter.key == key]
-        return max((number_of(request.payload) for request in requests), default=0)
+        return any(letter.key == key and number_of(letter.request.payload) >= number for letter in letters)
 
     def keep_only(self, key: str, above: int) -> None:
         self.promised[key] = [one for one in self.promised.get(key, []) if one.number > above]
 
-    def forget_claim(self, claimed: Claimed) -> None:
-        held = self.valid.get(claimed.key)
-        if held is not None and held.token == claimed.token:
-            del self.valid[claimed.key]
+    def end_by_time(self) -> None:
+        """Nobody has to be told that a limit has passed."""
+        now = self.house.clock()
+        for one in list(self.held):
+            is_lapsed = now // 1000 - self.since[one.token] // 1000 > LIMIT
+            if is_lapsed or has_expired(one.request.expires, now):
+                self.let_go(one)
+
+    def let_go(self, claimed: Claimed) -> None:
+        self.held.remove(claimed)
+        self.over = [*self.over[-3:], claimed]
 
     @contextmanager
     def told(self, claimed: Claimed, trouble: Any) -> Any:
@@ -288,8 +337,8 @@ class WorkMachine(RuleBasedStateMachine):
                 yield outcome
             except ClaimLost:
                 outcome.is_lost = True
-        if not outcome.is_certain:
-            self.forget_claim(claimed)
+        if not outcome.is_certain and claimed in self.held:
+            self.let_go(claimed)
 
     @contextmanager
     def troubled(self, trouble: Any) -> Any:
@@ -297,6 +346,7 @@ class WorkMachine(RuleBasedStateMachine):
         outcome = Outcome()
         if isinstance(trouble, Fault):
             self.flaky.arm(*[trouble] * self.flaky.attempts)
+            self.something_was_late |= trouble is Fault.LATE
         elif trouble is not None:
             self.fuse.left = trouble
         try:
@@ -315,6 +365,11 @@ class WorkMachine(RuleBasedStateMachine):
 class Outcome:
     is_certain: bool = True
     is_lost: bool = False
+
+
+def has_expired(expires: int, now: int) -> bool:
+    """As the contract says it: after the expiry, in whole seconds; 0 is never."""
+    return expires != 0 and now // 1000 > expires // 1000
 
 
 def number_of(payload: str) -> int:

@@ -71,7 +71,7 @@ def test_G16_more_keys_than_fit_into_memory_are_gathered_in_pieces(tmp_path, mon
     """In one process, where the bound can be lowered; the merge is the same."""
     whole = given_world(tmp_path / "whole", JOURNAL, InProcess())
     whole.compact("run")
-    monkeypatch.setattr(survey, "MOST_KEYS", 3)
+    monkeypatch.setattr(survey, "MOST_ROWS", 3)
     pieces = given_world(tmp_path / "pieces", JOURNAL, InProcess())
     pieces.compact("run")
     assert pieces.stored() == whole.stored()

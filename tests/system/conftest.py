@@ -76,6 +76,16 @@ writers:
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive/condensed", format: jsonl}
 """
 """Every file closes a segment, and compaction runs only when it is asked to."""
+EXPIRING = """
+name: expiring
+source:
+  kafka: {topics: ["expiring"]}
+schedule: null
+writers:
+  - {name: cassandra, kind: journal, keyspace: expiring}
+expiry: {schedule: "@daily", timezone: Europe/Prague, max_purges: 3}
+"""
+"""Its days end in another zone than UTC, and more than three entities are suspicious."""
 TURNS = Turns()
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
@@ -258,6 +268,7 @@ def start_services(folder: Path) -> dict[str, str]:
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
     (pipelines / "condensed.yaml").write_text(CONDENSED)
+    (pipelines / "expiring.yaml").write_text(EXPIRING)
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     environment = {"TIDEMARK_HOME": str(folder / "home"), "TIDEMARK_PIPELINES": str(pipelines)}

@@ -131,6 +131,10 @@ class LogRuns:
         """The application that compacts offset logs."""
         return self._application("compact_offsets", list(arguments), None)
 
+    def find_expired(self, *arguments: str) -> Ended:
+        """The application that finds expired entities."""
+        return self._application("find_expired", list(arguments), None)
+
     @contextmanager
     def paused_delivery(self, holder: str, point: FaultPoint) -> Iterator["Zombie"]:
         """A delivery in a process of its own that stops itself at this point, until somebody wakes it."""

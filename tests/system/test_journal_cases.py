@@ -23,7 +23,7 @@ from tests.unit.journal.writer_model import Delivered, Writer
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.log.binding import Binding
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 
 pytestmark = pytest.mark.system
 

@@ -16,15 +16,15 @@ from cassandra import OperationTimedOut
 from cassandra.util import OrderedMapSerializedKey
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_lock import schema_lock
-from tidemark.writers.journal_schema import AS_DESIGNED, Limits, Prepared, create_journal
-from tidemark.writers.journal_schema_errors import (
+from tidemark.writers.journal_schema.create import AS_DESIGNED, Limits, Prepared, create_journal
+from tidemark.writers.journal_schema.errors import (
     GraceTooShort,
     SchemaDiffers,
     SchemaLockHeld,
     SchemaStepFailed,
     SchemaVersionUnknown,
 )
+from tidemark.writers.journal_schema.lock import schema_lock
 
 pytestmark = pytest.mark.system
 
@@ -486,7 +486,7 @@ import sys
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 
 keys = {"name": "cassandra", "kind": "journal", "keyspace": sys.argv[2]}
 session = connect(CassandraConnection(hosts=("127.0.0.1",), port=int(sys.argv[1])))

@@ -1,6 +1,7 @@
 """Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read.
 
-Both stories happen at the same time, because most of it is waiting for Airflow; each test is about one.
+Both stories happen at the same time, because most of it is waiting for Airflow; each test is about one. What
+comes before a delivery is not what they are about: most messages are in the log before a run begins.
 """
 
 import json
@@ -8,12 +9,15 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
+from tests.system.log_runs import LogRuns, publish_here
 from tests.system.test_replicate import status_of
 
+from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
 
 pytestmark = pytest.mark.system
@@ -23,6 +27,13 @@ def send(services: Any, topic: str, *values: bytes) -> None:
     with KafkaProducer(**services.kafka.client_options()) as producer:
         for value in values:
             producer.send(topic, key=b"k", value=value, partition=0)
+
+
+def publish(services: Any, pipeline: str, *values: bytes) -> None:
+    """Bring messages as far as the log."""
+    send(services, pipeline, *values)
+    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    publish_here(LogRuns(pipeline, services.settings.home, connections), f"published-{uuid4()}")
 
 
 def writer(services: Any, pipeline: str, name: str) -> WriterStatus:
@@ -64,7 +75,7 @@ def mended_target(services: Any) -> None:
     services.create_topic("barred", partitions=1)
     (home / "picky").mkdir(exist_ok=True)
     (home / "picky" / "barred").write_text("in the way")
-    send(services, "barred", b'{"n": 1}', b'{"n": 2}')
+    publish(services, "barred", b'{"n": 1}', b'{"n": 2}')
 
     # When: a run meets the broken target.
     services.replicate("barred", expected="failed")
@@ -77,7 +88,7 @@ def mended_target(services: Any) -> None:
     services.wait_for_task("barred.resume", resume, "wait_for_target", "deferred")
 
     # And: further runs pass over the stopped writer, say so, and start no second resume.
-    send(services, "barred", b'{"n": 3}')
+    publish(services, "barred", b'{"n": 3}')
     later = services.replicate("barred")
     assert "the gate is closed at ids 0 to 1 (target)" in services.task_logs("barred.replicate", later)
     assert services.resume_of("barred") == resume
@@ -102,7 +113,7 @@ def acknowledged_message(services: Any) -> None:
     # Given: the second of three messages is no JSON object, and a stopped writer stops the pipeline.
     home = services.settings.home
     services.create_topic("walled", partitions=1)
-    send(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
+    publish(services, "walled", b'{"n": 1}', b"poison", b'{"n": 3}')
 
     # When: the message was tried in bulk, then twice alone.
     services.replicate("walled", expected="failed")

@@ -28,7 +28,7 @@ from tidemark.journal.record import write_action
 from tidemark.journal.segments import head_segment
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Binding
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.opened import OpenPipeline
 from tidemark.writers.take_over import HandBack, NothingToTakeOver, ReplicatorRuns
 

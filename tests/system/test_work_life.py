@@ -12,7 +12,9 @@ from tests.system.conftest import wait_until
 from tests.system.log_runs import load_application
 
 from tidemark.connections import WorkConnections
+from tidemark.consensus.objects import ABSENT
 from tidemark.work.client import Work
+from tidemark.work.entries import GONE_FOR
 from tidemark.work.files import find_journal, load_journal
 from tidemark.work.items import Ticket
 from tidemark.work.journal import WorkJournal, clock
@@ -81,6 +83,9 @@ def test_a_sweep_gives_up_what_lapsed_and_finds_what_nobody_would_look_at(
     earlier = Work.of_journal(WorkJournal(two_hours_ago))
     earlier.insert("lapsing", {"revision": 1})
     assert [item.key for item in earlier.claim()] == ["lapsing"]
+    long_ago = Work.of_journal(WorkJournal(replace(work.parts, clock=lambda: clock() - GONE_FOR - 60_000)))
+    long_ago.insert("forgotten", {"revision": 1})
+    long_ago.done(*long_ago.claim())
     work.insert("hidden", {"revision": 1})
     hint = work.parts.entries.read("hidden").entry.hint
     partition = f"journal = '{work.name}' AND bucket = '{hint.bucket}' AND shard = 0"
@@ -89,11 +94,12 @@ def test_a_sweep_gives_up_what_lapsed_and_finds_what_nobody_would_look_at(
         f"AND due_at = {hint.due_at} AND hint_id = '{hint.id}'"
     )
     planned = swept(services, work, tmp_path / "plan", "--dry-run")
-    assert planned["census"]["lost"] == 1
+    assert (planned["census"]["lost"], planned["forgotten"]) == (1, 1)
     assert work.parts.entries.read("lapsing").entry is not None
 
     done = swept(services, work, tmp_path / "done")
     assert (done["dead"], done["rearmed"], done["census"]["entries"]) == (1, 1, 2)
+    assert (done["forgotten"], work.parts.entries.read("forgotten").version) == (1, ABSENT)
     assert [letter.key for letter in work.dead()] == ["lapsing"]
     assert [item.key for item in work.claim(5)] == ["hidden"]
 

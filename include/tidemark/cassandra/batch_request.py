@@ -96,9 +96,16 @@ class BatchSender:
             if statement.query_id not in known:
                 session.cluster.add_prepared(statement.query_id, statement)
         keyspace, routing_key = routing or (None, None)
+        message = _EncodedBatch(len(rows), b"".join(rows), self._consistency, timestamp)
+
+        def forget(error: Exception | None) -> None:
+            # What the driver leaves behind lives on until Python looks for cycles: not with all its rows.
+            message.rows = b""
+            answered(error)
+
         future = _BatchFuture(
             session,
-            _EncodedBatch(len(rows), b"".join(rows), self._consistency, timestamp),
+            message,
             Statement(keyspace=keyspace, routing_key=routing_key, is_idempotent=True),
             self._profile.request_timeout,
             metrics=session._metrics,
@@ -107,5 +114,5 @@ class BatchSender:
         )
         future.preparations_left = len(statements) + 1
         future._protocol_handler = session.client_protocol_handler
-        future.add_callbacks(lambda _: answered(None), answered)
+        future.add_callbacks(lambda _: forget(None), forget)
         future.send_request()

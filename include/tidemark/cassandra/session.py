@@ -1,4 +1,4 @@
-"""Sessions with Cassandra, one per process and connection.
+"""Sessions with Cassandra, one per process and connection, whichever of its threads ask.
 
 A session does not survive a fork, so the cache is keyed by process id. Whoever asks gets a session whose
 statements wait for LOCAL_QUORUM unless they say otherwise; nothing here retries what is not idempotent.
@@ -6,6 +6,7 @@ statements wait for LOCAL_QUORUM unless they say otherwise; nothing here retries
 
 import os
 import ssl
+import threading
 from datetime import UTC, datetime
 
 from cassandra import ConsistencyLevel
@@ -17,6 +18,16 @@ from tidemark.connections import CassandraConnection
 from tidemark.errors import TidemarkError
 
 _sessions: dict[tuple[int, str], Session] = {}
+_opening = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """The thread that had it does not survive a fork either."""
+    global _opening
+    _opening = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
 
 
 class CassandraUnreachable(TidemarkError):
@@ -35,9 +46,10 @@ def connect(connection: CassandraConnection) -> Session:
     """A session that this process may use for as long as it lives."""
     # With the secrets in clear: two connections that differ only in their password are two.
     key = (os.getpid(), repr(sorted(connection.revealed().items(), key=lambda item: item[0])))
-    if key not in _sessions:
-        _sessions[key] = _open(connection)
-    return _sessions[key]
+    with _opening:
+        if key not in _sessions:
+            _sessions[key] = _open(connection)
+        return _sessions[key]
 
 
 def disconnect_all() -> None:

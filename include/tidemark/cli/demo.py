@@ -1,11 +1,10 @@
-"""``make demo``: services, a few thousand actions, one run of ``orders.replicate``, and what came of it.
+"""``make demo``: services, a few thousand actions, runs of ``orders.replicate``, and what came of it.
 
 Calling it again starts nothing twice: it sends another, smaller batch of orders and replicates that.
 """
 
 import sys
 import time
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -19,6 +18,8 @@ from rich.table import Table
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli import services
 from tidemark.cli.connections import look_up
+from tidemark.cli.demo_airflow import DemoFailed, task_failures, wait
+from tidemark.cli.demo_expiry import PURGE_DAG, show_expiry
 from tidemark.cli.demo_work import show_work
 from tidemark.cli.tables import status_table
 from tidemark.connections import Connections
@@ -28,11 +29,11 @@ from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.delivery.replicate import look_at_control
 from tidemark.delivery.status import read_status
 from tidemark.embedded.airflow import passwords_file
-from tidemark.embedded.airflow_api import AirflowApi, TaskState
+from tidemark.embedded.airflow_api import AirflowApi
 from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.errors import ArchiveFailed
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.sample_orders import sample_actions
+from tidemark.embedded.sample_orders import expired_order, sample_actions
 from tidemark.embedded.send import send_actions
 from tidemark.errors import TidemarkError
 from tidemark.log.errors import LogError
@@ -45,10 +46,7 @@ PARTITIONS = 3
 FINISHED = ("success", "failed")
 STEPS = ("bind", "capture", "audit", "publish", "deliver")
 console = Console()
-
-
-class DemoFailed(TidemarkError):
-    """The demo did not get to its end."""
+show = partial(console.print, highlight=False, soft_wrap=True)
 
 
 def main() -> int:
@@ -65,11 +63,13 @@ def main() -> int:
         connections = collect_connections(pipeline, look_up)
         create_topics(pipeline, connections)
         with AirflowApi(settings) as api:
-            let_dag_run(api)
+            for dag_id in (DAG_ID, PURGE_DAG):
+                let_dag_run(api, dag_id)
             sent = send_orders(pipeline, connections)
             follow(api, api.trigger(DAG_ID))
-        show_summary(settings, pipeline, connections, sent)
-        show_work(look_up, partial(console.print, highlight=False, soft_wrap=True))
+            show_summary(settings, pipeline, connections, sent)
+            show_expiry(api, lambda: follow(api, api.trigger(DAG_ID)), show)
+        show_work(look_up, show)
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0
     except (TidemarkError, LogError) as error:
@@ -98,21 +98,22 @@ def send_orders(pipeline: Pipeline, connections: Connections) -> int:
     before = sum(ends.values())
     count = AGAIN if before else FIRST
     now = time.time_ns() // 1_000_000
-    send_actions(connections.kafka, topic, sample_actions(count, batch=before, now=now))
-    console.print(f"Sent {count:,} actions to topic {topic} ({before:,} were there before).")
-    return count
+    actions = [*sample_actions(count, batch=before, now=now), expired_order(before, now)]
+    send_actions(connections.kafka, topic, actions)
+    console.print(f"Sent {len(actions):,} actions to topic {topic} ({before:,} were there before).")
+    return len(actions)
 
 
-def let_dag_run(api: AirflowApi) -> None:
-    """Unpause the DAG and wait until no run is active, so that the demo's own run finds the work.
+def let_dag_run(api: AirflowApi, dag_id: str) -> None:
+    """Unpause a DAG and wait until no run is active, so that the demo's own run finds the work.
 
     Unpausing for the first time starts the run of the newest interval, a moment later.
     """
-    _wait(lambda: api.has_dag(DAG_ID), 120, f"Airflow does not know {DAG_ID}")
-    if api.is_paused(DAG_ID):
-        api.unpause(DAG_ID)
-        _wait(lambda: api.has_runs(DAG_ID), 60, f"{DAG_ID} has not been scheduled")
-    _wait(lambda: not api.active_runs(DAG_ID), 300, f"{DAG_ID} is busy with earlier runs")
+    wait(lambda: api.has_dag(dag_id), 120, f"Airflow does not know {dag_id}")
+    if api.is_paused(dag_id):
+        api.unpause(dag_id)
+        wait(lambda: api.has_runs(dag_id), 60, f"{dag_id} has not been scheduled")
+    wait(lambda: not api.active_runs(dag_id), 300, f"{dag_id} is busy with earlier runs")
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
@@ -133,7 +134,7 @@ def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
                 raise DemoFailed(f"{run_id} has not ended after {seconds:.0f} s. See: make status")
             time.sleep(0.5)
     if state == "failed":
-        raise DemoFailed("\n".join(_failures(api, run_id)))
+        raise DemoFailed("\n".join(task_failures(api, DAG_ID, run_id)))
     if tasks.get("capture") == "skipped":
         console.print("A scheduled run was faster: it has taken the actions already.")
 
@@ -174,14 +175,6 @@ Stop with: make down   (data stays)   Remove with: make clean""",
     )
 
 
-def _wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise DemoFailed(f"{otherwise} after {seconds:.0f} s. See: make status")
-        time.sleep(0.5)
-
-
 def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:
     from kafka.structs import TopicPartition
 
@@ -195,14 +188,6 @@ def _run_table(tasks: dict[str, str | None]) -> Table:
         state = tasks.get(step) or "waiting"
         table.add_row(step, f"[{colours.get(state, 'white')}]{state}")
     return table
-
-
-def _failures(api: AirflowApi, run_id: str) -> Iterator[str]:
-    failed: list[TaskState] = [task for task in api.tasks(DAG_ID, run_id) if task.state == "failed"]
-    for task in failed:
-        lines = [line for line in api.task_log(DAG_ID, run_id, task.task_id) if line.strip()]
-        yield f"Task {task.task_id} of {run_id} failed:"
-        yield from (f"  {line}" for line in lines[-8:])
 
 
 if __name__ == "__main__":

@@ -87,6 +87,13 @@ class JournalCensus:
             if self._oldest is None or found < self._oldest:
                 self._oldest = found
 
+    def note_runs(self, keys: int, judged: int, deleted: int) -> None:
+        """Count entities without a purge: all, those of which something goes, those that have a delete."""
+        self._keys += keys
+        self._judged += judged
+        self._deletes += judged
+        self._as_they_are += deleted - judged
+
     def conclude(self) -> Census:
         """The numbers."""
         return Census(

@@ -9,6 +9,7 @@ Capture goes on all the time: what it publishes is kept in the new manifest.
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.engine import Engine, outputs_by_group
@@ -19,18 +20,18 @@ from tidemark.compaction.question import CompactionSettings, Question, Questions
 from tidemark.compaction.rules import question_digest
 from tidemark.compaction.workplace import Workplace
 from tidemark.consensus.lease import LEASE, SECOND, Clock, kept_alive, wall_clock
-from tidemark.consensus.objects import Consensus
+from tidemark.consensus.objects import Change, Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.delivery.positions import Positions
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.compactions import CompactionRecord, Outcome, record_compaction
+from tidemark.log.compactions import CompactionRecord, Outcome, one_more, record_compaction
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.log_lease import LogHold, LogLost, take_log
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.manifest import LogFile
 from tidemark.log.publish import read_log, read_manifest
 
 
@@ -150,9 +151,9 @@ class Compaction:
         plan = self._plans.read(digest)
         with self._held(holder, release=True) as hold:
             if plan.is_empty:
-                hold.replace_log(lambda head: head)
+                record = partial(self._recorded, plan, holder, began, Outcome.NOTHING_TO_DO)
+                hold.replace_log(lambda head: head, record)
                 self._settle(plan, self.questions.ask())
-                self._record(plan, holder, began, Outcome.NOTHING_TO_DO, None)
                 done: Compacted | Plan = plan
             else:
                 done = self._publish(plan, hold, holder, began)
@@ -167,26 +168,28 @@ class Compaction:
             return Compacted(
                 plan, head, current.count + plan.dropped, current.count, current.bytes, current.bytes, 0
             )
-        seen: list[Manifest] = []
+        written = sum(file.bytes for file in files)
+        done: list[Compacted] = []
 
         def rebase(head: LogHead) -> LogHead:
             # Whoever registered or rewound a writer while our lease had run out has changed the log's object.
             self._refuse_outdated(plan)
             before = read_manifest(self.pipeline, self._log, head)
             after = replace_files(before, plan, files)
-            seen[:] = [before, after]
             path, digest = self._log.write_manifest(after)
             reach(FaultPoint.COMPACT_MANIFEST_WRITTEN)
-            return LogHead.naming(after, path, digest)
+            named = LogHead.naming(after, path, digest)
+            sizes = before.count, after.count, before.bytes, after.bytes
+            done[:] = [Compacted(plan, named, *sizes, written)]
+            return named
 
-        head = hold.replace_log(rebase)
+        def record() -> Change:
+            return self._recorded(plan, holder, began, Outcome.COMPACTED, done[0])
+
+        head = hold.replace_log(rebase, record)
         reach(FaultPoint.COMPACT_COMMITTED)
-        before, after = seen
-        written = sum(file.bytes for file in files)
-        done = Compacted(plan, head, before.count, after.count, before.bytes, after.bytes, written)
         self._settle(plan, self.questions.ask())
-        self._record(plan, holder, began, Outcome.COMPACTED, done)
-        return done
+        return replace(done[0], head=head)
 
     def _plan(self, question: Question, place: Workplace) -> Plan:
         rules, files = question.rules, question.files
@@ -242,7 +245,10 @@ class Compaction:
         digest = question_digest(self.pipeline, after.files, rules)
         self._plans.settle(digest, self._place(digest).area)
 
-    def _record(self, plan: Plan, holder: str, began: int, outcome: Outcome, done: Compacted | None) -> None:
+    def _recorded(
+        self, plan: Plan, holder: str, began: int, outcome: Outcome, done: Compacted | None = None
+    ) -> Change:
+        """What puts the compaction on record; part of the step that makes it true."""
         now = self.clock()
         record = CompactionRecord(
             at=now,
@@ -261,7 +267,7 @@ class Compaction:
                 bytes_before=done.bytes_before,
                 bytes_after=done.bytes_after,
             )
-        record_compaction(self.questions.control, record)
+        return one_more(self.questions.control, record)
 
     @contextmanager
     def recording_refusals(self, holder: str) -> Iterator[None]:

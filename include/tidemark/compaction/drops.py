@@ -5,20 +5,19 @@ that others can go.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from msgspec import Struct, structs
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from tidemark.compaction.journal_facts import NONE, Verdict
+from tidemark.compaction.journal_batches import NOTHING, read_keys
+from tidemark.compaction.journal_facts import NONE
 from tidemark.compaction.rules import Rules
-from tidemark.compaction.survey import NOTHING
+from tidemark.compaction.verdicts import Verdicts
 from tidemark.compaction.workplace import Workplace
 from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.journal.record import read_key
 from tidemark.log.manifest import LogFile
 
 _Ids = NDArray[np.int64]
@@ -53,50 +52,6 @@ class Dropped(Struct, frozen=True, array_like=True):
     """Messages that stay, although a purge after them has gone. Never anything but 0."""
     kept_chosen: int = 0
     """Last messages of their key that stay."""
-
-
-VERDICTS = pa.schema(
-    [
-        pa.field("key", pa.string()),
-        pa.field("purged_below", pa.int64()),
-        pa.field("delete_id", pa.int64()),
-        pa.field("delete_to", pa.int64()),
-        pa.field("kept_append", pa.int64()),
-        pa.field("purge_goes", pa.bool_()),
-    ]
-)
-"""The columns of ``Verdict``, with whose it is."""
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """The verdicts about the entities of some files, as columns. Who is not in them keeps everything."""
-
-    keys: pa.Array
-    purged_below: _Ids
-    delete_id: _Ids
-    delete_to: _Ids
-    kept_append: _Ids
-    purge_goes: _Mask
-
-    @classmethod
-    def of(cls, verdicts: Sequence[tuple[str, Verdict]]) -> "Verdicts":
-        """The same as columns."""
-        return cls.of_table(verdict_table(verdicts))
-
-    @classmethod
-    def of_table(cls, table: pa.Table) -> "Verdicts":
-        """From columns as ``verdict_table`` makes them."""
-        columns = (table[name].to_numpy() for name in VERDICTS.names[1:])
-        return cls(table["key"].combine_chunks(), *columns)
-
-
-def verdict_table(verdicts: Sequence[tuple[str, Verdict]]) -> pa.Table:
-    """Verdicts, each with its entity's key, as columns."""
-    rows = [(key, *structs.astuple(verdict)) for key, verdict in verdicts]
-    columns = list(zip(*rows, strict=True)) or [()] * len(VERDICTS.names)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, VERDICTS, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=VERDICTS)
 
 
 def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdicts) -> Dropped:
@@ -196,9 +151,6 @@ class _Tally:
 
 def _numbers_of(keys: pa.Array, judged: pa.Array) -> _Ids:
     """The number of every key among the judged ones; -1 for those that are not."""
-    try:
-        texts = keys.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8: two keys of other bytes may be one entity
-        texts = pa.array([None if key is None else read_key(key) for key in keys.to_pylist()], pa.string())
-    numbers: _Ids = pc.fill_null(pc.index_in(texts, value_set=judged), -1).to_numpy().astype(np.int64)
+    found = pc.index_in(read_keys(keys), value_set=judged)
+    numbers: _Ids = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     return numbers

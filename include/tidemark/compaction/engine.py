@@ -3,7 +3,7 @@
 In one process memory grows with the number of keys below the watermark, not with the messages.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
@@ -11,13 +11,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
-from tidemark.compaction.drops import Dropped, Verdicts, drop_journal, drop_keyed
-from tidemark.compaction.journal_facts import Facts, Verdict, judge, merge_facts
+from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
+from tidemark.compaction.facts_table import FACTS, judge_table
 from tidemark.compaction.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.rules import Rules
 from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.compaction.verdicts import Verdicts
 from tidemark.compaction.workplace import Workplace
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.log.manifest import LogFile
@@ -61,19 +62,12 @@ class InProcess:
 
     def _survey_journal(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
         drops, census = [], JournalCensus()
-        for topic, of_topic in groupby(sorted(files, key=lambda file: file.topic), lambda file: file.topic):
+        for _, of_topic in groupby(sorted(files, key=lambda file: file.topic), lambda file: file.topic):
             own = sorted(of_topic, key=lambda file: (file.partition, file.first_id))
-            found: dict[str, list[Facts]] = {}
+            found = [FACTS.empty_table()]
             for _, group in groupby(own, lambda file: file.partition):
-                for key, facts in survey_journal(place, rules, list(group)):
-                    found.setdefault(key, []).append(facts)
-            verdicts = Verdicts.of(
-                [
-                    (key, verdict)
-                    for key, parts in found.items()
-                    if (verdict := judge_entity(topic, key, parts, census))
-                ]
-            )
+                found += survey_journal(place, rules, list(group))
+            verdicts = Verdicts.of_table(judge_table(pa.concat_tables(found), census).verdicts)
             drops += [drop_journal(place, rules, file, verdicts) for file in own]
         return Surveyed(census.conclude(), tuple(drops))
 
@@ -89,14 +83,6 @@ class InProcess:
             differing_ids(place, plan.rules, group, by_group.get(number))
             for number, group in enumerate(plan.groups)
         )
-
-
-def judge_entity(topic: str, key: str, parts: Iterable[Facts], census: JournalCensus) -> Verdict | None:
-    """Judge one entity and count it; None where it keeps everything."""
-    facts = merge_facts(parts)
-    verdict = judge(facts)
-    census.note(topic, key, facts, verdict)
-    return None if verdict.keeps_everything else verdict
 
 
 def choose(facts: pa.Table, rules: Rules) -> tuple[Census, pa.Table]:

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from tidemark.journal.action import Append, Delete
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.payload import sequence_numbers
+from tidemark.journal.payload import Form, sequence_numbers
 
 NONE = -1
 """No such id."""
@@ -214,22 +214,27 @@ def _judge_run(run: Run | None, facts: Facts, purged_below: int, *, purge_goes: 
 def _run_of(id_: int, partition: int, offset: int, action: Append | Delete | None) -> Run:
     at = (partition, offset, offset, True)
     if isinstance(action, Append):
-        regular = _events_are_as_said(action)
+        regular = holds_what_is_said(action.form, action.payload, action.first, action.last)
         return Run(*at, regular, True, action.first, action.last, id_, NONE, 0, NONE)
     if isinstance(action, Delete):
         return Run(*at, True, False, 0, 0, NONE, id_, action.to, NONE)
     return Run(*at, False, False, 0, 0, NONE, NONE, 0, NONE)
 
 
-def _events_are_as_said(append: Append) -> bool:
-    """Whether the payload holds exactly the events that the header promises: the fold goes by the payload."""
+def holds_what_is_said(form: Form, payload: bytes, first: int, last: int) -> bool:
+    """Whether a payload holds exactly the events that its header promises: the fold goes by the payload."""
     try:
-        numbers = sequence_numbers(append.form, append.payload)
+        return are_consecutive(sequence_numbers(form, payload), first, last)
     except Undecodable:
         return False
-    if len(numbers) != append.last - append.first + 1:  # a header may name more events than there is memory
-        return False
-    return numbers == list(range(append.first, append.last + 1))
+
+
+def are_consecutive(numbers: list[int], first: int, last: int) -> bool:
+    """Whether the numbers are those from one to another, each once and in order."""
+    if first == last:
+        return numbers == [first]
+    # A header may name more events than there is memory.
+    return len(numbers) == last - first + 1 and numbers == list(range(first, last + 1))
 
 
 def _join(earlier: Run | None, later: Run | None) -> Run | None:

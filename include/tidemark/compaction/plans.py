@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+
+from msgspec import structs
 
 from tidemark.compaction.errors import NoPlan, PlanOutdated
 from tidemark.compaction.plan import Plan
@@ -22,8 +24,12 @@ class Plans:
     root: str
 
     def keep(self, plan: Plan, area: str) -> None:
-        """Keep a plan; the same one may have been made before, when other writers were further or nearer."""
-        self._folder.replace(_path(plan.digest), plan.to_bytes(), area)
+        """Keep a plan; the same one may have been made before, when other writers were further or nearer.
+
+        Without the name of the purged entity it tells people about: nothing of those is to stay anywhere.
+        """
+        unnamed = replace(plan, census=structs.replace(plan.census, oldest_purged=None))
+        self._folder.replace(_path(plan.digest), unnamed.to_bytes(), area)
 
     def read(self, digest: str) -> Plan:
         """A plan that was made."""

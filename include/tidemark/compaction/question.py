@@ -18,6 +18,7 @@ from tidemark.delivery.registration import registered_writers
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
+from tidemark.log.holds import holds
 from tidemark.log.manifest import LogFile, Manifest
 from tidemark.log.pins import pins
 from tidemark.log.publish import read_log
@@ -83,7 +84,8 @@ class Questions:
         reached = self.find_positions()
         manifest = read_log(self.control, self._folder)
         young = self.control.bindings_younger(now - settings.min_lag)
-        watermark = find_watermark(manifest, reached, young, now, settings.min_lag)
+        held = holds(self.control)
+        watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
         is_journal = settings.policy is CompactionPolicy.JOURNAL
         below = watermark.id
         rules = Rules(

@@ -1,7 +1,8 @@
 """The watermark: below it, and nowhere else, messages may leave the log.
 
-The lowest of what every writer has finished, what is old enough and where the active segment begins. Pure:
-"now" is handed in and is the first time not yet bound, so a plan does not depend on when it is looked at.
+The lowest of what every writer has finished, what somebody holds, what is old enough and where the active
+segment begins. Pure: "now" is handed in and is the first time not yet bound, so a plan does not depend on
+when it is looked at.
 """
 
 from collections.abc import Iterable, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.log.binding import NOTHING_YET, Binding
+from tidemark.log.holds import Hold
 from tidemark.log.manifest import Manifest
 
 
@@ -21,6 +23,8 @@ class Reason(StrEnum):
     """What comes next is not old enough."""
     ACTIVE_SEGMENT = "active segment"
     """What comes next is in the segment that is not closed yet."""
+    HOLD = "hold"
+    """Somebody is in the middle of something and needs what comes next."""
     NO_WRITER = "no writer"
     """Nobody is registered, so nobody has finished with anything."""
 
@@ -31,7 +35,7 @@ class Limit:
 
     reason: Reason
     name: str
-    """The writer's; for the other reasons the reason itself."""
+    """The writer's or the holder's; for the other reasons the reason itself."""
     below: int
     """Messages with ids below this one may go, as far as this reason is concerned."""
     ids: int
@@ -64,6 +68,7 @@ def find_watermark(
     bindings: Iterable[Binding],
     now: int,
     min_lag: int,
+    holds: Iterable[Hold] = (),
 ) -> Watermark:
     """The watermark of a log; ``bindings`` are at least those younger than ``now - min_lag`` (both µs).
 
@@ -77,6 +82,9 @@ def find_watermark(
         Limit(Reason.WRITER, name, below, max(ceiling - below, 0))
         for name, position in sorted(positions.items())
         for below in [max(position, 0)]
+    ]
+    limits += [
+        Limit(Reason.HOLD, one.holder, one.after + 1, max(ceiling - one.after - 1, 0)) for one in holds
     ]
     if not positions:
         limits.append(Limit(Reason.NO_WRITER, Reason.NO_WRITER, 0, ceiling))

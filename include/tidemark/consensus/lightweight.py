@@ -2,7 +2,8 @@
 
 Every transaction carries a fresh attempt id in the static column ``last_tx``. When the answer to one is
 lost, a SERIAL read settles what became of it: applied, not applied (then it is tried again) or overtaken.
-Reads are SERIAL, always. Nothing here guesses: what cannot be settled is ``Undecided``.
+Reads are SERIAL; only ``recent`` is not, and says so. Nothing here guesses: what cannot be settled is
+``Undecided``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -52,6 +53,9 @@ REFUSALS = (
 """The failures after which the transaction has certainly not begun. "Unavailable" and "overloaded" are not
 among them: they may be the answer to the second time that the driver sent it."""
 
+NEVER_TWICE = FallthroughRetryPolicy()
+"""A second sending by the driver itself would hide what became of the first."""
+
 TABLE = "object"
 
 _TABLE = """
@@ -85,6 +89,10 @@ class LightweightConsensus:
         where = f"FROM {table} WHERE kind = ? AND name = ?"
         self._select = self._prepare_read(f"SELECT row, body, version {where} AND row IN ?")
         self._every = self._prepare_read(f"SELECT row, body, version {where}")
+        self._committed = session.prepare(
+            f"SELECT name, row, body, version FROM {table} WHERE kind = ? AND name IN ?"
+        )
+        self._committed.consistency_level = ConsistencyLevel.QUORUM
         self._last = self._prepare_read(
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
@@ -92,10 +100,21 @@ class LightweightConsensus:
         self._advance = session.prepare(
             f"UPDATE {table} SET version = ?, last_tx = ? WHERE kind = ? AND name = ? IF version = ?"
         )
+        # What most changes are, without a batch around it.
+        self._put_one = session.prepare(
+            f"UPDATE {table} SET version = ?, last_tx = ?, body = ? "
+            "WHERE kind = ? AND name = ? AND row = ? IF version = ?"
+        )
+        self._put_one.consistency_level = ConsistencyLevel.QUORUM
+        self._put_one.serial_consistency_level = ConsistencyLevel.SERIAL
+        self._put_one.retry_policy = NEVER_TWICE
         self._put = session.prepare(f"INSERT INTO {table} (kind, name, row, body) VALUES (?, ?, ?, ?)")
         self._delete = session.prepare(f"DELETE FROM {table} WHERE kind = ? AND name = ? AND row = ?")
         self._delete_range = session.prepare(
             f"DELETE FROM {table} WHERE kind = ? AND name = ? AND row >= ? AND row < ?"
+        )
+        self._absent = session.prepare(
+            f"DELETE version, last_tx FROM {table} WHERE kind = ? AND name = ? IF version = ?"
         )
         self._names = session.prepare(f"SELECT DISTINCT kind, name FROM {table}")
         # Of one object at a time a read may be SERIAL. Whatever was committed is at a quorum.
@@ -112,6 +131,16 @@ class LightweightConsensus:
         version = found[0].version if found else None
         rows = {r.row: r.body for r in found if r.row is not None}
         return Snapshot(ABSENT if version is None else version, rows)
+
+    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+        """See ``Consensus.recent``: what a transaction that has not ended yet will write is not seen."""
+        versions: dict[str, int] = {}
+        rows: dict[str, dict[str, str]] = {}
+        for one in self._session.execute(self._committed, (kind, list(names))):
+            if one.version is not None:
+                versions[one.name] = one.version
+                rows.setdefault(one.name, {}).update({} if one.row is None else {one.row: one.body})
+        return {name: Snapshot(version, rows[name]) for name, version in versions.items()}
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""
@@ -137,7 +166,7 @@ class LightweightConsensus:
             attempt = uuid4()
             attempts.add(attempt)
             try:
-                if self._session.execute(self._batch(key, expected, change, attempt)).was_applied:
+                if self._is_applied(key, expected, change, attempt):
                     return expected + 1
             except FAILURES as error:
                 # Refusing this attempt says nothing about an earlier one.
@@ -146,6 +175,30 @@ class LightweightConsensus:
                 lost = error
             if self._settle(key, expected, change, attempts, doubt=lost is not None):
                 return expected + 1
+        raise Undecided(key, expected, _reason(lost)) from lost
+
+    def forget(self, key: ObjectKey, expected: int) -> None:
+        """See ``Consensus.forget``."""
+        lost: Exception | None = None
+        for _ in range(ATTEMPTS):
+            batch = self._conditional()
+            batch.add(self._absent, (key.kind, key.name, expected))
+            batch.add(self._delete_range, (key.kind, key.name, "", AFTER_EVERY_NAME))
+            try:
+                if self._session.execute(batch).was_applied:
+                    return
+            except FAILURES as error:
+                if lost is None and isinstance(error, REFUSALS):
+                    raise
+                lost = error
+            try:
+                version, _ = self._version(key)
+            except FAILURES as error:
+                raise Undecided(key, expected, _reason(error)) from error
+            if version == ABSENT and lost is not None:
+                return
+            if version != expected:
+                raise Outpaced(key, expected, version)
         raise Undecided(key, expected, _reason(lost)) from lost
 
     def _settle(
@@ -183,15 +236,19 @@ class LightweightConsensus:
         """Whether there is a row in the range."""
         return bool(list(self._session.execute(self._last, (key.kind, key.name, rows.first, rows.end, 1))))
 
-    def _batch(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> BatchStatement:
-        batch = BatchStatement(
-            BatchType.LOGGED,
-            consistency_level=ConsistencyLevel.QUORUM,
-            serial_consistency_level=ConsistencyLevel.SERIAL,
-            # A second sending by the driver itself would hide what became of the first.
-            retry_policy=FallthroughRetryPolicy(),
-        )
+    def _is_applied(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> bool:
         known = None if expected == ABSENT else expected
+        if len(change.puts) == 1 and not change.deletes and not change.ranges:
+            ((row, body),) = change.puts.items()
+            values = (expected + 1, attempt, body, key.kind, key.name, row, known)
+            return bool(self._session.execute(self._put_one, values).was_applied)
+        batch = self._batch(key, expected, known, change, attempt)
+        return bool(self._session.execute(batch).was_applied)
+
+    def _batch(
+        self, key: ObjectKey, expected: int, known: int | None, change: Change, attempt: UUID
+    ) -> BatchStatement:
+        batch = self._conditional()
         batch.add(self._advance, (expected + 1, attempt, key.kind, key.name, known))
         for row, body in change.puts.items():
             batch.add(self._put, (key.kind, key.name, row, body))
@@ -200,6 +257,14 @@ class LightweightConsensus:
         for rows in change.ranges:
             batch.add(self._delete_range, (key.kind, key.name, rows.first, rows.end))
         return batch
+
+    def _conditional(self) -> BatchStatement:
+        return BatchStatement(
+            BatchType.LOGGED,
+            consistency_level=ConsistencyLevel.QUORUM,
+            serial_consistency_level=ConsistencyLevel.SERIAL,
+            retry_policy=NEVER_TWICE,
+        )
 
     def _snapshot(self, key: ObjectKey, statement: PreparedStatement, values: tuple[Any, ...]) -> Snapshot:
         found = list(self._session.execute(statement, values))

@@ -1,6 +1,6 @@
 """Consensus in memory: for tests of what stands on it. Nothing survives the process."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 
 from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Snapshot
@@ -21,6 +21,11 @@ class MemoryConsensus:
     def whole(self, key: ObjectKey) -> Snapshot:
         """See ``Consensus.whole``."""
         return self._whole(key)
+
+    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+        """See ``Consensus.recent``."""
+        found = {name: self._whole(ObjectKey(kind, name)) for name in names}
+        return {name: snapshot for name, snapshot in found.items() if snapshot.version != ABSENT}
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""
@@ -45,6 +50,13 @@ class MemoryConsensus:
                 raise Outpaced(key, expected, whole.version)
             self._objects[key] = Snapshot(expected + 1, change.applied_to(whole.rows))
             return expected + 1
+
+    def forget(self, key: ObjectKey, expected: int) -> None:
+        """See ``Consensus.forget``."""
+        with self._lock:
+            if (found := self._whole(key).version) != expected:
+                raise Outpaced(key, expected, found)
+            self._objects.pop(key, None)
 
     def _whole(self, key: ObjectKey) -> Snapshot:
         return self._objects.get(key, Snapshot(ABSENT, {}))

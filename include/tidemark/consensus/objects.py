@@ -114,8 +114,8 @@ class Undecided(TidemarkError):
 
 
 class Consensus(Protocol):
-    """Reads are linearizable; a commit applies whole, at exactly the expected version, or raises
-    ``Outpaced``. Only after ``Undecided`` does nobody know which of the two it was.
+    """Reads are linearizable, but for ``recent``; a commit applies whole, at exactly the expected version, or
+    raises ``Outpaced``. Only after ``Undecided`` does nobody know which of the two it was.
     """
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
@@ -123,6 +123,13 @@ class Consensus(Protocol):
 
     def whole(self, key: ObjectKey) -> Snapshot:
         """Every row, and the version, in one read: for objects that never have more than a few."""
+
+    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+        """As ``whole`` of several objects of a kind, for less; by their names, without those that are absent.
+
+        Each as it was at some version, the newest or a little before it. Good enough for a commit, which
+        fails where it is not the newest; not for deciding against one.
+        """
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
@@ -139,4 +146,11 @@ class Consensus(Protocol):
         Raises ``Outpaced`` when somebody else was faster, and ``Undecided`` when the answer is missing: then
         the change was applied, or was not, or still will be if nobody else is faster; whole and at most once
         in any case. Any other error is a refusal, and nothing was applied.
+        """
+
+    def forget(self, key: ObjectKey, expected: int) -> None:
+        """Make the object absent with all its rows, if it is still at ``expected``; raises as ``commit``.
+
+        Its versions begin anew. So this is only for objects that nobody has read for so long that nobody can
+        still want to commit to what was read.
         """

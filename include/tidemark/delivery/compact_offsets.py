@@ -88,7 +88,7 @@ class Outcome:
         )
 
 
-def registered_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
+def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
     """Every registered writer with its pipeline, also those that are in no file any more."""
     for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(Kind.WRITER)):
         if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
@@ -99,7 +99,7 @@ def choose_writers(
     consensus: Consensus, pipeline: str | None, writer: str | None = None
 ) -> list[tuple[str, str]]:
     """The registered writers that are meant: one, all of a pipeline, or all there are."""
-    found = list(registered_writers(consensus, pipeline))
+    found = list(find_writers(consensus, pipeline))
     if writer is None:
         return found
     if (pipeline or "", writer) not in found:

@@ -113,6 +113,8 @@ class Expiry(Declaration):
 
     schedule: Cron | None = "@daily"
     timezone: Annotated[str, AfterValidator(checks.timezone)] = "UTC"
+    max_purges: Annotated[Count, Field(ge=1)] = 100_000
+    """A run that wants to purge more than so many entities stops and asks a person."""
 
 
 class SparkSettings(Declaration):

@@ -76,17 +76,18 @@ def registered_writers(
     ``declared`` that begin at the end of the log.
     """
     on_list = enrolled(control)
-    known = {name for name in control.writer_names() if positions.load(name) is not None}
+    names = sorted({*on_list, *declared, *control.writer_names()})
+    states = {name: positions.load(name) for name in names}
     return [
-        _registered(control, positions, name, on_list.get(name), name in declared)
-        for name in sorted({*on_list, *known, *declared})
+        _registered(control, name, states[name], on_list.get(name), name in declared)
+        for name in names
+        if states[name] or name in on_list or name in declared
     ]
 
 
 def _registered(
-    control: LogControl, positions: Positions, name: str, place: Enrolled | None, is_declared: bool
+    control: LogControl, name: str, state: WriterState | None, place: Enrolled | None, is_declared: bool
 ) -> RegisteredWriter:
-    state = positions.load(name)
     if state is None:
         return RegisteredWriter(name, NOTHING_YET, NOTHING_YET, is_declared)
     position = place.position(state.version, state.position) if place else state.position

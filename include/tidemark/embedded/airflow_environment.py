@@ -65,7 +65,8 @@ def _places(settings: Settings) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(settings.root / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(settings.root / "plugins"),
-        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
+        # Whoever finds the database locked waits: after SQLite's own 5 s a trigger would be refused.
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "TIDEMARK_ROOT": str(settings.root),
         "TIDEMARK_HOME": str(settings.home),

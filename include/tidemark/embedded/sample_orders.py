@@ -47,6 +47,12 @@ def sample_actions(count: int, batch: int, now: int) -> Iterator[Action]:
             yield _append(order, random, at)
 
 
+def expired_order(batch: int, now: int) -> Action:
+    """An order whose time was over yesterday: nobody waits for the end of a day here."""
+    order = _Order(f"order-{batch:03d}-expired", expires="-1 day")
+    return _append(order, Random(batch), now)
+
+
 def _append(order: _Order, random: Random, at: int) -> Action:
     size = random.choice((1, 1, 1, 2, 3))
     events = tuple(_event(order, order.last + 1 + offset, random) for offset in range(size))

@@ -59,6 +59,18 @@ def days_ended_between(start: int, end: int, zone: tzinfo) -> tuple[date, ...]:
     return tuple(found)
 
 
+def days_due(start: int, end: int, through: date | None, zone: tzinfo) -> tuple[date, ...]:
+    """The days of a scheduled run's data interval (µs), and those before it that none was there for.
+
+    ``through`` is the last day that one has covered; without one there is nothing before the interval.
+    """
+    begin = start if through is None else min(start, day_end(through, zone))
+    days = days_ended_between(begin, end, zone)
+    if len(days) > MOST_DAYS:
+        raise BadDays(f"since {through} more than {MOST_DAYS:,} days have passed; run it for some by hand")
+    return days
+
+
 def days_asked_for(first: date | None, last: date | None, now: int, zone: tzinfo) -> tuple[date, ...]:
     """The days from one to another that a person names; without a last one up to the last that is over.
 

@@ -37,6 +37,29 @@ class TooManyPurges(TidemarkError):
         self.pipeline, self.total, self.ceiling = pipeline, total, ceiling
 
 
+class NotPlanned(TidemarkError):
+    """A run has no plan, so nobody could have seen whom it is to purge."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, run: str) -> None:
+        super().__init__(
+            f"{pipeline}: there is no plan of {run}, so nothing was purged. Clear its task `plan` and what "
+            "follows, or start another run."
+        )
+        self.pipeline, self.run = pipeline, run
+
+
+class NotToReport(TidemarkError):
+    """A run about which there is nothing to report, or not yet."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, run: str, problem: str) -> None:
+        super().__init__(f"{pipeline}: {run} {problem}. Nothing was changed.")
+        self.pipeline, self.run, self.problem = pipeline, run, problem
+
+
 class AppendsPurged(TidemarkError):
     """Events were appended between the last look at their entity and its purge, and are gone with it."""
 

@@ -1,6 +1,7 @@
 """Heads of a journal as expiry needs them: those of a day, through the index, and those of entities by name.
 
-Asks the index day by day, because it knows equality only, and never reads all heads. Writes nothing.
+Asks the index day by day, because it knows equality only, and never reads all heads. Whoever shares the work
+asks it for some ranges of tokens each. Writes nothing.
 """
 
 import re
@@ -13,6 +14,7 @@ from cassandra import ConsistencyLevel
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.session import CassandraUnreachable, connect
+from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.errors import TidemarkError
@@ -25,6 +27,7 @@ from tidemark.writers.journal_tables import SELECTED, JournalTables, are_there
 
 HEADS_AT_ONCE = 1_000
 """In a page."""
+IN_RANGE = " AND token(topic, segment) > ? AND token(topic, segment) <= ?"
 
 
 class HeadsUnreadable(TidemarkError):
@@ -59,8 +62,10 @@ class Heads(Protocol):
 class JournalHeads:
     """The heads of one journal writer."""
 
-    def __init__(self, journal: JournalWriter) -> None:
+    def __init__(self, journal: JournalWriter, ranges: Sequence[TokenRange] | None = None) -> None:
         self._journal = journal
+        self._ranges = ranges
+        """Those of the ring in which a day's heads are looked for; None for all of it."""
         self._prepared: PreparedStatement | None = None
 
     def expired_on(self, day: date) -> Iterator[Named]:
@@ -69,8 +74,10 @@ class JournalHeads:
             session = connect(self._journal.connection)
             if not are_there(session, self._journal.declared):
                 return
-            for row in session.execute(self._statement(), (day,)):
-                yield Named(row.topic, row.id, head_of(row))
+            places = [()] if self._ranges is None else [(one.after, one.upto) for one in self._ranges]
+            for place in places:
+                for row in session.execute(self._statement(), (day, *place)):
+                    yield Named(row.topic, row.id, head_of(row))
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> dict[str, Head]:
         """See ``Heads.of_entities``: today's segment counts before the old one."""
@@ -94,7 +101,7 @@ class JournalHeads:
             declared = self._journal.declared
             self._prepared = connect(self._journal.connection).prepare(
                 f"SELECT topic, {SELECTED} FROM {declared.keyspace}.{declared.tables.metajournal} "
-                "WHERE expire_on = ?"
+                f"WHERE expire_on = ?{'' if self._ranges is None else IN_RANGE}"
             )
             self._prepared.consistency_level = ConsistencyLevel.name_to_value[declared.consistency.value]
             self._prepared.is_idempotent, self._prepared.fetch_size = True, HEADS_AT_ONCE

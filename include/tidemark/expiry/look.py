@@ -1,7 +1,8 @@
 """The last look at entities before they are purged: heads, the log beyond the writer, Kafka beyond the log.
 
 In this order, so that nothing can slip from one place to the next unseen: what is at or below the position
-was in the heads when they were read, what was published since is in Kafka's tail.
+was in the heads when they were read, what was published since is in Kafka's tail. Whoever looks again, some
+entities at a time, reads their heads anew and of the tail only what has come since.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -89,24 +90,52 @@ class Look:
 
     def at(self, topic: str, keys: Collection[str], after: int | None = None) -> Looked:
         """Look at these entities now; at the log behind the writer, or behind an id that is given."""
-        state = self.positions.load(self.writer)
+        return Looking(self, topic, keys, after).at(keys)
+
+
+class Looking:
+    """Entities of one topic that are looked at some at a time, each right before it is purged."""
+
+    def __init__(self, look: Look, topic: str, keys: Collection[str], after: int | None = None) -> None:
+        self._look, self._topic, self._keys, self._after = look, topic, keys, after
+        self._found: dict[str, list[Newer]] = {}
+        self._ends: dict[int, int] | None = None
+        """The first offset of every partition that was not looked at yet; None before the first look."""
+        self._log_end = NOTHING_YET
+
+    def at(self, keys: Collection[str]) -> Looked:
+        """What is known of some of the entities now."""
+        look = self._look
+        state = look.positions.load(look.writer)
         position = state.position if state else NOTHING_YET
-        heads = self.heads.of_entities(topic, list(keys))
-        log = self.log.reopened()
-        found: dict[str, list[Newer]] = {}
-        for record in read_logged(log, position if after is None else after, topic, keys):
-            _note(found, record)
+        heads = look.heads.of_entities(self._topic, list(keys))
+        if self._ends is None:
+            self._ends = self._read_log(position if self._after is None else self._after)
+        self._read_tail(self._ends)
+        newer = {key: self._found[key] for key in keys if key in self._found}
+        return Looked(heads, newer, dict(self._ends), self._log_end)
+
+    def _read_log(self, after: int) -> dict[int, int]:
+        """Look at the log; where Kafka goes on."""
+        log = self._look.log.reopened()
+        for record in read_logged(log, after, self._topic, self._keys):
+            _note(self._found, record)
+        self._log_end = log.end
         starts = published_offsets(log.control, log.manifest.t)
-        ends = {}
-        for partition, held in sorted(self.tail.offsets(topic).items()):
-            first = starts.get((topic, partition), held.earliest)
+        return {partition: first for (topic, partition), first in starts.items() if topic == self._topic}
+
+    def _read_tail(self, ends: dict[int, int]) -> None:
+        """Look at what has come to Kafka since."""
+        tail = self._look.tail
+        for partition, held in sorted(tail.offsets(self._topic).items()):
+            first = ends.get(partition, held.earliest)
             if not held.earliest <= first <= held.latest:
-                raise OffsetsUnseen(log.control.pipeline, topic, partition, first, held)
-            for record in self.tail.records(topic, partition, first, held.latest):
-                if record.entity in keys:
-                    _note(found, record)
+                pipeline = self._look.log.control.pipeline
+                raise OffsetsUnseen(pipeline, self._topic, partition, first, held)
+            for record in tail.records(self._topic, partition, first, held.latest):
+                if record.entity in self._keys:
+                    _note(self._found, record)
             ends[partition] = held.latest
-        return Looked(heads, found, ends, log.end)
 
 
 def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[Record]:

@@ -36,6 +36,11 @@ class Expired:
         """As a document has it."""
         return {**asdict(self), "day": self.day.isoformat()}
 
+    @classmethod
+    def from_dict(cls, row: dict[str, Any]) -> "Expired":
+        """What a document has."""
+        return cls(**{**row, "day": date.fromisoformat(row["day"])})
+
 
 @dataclass(frozen=True, slots=True)
 class PurgePlan:

@@ -6,10 +6,10 @@ origin names, and not sent again. Should a purge arrive twice all the same, the 
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Protocol
 
-from tidemark.expiry.look import Look, Looked
+from tidemark.expiry.look import Look, Looked, Looking
 from tidemark.expiry.overtaken import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
@@ -59,11 +59,13 @@ class Purging:
                 reach(FaultPoint.EXPIRY_RECOVERED)
             settled |= {(one.topic, one.key) for one in sent}
             settled |= {(one.topic, one.key) for one in batch.spared}
-        left = sorted(one for one in found if (one.topic, one.key) not in settled)
+        left = [one for one in found if (one.topic, one.key) not in settled]
         number = len(self.record.batches())
-        for topic, some in _chunks(left, self.at_once):
-            self._purge_some(number, topic, some)
-            number += 1
+        for topic, of_topic in _by_topic(left):
+            looking = Looking(self.look, topic, {one.key for one in of_topic})
+            for start in range(0, len(of_topic), self.at_once):
+                self._purge_some(number, topic, looking, of_topic[start : start + self.at_once])
+                number += 1
         return self.outcome()
 
     def outcome(self) -> Purged:
@@ -74,8 +76,8 @@ class Purging:
         looked_from = min((batch.log_end for batch in batches), default=self.look.log.end)
         return Purged(tuple(sent), tuple(spared), looked_from)
 
-    def _purge_some(self, number: int, topic: str, some: Sequence[Expired]) -> None:
-        looked = self.look.at(topic, {one.key for one in some})
+    def _purge_some(self, number: int, topic: str, looking: Looking, some: Sequence[Expired]) -> None:
+        looked = looking.at({one.key for one in some})
         intended, spared = decide(some, looked)
         batch = Batch(number, topic, looked.log_end, tuple(intended), tuple(spared))
         self.record.intend(batch)
@@ -116,7 +118,6 @@ def decide(some: Sequence[Expired], looked: Looked) -> tuple[list[Intended], lis
     return intended, spared
 
 
-def _chunks(found: Sequence[Expired], size: int) -> Iterator[tuple[str, Sequence[Expired]]]:
-    for topic, of_topic in groupby(sorted(found, key=lambda one: (one.topic, one)), lambda one: one.topic):
-        while some := list(islice(of_topic, size)):
-            yield topic, some
+def _by_topic(found: Sequence[Expired]) -> Iterator[tuple[str, list[Expired]]]:
+    ordered = sorted(found, key=lambda one: (one.topic, one))
+    return ((topic, list(some)) for topic, some in groupby(ordered, lambda one: one.topic))

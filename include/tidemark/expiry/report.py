@@ -105,17 +105,19 @@ class PurgeReport:
             "overtaken": [asdict(one) for one in self.overtaken],
         }
 
-    def to_lines(self) -> Iterator[str]:
-        """The report for people."""
-        yield (
-            f"{self.pipeline}/{self.writer}: {self.purged:,} entities purged with {self.rows:,} events, "
-            f"{self.left_alone:,} left alone"
-        )
-        for day in self.days:
-            again = f"; asked again: {day.waits_for.value}" if day.waits_for else ""
-            yield f"  {day.day}  {day.purged:,} purged, {day.left_alone:,} left alone{again}"
-        for why, count in self.reasons.items():
-            yield f"  left alone {count:,}: {why.value}"
+
+def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
+    """A report, as a run returns it or as it is on record, for people."""
+    alone = sum(report["left_alone"].values())
+    yield (
+        f"{report['pipeline']}/{report['writer']}: {report['purged']:,} entities purged with "
+        f"{report['rows']:,} events, {alone:,} left alone"
+    )
+    for day in report["days"]:
+        again = f"; asked again: {day['asked_again']}" if day["asked_again"] else ""
+        yield f"  {day['day']}  {day['purged']:,} purged, {day['left_alone']:,} left alone{again}"
+    for why, count in report["left_alone"].items():
+        yield f"  left alone {count:,}: {why}"
 
 
 def make_report(

@@ -7,15 +7,16 @@ rest.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, tzinfo
+from itertools import islice
 from typing import Any
 
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.expiry.days import WaitsFor, day_end, days_to_ask, waits_for
-from tidemark.expiry.errors import AppendsPurged
+from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
 from tidemark.expiry.heads import Heads, find_expired
-from tidemark.expiry.ledger import open_days, run_of, settle_days, unfinished_days
+from tidemark.expiry.ledger import open_days, read_days, run_of, settle_days, unreported_runs
 from tidemark.expiry.look import Look, Tail, read_logged
 from tidemark.expiry.overtaken import (
     Logged,
@@ -34,6 +35,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.record import read_action
 from tidemark.log.binding import NOTHING_YET, TopicPartition
+from tidemark.log.holds import Hold, add_hold, release_hold
 from tidemark.log.pins import add_pin, releases
 
 UNSENT = -1
@@ -62,42 +64,63 @@ class ExpiryRun:
 
     def days(self, covered: Iterable[date]) -> tuple[date, ...]:
         """The days to ask: those that the run covers, and what earlier ones have left."""
-        return days_to_ask(covered, unfinished_days(self.log.control, self.writer))
+        return days_to_ask(covered, read_days(self.log.control, self.writer).unfinished)
 
-    def open_days(self, covered: Iterable[date]) -> tuple[date, ...]:
-        """The same, written down first: should this run fail, the next one asks them."""
-        days = open_days(self.log.control, self.writer, covered)
+    def open_days(self, days: Iterable[date], *, is_scheduled: bool = False) -> None:
+        """Write the days down first: should this run fail, the next one asks them."""
+        open_days(self.log.control, self.writer, days, is_scheduled=is_scheduled)
         reach(FaultPoint.EXPIRY_OPENED)
-        return days
 
-    def find(self, days: Sequence[date]) -> list[Expired]:
-        """The entities that expired on these days and are still there."""
-        return sorted(find_expired(self.heads, days, self.is_ours))
+    def find(self, days: Sequence[date], most: int | None = None) -> list[Expired]:
+        """The entities that expired on these days and are still there; not more than so many.
 
-    def plan(self, days: Sequence[date], ceiling: int) -> PurgePlan:
-        """What would be purged; refuses suspiciously much."""
-        plan = make_plan(self.pipeline, self.writer, days, self.find(days))
+        A writer that never ran has none: nobody knows yet what else is in Kafka.
+        """
+        if self.positions.load(self.writer) is None:
+            return []
+        return sorted(islice(find_expired(self.heads, days, self.is_ours), most))
+
+    def look(self, days: Sequence[date], found: Iterable[Expired]) -> PurgePlan:
+        """What would be purged; leaves nothing behind."""
+        return make_plan(self.pipeline, self.writer, days, found)
+
+    def plan(self, days: Sequence[date], found: Sequence[Expired], ceiling: int) -> PurgePlan:
+        """What is to be purged, on record: these entities and no others; refuses suspiciously many."""
+        plan = self.look(days, found)
         refuse_too_many(plan, ceiling)
+        self._record.keep_planned(found)
+        reach(FaultPoint.EXPIRY_PLANNED)
         return plan
 
-    def purge(self, days: Sequence[date], ceiling: int) -> Purged:
-        """Purge them, but for those of which there is news."""
-        found = self.find(days)
-        refuse_too_many(make_plan(self.pipeline, self.writer, days, found), ceiling)
+    def discard(self) -> None:
+        """Forget a plan that nobody wants."""
+        self._record.remove()
+
+    def purge(self) -> Purged:
+        """Purge the planned, but for those of which there is news."""
+        found = self._record.planned()
+        if found is None:
+            raise NotPlanned(self.pipeline, self.run)
         with self.log.held(self.run) as log:
+            # Before anything is sent: what a purge overtakes must still be there when it is looked for.
+            add_hold(log.control, Hold(self.run, log.end))
+            reach(FaultPoint.EXPIRY_HELD)
             look = Look(self.writer, self.positions, log, self.heads, self.tail)
             return Purging(self.run, look, self.sender, self._record).purge(found)
 
+    def last_offsets(self) -> dict[TopicPartition, int]:
+        """The offset of this run's last purge in every partition."""
+        return last_offsets(self._outcome(self.log).sent)
+
     def waiting(self) -> dict[TopicPartition, int]:
         """The offsets of this run's purges that the writer has not finished with."""
-        wanted = last_offsets(self._outcome(self.log).sent)
-        return read_not_passed(self.log.control, self.positions, self.writer, wanted) if wanted else {}
+        return read_not_passed(self.log.control, self.positions, self.writer, self.last_offsets())
 
     def report(self, days: Sequence[date]) -> dict[str, Any]:
         """What the run came to, on record; fails where a purge overtook an append, after pinning it."""
         control = self.log.control
-        if not self._record.batches() and (kept := run_of(control, self.run)):
-            return kept
+        # A run that is repeated when all is over has nothing to add to what it came to.
+        kept = None if self._record.batches() else run_of(control, self.run)
         with self.log.held(self.run) as log:
             outcome = self._outcome(log)
             lost = self._overtaken(log, outcome)
@@ -106,12 +129,23 @@ class ExpiryRun:
             reach(FaultPoint.EXPIRY_PINNED)
         states = self._days(days)
         report = make_report(self.pipeline, self.writer, self.run, states, outcome.sent, outcome.spared, lost)
-        settle_days(control, report, self.clock())
+        settle_days(control, report, self.clock(), is_kept=kept is not None)
         reach(FaultPoint.EXPIRY_REPORTED)
+        release_hold(control, self.run)
+        reach(FaultPoint.EXPIRY_RELEASED)
         if lost:
             raise AppendsPurged(self.pipeline, lost)
         self._record.remove()
-        return report.to_dict()
+        return kept or report.to_dict()
+
+    def finish(self) -> dict[str, Any]:
+        """The report of a run that cannot report itself any more; its days are left to later runs."""
+        if self.run not in unreported_runs(self.log.control):
+            raise NotToReport(self.pipeline, self.run, "is no run that has sent purges and not reported")
+        if waiting := self.waiting():
+            places = ", ".join(f"{topic}/{partition}@{last}" for (topic, partition), last in waiting.items())
+            raise NotToReport(self.pipeline, self.run, f"has purges that are not replicated yet: {places}")
+        return self.report(())
 
     def _days(self, days: Sequence[date]) -> dict[date, WaitsFor | None]:
         state = self.positions.load(self.writer)

@@ -1,11 +1,13 @@
-"""What a run intended and what it sent: small files in the log's folder, until its report is written.
+"""What a run planned, intended and sent: small files in the log's folder, until its report is written.
 
-A purge is intended before it is sent, with what was looked at; whoever takes a run up again can tell what was
-sent from what was not. Afterwards they are removed: nothing of a purged entity is to stay anywhere.
+Only what was planned, and could be looked at, is purged. A purge is intended before it is sent, with what was
+looked at; whoever takes a run up again can tell what was sent from what was not. Afterwards they are removed:
+nothing of a purged entity is to stay anywhere.
 """
 
 import json
 import posixpath
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import cached_property
@@ -13,11 +15,12 @@ from hashlib import sha256
 from typing import Any
 
 from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
 from tidemark.log.folder import Folder
 
 AREA = "expiry"
-_INTENDED, _DONE = ".intended.json", ".done.json"
+_INTENDED, _DONE, _PLANNED = ".intended.json", ".done.json", "planned.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,18 @@ class RunRecord:
     pipeline: str
     root: str
     run: str
+
+    def keep_planned(self, found: Sequence[Expired]) -> None:
+        """Keep whom the run is to purge, in the place of what an earlier attempt has planned."""
+        path = posixpath.join(self._area, _PLANNED)
+        self._folder.replace(path, json.dumps([one.to_dict() for one in found]).encode(), AREA)
+
+    def planned(self) -> list[Expired] | None:
+        """Whom the run is to purge; None where there is no plan."""
+        path = posixpath.join(self._area, _PLANNED)
+        if not self._folder.exists(path):
+            return None
+        return [Expired.from_dict(row) for row in json.loads(self._folder.read(path))]
 
     def batches(self) -> list[Batch]:
         """What was intended, in its order."""

@@ -32,6 +32,7 @@ class Fold:
 
     __slots__ = (
         "_applied",
+        "_drained",
         "_dropped",
         "_duplicates",
         "_events",
@@ -64,6 +65,7 @@ class Fold:
         self._segment_size = segment_size
         self._zone = zone
         self._rows: list[Row] = []
+        self._drained: set[int] = set()
         # The tombstones so far, by segment. One over the whole segment and a later one over a part of it can
         # both be needed; of two over parts the later one always reaches further.
         self._whole: dict[int, int] = {}
@@ -239,7 +241,8 @@ class Fold:
         else:
             segments = self._around(head)
             places = tuple(dict.fromkeys((*places, head.segment)))
-        touched = (*segments, *(row.segment for row in self._rows), *self._whole, *self._partial)
+        rows = (row.segment for row in self._rows)
+        touched = (*segments, *self._drained, *rows, *self._whole, *self._partial)
         self._whole = dict.fromkeys(touched, message.write_time)
         self._partial.clear()
         self._rows.clear()
@@ -260,6 +263,18 @@ class Fold:
         if last - first >= MOST_SEGMENTS:
             raise Unbounded(self._topic, self._key, first, last, MOST_SEGMENTS)
         return range(first, last + 1)
+
+    def drain(self) -> list[Row] | None:
+        """The rows so far, which the effect will not have; None where something was deleted.
+
+        They may be written at once, or any time before the effect is: should a later message delete them, its
+        tombstone hides them. Where there is a tombstone by now, rows have to wait for it.
+        """
+        if self._whole or self._partial or self._head_tombstone:
+            return None
+        rows, self._rows = self._rows, []
+        self._drained.update([row.segment for row in rows])
+        return rows
 
     def effect(self) -> Effect:
         """What the messages so far amount to. To go on in pieces: write it, and start anew from its head."""

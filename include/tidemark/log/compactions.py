@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
-from tidemark.consensus.objects import Change, Snapshot
+from tidemark.consensus.objects import Change
 from tidemark.log.control import HEAD, LogControl
 
 PREFIX = "compaction/"
@@ -61,16 +61,20 @@ class CompactionRecord:
 
 
 def record_compaction(control: LogControl, record: CompactionRecord) -> None:
-    """Put a compaction on record; of very many the oldest are forgotten."""
+    """Put a compaction on record that changed nothing else."""
+    control.amend_log([HEAD], lambda snapshot: (one_more(control, record), None))
 
-    def decide(snapshot: Snapshot) -> tuple[Change, None]:
-        # Should somebody add one between the two reads, the versions differ and the commit is refused.
-        newest = control.scan_log(PREFIX, 1).rows
-        number = int(next(iter(newest)).removeprefix(PREFIX)) + 1 if newest else 1
-        gone = [_row(number - MOST)] if number > MOST else []
-        return Change({_row(number): record.to_json()}, gone), None
 
-    control.amend_log([HEAD], decide)
+def one_more(control: LogControl, record: CompactionRecord) -> Change:
+    """What puts a compaction on record; of very many the oldest are forgotten.
+
+    To be asked while a change of the log object is decided: should somebody add one meanwhile, that change is
+    refused, because the version is another.
+    """
+    newest = control.scan_log(PREFIX, 1).rows
+    number = int(next(iter(newest)).removeprefix(PREFIX)) + 1 if newest else 1
+    gone = [_row(number - MOST)] if number > MOST else []
+    return Change({_row(number): record.to_json()}, gone)
 
 
 def compactions(control: LogControl, limit: int = MOST) -> list[CompactionRecord]:

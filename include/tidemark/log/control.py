@@ -5,8 +5,8 @@ binding, one per run that made one and one per loss that was accepted; ``log`` h
 ``gate`` while it is closed, one row per capture that was accepted in spite of its audit, and one per decision
 a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
 further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
-``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``reader/…`` (``readers.py``), ``writer/…``
-(``enrolled.py``) and ``compaction/…`` (``compactions.py``).
+``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…``
+(``readers.py``), ``writer/…`` (``enrolled.py``) and ``compaction/…`` (``compactions.py``).
 """
 
 import json

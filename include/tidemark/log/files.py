@@ -288,6 +288,7 @@ def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
         for group in _regrouped(batches):
             count += group.num_rows
             writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+            del group  # or there would be two in memory while the next one is gathered
     return count
 
 
@@ -300,9 +301,12 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         rows += batch.num_rows
         while rows >= ROWS_PER_GROUP:
             table = pa.Table.from_batches(waiting, LOG_SCHEMA)
-            yield table.slice(0, ROWS_PER_GROUP).combine_chunks()
             rest = table.slice(ROWS_PER_GROUP)
             waiting, rows = rest.to_batches(), rest.num_rows
+            group = table.slice(0, ROWS_PER_GROUP).combine_chunks()
+            del table  # what the group was made of need not be kept while it is written
+            yield group
+            del group
     if rows:
         yield pa.Table.from_batches(waiting, LOG_SCHEMA).combine_chunks()
 

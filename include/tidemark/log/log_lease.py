@@ -8,7 +8,7 @@ log.
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
@@ -123,12 +123,13 @@ class LogHold:
         self._change(lambda row, head: (replace(row, lease=None), head))
 
     def replace_log(
-        self, rebase: Callable[[LogHead], LogHead], further: Mapping[str, str] | None = None
+        self, rebase: Callable[[LogHead], LogHead], further: Callable[[], Change] = Change
     ) -> LogHead:
         """Make another manifest the log, and the plan a thing of the past, in one step.
 
-        ``rebase`` gets the head as it is and gives the one that takes its place; where somebody changed the
-        log object meanwhile it is asked again. What it raises leaves everything as it was.
+        ``rebase`` gets the head as it is and gives the one that takes its place, and ``further`` says what
+        else is to change with it; where somebody changed the log object meanwhile both are asked again. What
+        they raise leaves everything as it was.
         """
         return self._change(
             lambda row, head: (replace(row, plan=None), rebase(head)),
@@ -138,7 +139,7 @@ class LogHold:
     def _change(
         self,
         change: Callable[[LeaseRow, LogHead], tuple[LeaseRow, LogHead]],
-        further: Mapping[str, str] | None = None,
+        further: Callable[[], Change] = Change,
     ) -> LogHead:
         def decide(snapshot: Snapshot) -> tuple[Change, LogHead]:
             row, head = LeaseRow.of(snapshot), LogHead.of(snapshot)
@@ -146,10 +147,11 @@ class LogHold:
                 raise LogLost(self._control.pipeline, self.holder)
             changed, after = change(replace(row, lease=row.lease.prolonged(self._clock())), head)
             self.lease = changed.lease or row.lease
-            puts = {LEASE_ROW: changed.to_json(), **(further or {})}
+            also = further()
+            puts = {**also.puts, LEASE_ROW: changed.to_json()}
             if after is not head:
                 puts[HEAD] = after.to_json()
-            return Change(puts), replace(after, version=snapshot.version + 1)
+            return replace(also, puts=puts), replace(after, version=snapshot.version + 1)
 
         with self._lock:
             return self._control.amend_log([HEAD, LEASE_ROW], decide)

@@ -10,19 +10,21 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import msgpack
 
 from tidemark.compaction.census import Census, JournalCensus
-from tidemark.compaction.drops import VERDICTS, Dropped, Verdicts, drop_journal, drop_keyed, verdict_table
-from tidemark.compaction.engine import Surveyed, choose, judge_entity, outputs_by_group
-from tidemark.compaction.journal_facts import Facts, Verdict
+from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
+from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
+from tidemark.compaction.facts_table import FACTS, judge_table
 from tidemark.compaction.keyed_facts import KEYED_FACTS
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.rules import Rules
 from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.compaction.verdicts import VERDICTS, Verdicts
 from tidemark.compaction.workplace import Workplace
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.log.manifest import LogFile
@@ -35,28 +37,21 @@ TASKS_A_CORE = 3
 MESSAGES_A_PARTITION = 250_000
 """How many messages' facts are brought together in one task, at most and only when no key repeats."""
 MOST_PARTITIONS = 2_000
-BYTES_A_GROUP = 128 * 2**20
-"""How much one task reads at most, files being whole: it holds the verdicts about their keys."""
+MESSAGES_A_GROUP = 250_000
+"""How many messages one task reads at most, files being whole: it holds the verdicts about their keys."""
 ROWS_A_BATCH = 10_000
+ROWS_AT_ONCE = 50_000
+"""How many rows of facts are judged together, more or less."""
 CENSUS = -1
 """In the place of a group's number: the row is a census."""
 
-FACTS = pa.schema(
-    [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("first_id", pa.int64(), nullable=False),
-        pa.field("group", pa.int32(), nullable=False),
-        pa.field("body", pa.binary(), nullable=False),
-    ]
-)
+_GATHERED = pa.schema([pa.field("group", pa.int32(), nullable=False), *FACTS])
 _JUDGED = pa.schema([pa.field("group", pa.int32(), nullable=False), *VERDICTS, pa.field("body", pa.binary())])
 _CHOSEN = pa.schema(
     [pa.field("group", pa.int32(), nullable=False), pa.field("id", pa.int64()), pa.field("body", pa.binary())]
 )
 _FOUND = pa.schema([pa.field("is_census", pa.bool_()), pa.field("body", pa.binary())])
 
-_decode_facts = msgpack.Decoder(Facts).decode
 _Batches = Iterable[pa.RecordBatch]
 
 
@@ -116,58 +111,50 @@ def _survey_journal(
     groups = _groups(files, TASKS_A_CORE * spark.sparkContext.defaultParallelism)
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        encode, topic = msgpack.Encoder().encode, groups[number][0].topic
-        rows = (
-            (topic, key, facts.first_id, number, encode(facts))
-            for key, facts in survey_journal(place, rules, groups[number])
-        )
-        yield from _batches(rows, FACTS)
+        for facts in survey_journal(place, rules, groups[number]):
+            group = pa.repeat(pa.scalar(number, pa.int32()), facts.num_rows)
+            table = pa.Table.from_arrays([group, *facts.columns], schema=_GATHERED)
+            yield from table.to_batches(max_chunksize=ROWS_A_BATCH)
 
     def judge(batches: _Batches) -> Iterator[pa.RecordBatch]:
         census = JournalCensus()
-        yield from _judged(batches, census)
+        for table in _whole_entities(batches):
+            yield from _judged(table, census)
         yield _census(census.conclude(), _JUDGED)
 
     def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
         verdicts = Verdicts.of_table(told.select(VERDICTS.names))
         return (drop_journal(place, rules, file, verdicts) for file in groups[number])
 
-    facts = _of_tasks(spark, len(groups), read, FACTS)
+    facts = _of_tasks(spark, len(groups), read, _GATHERED)
     together = facts.repartition(_partitions(spark, files), "topic", "key")
-    judged = together.sortWithinPartitions("topic", "key", "first_id").mapInArrow(judge, _spark(_JUDGED))
+    judged = together.sortWithinPartitions("topic", "key").mapInArrow(judge, _spark(_JUDGED))
     return _drop(spark, judged, len(groups), drop, _JUDGED)
 
 
-def _judged(batches: _Batches, census: JournalCensus) -> Iterator[pa.RecordBatch]:
-    """The verdicts about the entities of a partition, once for every group that has messages of it."""
-    waiting: dict[int, list[tuple[str, Verdict]]] = {}
-    count = 0
-    for (topic, key), rows in groupby(_fact_rows(batches), key=lambda row: (row[0], row[1])):
-        parts = [(group, _decode_facts(body)) for _, _, group, body in rows]
-        verdict = judge_entity(topic, key, (facts for _, facts in parts), census)
-        if verdict is None:
-            continue
-        for group in {group for group, _ in parts}:
-            waiting.setdefault(group, []).append((key, verdict))
-            count += 1
-        if count >= ROWS_A_BATCH:
-            yield from _verdict_batches(waiting)
-            waiting, count = {}, 0
-    yield from _verdict_batches(waiting)
-
-
-def _fact_rows(batches: _Batches) -> Iterator[tuple[Any, ...]]:
+def _whole_entities(batches: _Batches) -> Iterator[pa.Table]:
+    """The same rows, no entity in two tables; they are sorted by it."""
+    waiting = _GATHERED.empty_table()
     for batch in batches:
-        columns = (batch[name].to_pylist() for name in ("topic", "key", "group", "body"))
-        yield from zip(*columns, strict=True)
+        own = batch.select(_GATHERED.names).cast(_GATHERED)
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([own])])
+        if waiting.num_rows >= ROWS_AT_ONCE:
+            is_last = pc.and_(*(pc.equal(waiting[name], waiting[name][-1]) for name in ("topic", "key")))
+            complete = waiting.num_rows - is_last.true_count
+            yield waiting.slice(0, complete)
+            waiting = waiting.slice(complete)
+    yield waiting
 
 
-def _verdict_batches(waiting: dict[int, list[tuple[str, Verdict]]]) -> Iterator[pa.RecordBatch]:
-    for group, verdicts in waiting.items():
-        table = verdict_table(verdicts)
-        rows = table.num_rows
-        columns = [pa.repeat(pa.scalar(group, pa.int32()), rows), *table.columns, pa.nulls(rows, pa.binary())]
-        yield from pa.Table.from_arrays(columns, schema=_JUDGED).to_batches()
+def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
+    """The verdicts about the entities of a table, once for every group that has messages of it."""
+    judged = judge_table(table, census)
+    is_told = judged.of_row >= 0
+    groups, count = table["group"].to_numpy().astype(np.int64), max(judged.verdicts.num_rows, 1)
+    group, verdict = np.divmod(np.unique(groups[is_told] * count + judged.of_row[is_told]), count)
+    verdicts = judged.verdicts.take(verdict)
+    columns = [pa.array(group, pa.int32()), *verdicts.columns, pa.nulls(len(group), pa.binary())]
+    yield from pa.Table.from_arrays(columns, schema=_JUDGED).to_batches(max_chunksize=ROWS_A_BATCH)
 
 
 def _survey_keyed(
@@ -256,17 +243,17 @@ def _of_tasks(
 
 def _groups(files: Sequence[LogFile], wanted: int) -> list[list[LogFile]]:
     """Neighbours of one partition, in about so many groups of about the same size, or more."""
-    share = min(max(sum(file.bytes for file in files) // wanted, 1), BYTES_A_GROUP)
+    share = min(max(sum(file.count for file in files) // wanted, 1), MESSAGES_A_GROUP)
     in_order = sorted(files, key=lambda file: (file.place, file.first_id))
     groups: list[list[LogFile]] = []
     for _, own in groupby(in_order, key=lambda file: file.place):
         size = share
         for file in own:
-            if size >= share:
+            if size + file.count > share:
                 groups.append([])
                 size = 0
             groups[-1].append(file)
-            size += file.bytes
+            size += file.count
     return groups
 
 
@@ -274,23 +261,6 @@ def _partitions(spark: "SparkSession", files: Sequence[LogFile]) -> int:
     messages = sum(file.count for file in files)
     cores = spark.sparkContext.defaultParallelism
     return min(max(-(-messages // MESSAGES_A_PARTITION), cores), MOST_PARTITIONS)
-
-
-def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    waiting: list[tuple[Any, ...]] = []
-    for row in rows:
-        waiting.append(row)
-        if len(waiting) >= ROWS_A_BATCH:
-            yield _batch(waiting, schema)
-            waiting = []
-    if waiting:
-        yield _batch(waiting, schema)
-
-
-def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _census(census: Census, schema: pa.Schema) -> pa.RecordBatch:

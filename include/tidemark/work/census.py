@@ -16,13 +16,13 @@ from tidemark.cassandra.table import read_table
 from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.work import tables
 from tidemark.work.changing import Parts
-from tidemark.work.entries import entry_of
+from tidemark.work.entries import GONE, entry_of, is_long_gone
 from tidemark.work.entry import Entry
 from tidemark.work.lapse import notice
 from tidemark.work.sweeping import is_lost
 
-MOST_LOST = 100_000
-"""How many lost hints are replaced at a time; the next census finds the others."""
+MOST_AT_ONCE = 100_000
+"""How many lost hints are replaced, and traces forgotten, at a time; the next census finds the others."""
 
 
 @dataclass
@@ -36,6 +36,9 @@ class Census:
     oldest: int | None = None
     """The insertion date of the oldest live entry."""
     lost: list[str] = field(default_factory=list)
+    """The keys of entries whose hints are lost."""
+    gone: list[str] = field(default_factory=list)
+    """The hashes of keys of which there has been no entry for long."""
 
     def add(self, other: "Census") -> None:
         """Count together what was counted apart."""
@@ -47,11 +50,20 @@ class Census:
             self.by_priority[priority] = self.by_priority.get(priority, 0) + count
         ages = [one for one in (self.oldest, other.oldest) if one is not None]
         self.oldest = min(ages, default=None)
-        self.lost = (self.lost + other.lost)[:MOST_LOST]
+        self.lost += other.lost[: MOST_AT_ONCE - len(self.lost)]
+        self.gone += other.gone[: MOST_AT_ONCE - len(self.gone)]
 
 
-def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -> Iterator[Entry]:
-    """The journal's entries in these parts of its table, expired or not."""
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What is left of a key that was used: its hash, and the text that says when its last entry went."""
+
+    hashed: str
+    body: str
+
+
+def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -> Iterator[Entry | Trace]:
+    """The journal's entries in these parts of its table, expired or not, and what is left of others."""
     table = read_table(session, parts.declared.keyspace, tables.ENTRY)
     columns = Selected.of(table, ["name", "row", "body"])
     settings = ScanSettings(ConsistencyLevel.LOCAL_QUORUM)
@@ -59,18 +71,22 @@ def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -
     for batch in scan(session, columns, ranges, settings):
         names, bodies = batch.column(0).to_pylist(), batch.column(2).to_pylist()
         for name, body in zip(names, bodies, strict=True):
-            # A key that is done leaves a row without a body: its version.
             if body is not None and name.startswith(ours):
-                yield entry_of(body)
+                is_gone = body.startswith(GONE)
+                yield Trace(name.removeprefix(ours), body) if is_gone else entry_of(body)
 
 
-def take_census(parts: Parts, entries: Iterable[Entry]) -> Census:
-    """Count entries, and find those whose hints are lost."""
+def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> Census:
+    """Count entries, find those whose hints are lost, and what may be forgotten."""
     found, now, buckets = Census(), parts.clock(), parts.registry.read().buckets
-    for entry in entries:
+    for entry in found_in_table:
+        if isinstance(entry, Trace):
+            if is_long_gone(entry.body, now):
+                found.add(Census(gone=[entry.hashed]))
+            continue
         seen = notice(entry, now, parts.declared.rules).entry
         found.add(Census(1, expired=1) if seen is None else _of_one(seen))
-        if len(found.lost) < MOST_LOST and is_lost(entry, buckets, parts.due, now):
+        if len(found.lost) < MOST_AT_ONCE and is_lost(entry, buckets, parts.due, now):
             found.lost.append(entry.key)
     return found
 

@@ -5,7 +5,7 @@ entry. A process that dies in between leaves a hint that no entry names, a dead 
 or nothing: never an entry that nobody will look at.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.consensus.objects import Outpaced
@@ -50,6 +50,23 @@ class Parts:
     """Called with the number of tries so far before another: others need a moment to get out of the way."""
 
 
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A change that only has to be made: its hint, if it needs one, is written already."""
+
+    key: str
+    decision: Decision
+    before: Stored
+    entry: Entry | None
+    """What is to be there, with its hint."""
+    at: int
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether everything stays as it is."""
+        return self.entry == self.before.entry
+
+
 class Changing:
     """Changes entries of one journal."""
 
@@ -61,29 +78,47 @@ class Changing:
 
     def change(self, key: str, decide: Decide, known: Stored | None = None) -> Changed:
         """Decide about an entry and store the result; ``known`` saves a read, but is not enough to refuse."""
-        parts = self._parts
         for tries in range(1, TRIES + 1):
-            stored, is_fresh = (parts.entries.read(key), True) if known is None else (known, False)
+            stored, is_fresh = (self._parts.entries.read(key), True) if known is None else (known, False)
             known = None
-            now = parts.clock()
-            decision = decide(stored.entry, now)
-            entry = self._armed(decision.entry, now, stored.version)
-            if entry == stored.entry:
+            (planned,) = self.plan({key: stored}, lambda _: decide)
+            if planned.is_nothing:
                 if is_fresh:
-                    return Changed(decision.outcome, stored, decision)
+                    return Changed(planned.decision.outcome, stored, planned.decision)
                 continue
-            self._write_down(decision, stored.version)
-            # A hint that has been out for that long may have been passed as belonging to nobody.
-            if entry is not None and parts.clock() - now > self._settle // 2:
-                continue
-            try:
-                after = parts.entries.write(key, stored.version, entry)
-            except Outpaced:
-                parts.wait(tries)
-                continue
-            reach(FaultPoint.WORK_COMMITTED)
-            return Changed(decision.outcome, after, decision)
+            if (changed := self.carry_out(planned)) is not None:
+                return changed
+            self._parts.wait(tries)
         raise TooBusy(self._declared.name, key, TRIES)
+
+    def plan(self, known: Mapping[str, Stored], decide: Callable[[str], Decide]) -> list[Planned]:
+        """What is to become of entries, their hints written in one step; no entry is changed yet."""
+        now = self._parts.clock()
+        plans, hints = [], []
+        for key, stored in known.items():
+            decision = decide(key)(stored.entry, now)
+            entry = decision.entry
+            if entry is not None and (hint := self._missing_hint(entry, now, stored.version)) is not None:
+                hints.append(hint)
+                entry = replace(entry, hint=hint)
+            plans.append(Planned(key, decision, stored, entry, now))
+        if hints:
+            self._parts.due.put(*hints)
+            reach(FaultPoint.WORK_HINTED)
+        return plans
+
+    def carry_out(self, planned: Planned) -> Changed | None:
+        """Make a change; None if it has to be planned anew, because somebody else was faster."""
+        self._write_down(planned.decision, planned.before.version)
+        # A hint that has been out for that long may have been passed as belonging to nobody.
+        if self._parts.clock() - planned.at > self._settle // 2:
+            return None
+        try:
+            after = self._parts.entries.write(planned.key, planned.before.version, planned.entry, planned.at)
+        except Outpaced:
+            return None
+        reach(FaultPoint.WORK_COMMITTED)
+        return Changed(planned.decision.outcome, after, planned.decision)
 
     def _write_down(self, decision: Decision, version: int) -> None:
         if decision.dead is not None:
@@ -93,15 +128,13 @@ class Changing:
             self._parts.archive.record(replace(decision.run, version=version))
             reach(FaultPoint.WORK_RECORDED)
 
-    def _armed(self, entry: Entry | None, now: int, version: int) -> Entry | None:
-        """The entry with a hint by which it is found in time, written if it has none yet."""
-        if entry is None:
-            return None
+    def _missing_hint(self, entry: Entry, now: int, version: int) -> Hint | None:
+        """A hint by which the entry will be found in time, if it has none yet."""
         wanted = appointment(entry, self._declared.rules)
         if serves(entry.hint, wanted, now):
-            return entry
+            return None
         due_at = self._open_from(max(wanted.at, now), now)
-        hint = Hint(
+        return Hint(
             id=self._parts.new_id(),
             key=entry.key,
             bucket=bucket_of(self._declared.bucket, due_at),
@@ -112,9 +145,6 @@ class Changing:
             written=now,
             version=version,
         )
-        self._parts.due.put(hint)
-        reach(FaultPoint.WORK_HINTED)
-        return replace(entry, hint=hint)
 
     def _open_from(self, due_at: int, now: int) -> int:
         """The first time from ``due_at`` on whose bucket takes hints."""

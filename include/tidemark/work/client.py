@@ -213,6 +213,8 @@ class Work:
 
     def history(self, days: int = 7) -> Iterator[Run]:
         """The claims of the last days that have ended, newest first; empty unless the journal keeps them."""
+        if not isinstance(days, int) or days < 0:
+            raise BadRequest(self.name, f"`days` is {days!r}, but must be a whole number from 0 on")
         return history(self._parts, self._parts.clock(), days)
 
     def deeds(self) -> list[Deed]:

@@ -20,8 +20,8 @@ HINT_LIFE = 30 * 86_400_000
 class Due(Protocol):
     """The hints of one journal."""
 
-    def put(self, hint: Hint) -> None:
-        """Write a hint; it is durable when this returns."""
+    def put(self, *hints: Hint) -> None:
+        """Write hints, in as few steps as can be; they are durable when this returns."""
 
     def priorities(self, bucket: str, shard: int) -> Sequence[int]:
         """The priorities that a bucket has hints of, ascending."""
@@ -30,7 +30,7 @@ class Due(Protocol):
         """The next hints behind a place that are due at ``until`` or before, in order."""
 
     def holds(self, hint: Hint) -> bool:
-        """Whether the hint is there."""
+        """Whether whoever looks for hints will find it."""
 
     def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
         """Remove a whole bucket, as far as it was written before ``now``."""
@@ -67,10 +67,11 @@ class MemoryDue:
         self._lock = Lock()
         self._lanes: dict[Lane, dict[Place, Hint]] = {}
 
-    def put(self, hint: Hint) -> None:
+    def put(self, *hints: Hint) -> None:
         """See ``Due.put``."""
         with self._lock:
-            self._lanes.setdefault((hint.bucket, hint.shard, hint.priority), {})[place_of(hint)] = hint
+            for hint in hints:
+                self._lanes.setdefault((hint.bucket, hint.shard, hint.priority), {})[place_of(hint)] = hint
 
     def priorities(self, bucket: str, shard: int) -> Sequence[int]:
         """See ``Due.priorities``."""

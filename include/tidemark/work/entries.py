@@ -2,19 +2,25 @@
 
 The object is named by the journal and a 16-byte hash of the key, its rows by the keys themselves: two keys of
 one hash are two entries that only share a version. No entry is ever written without its version having been
-read.
+read. Where an entry was, its row says since when it is gone: rows are not removed one by one, but the whole
+object in the end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 
 import msgspec
 
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey
+from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
 from tidemark.work.entry import Entry, Hint
 
 HASH_BYTES = 16
+NOTHING = Snapshot(ABSENT, {})
+GONE = "gone "
+"""How the text of a row begins whose entry is gone; the time follows. An entry's is JSON."""
+GONE_FOR = 86_400_000
+"""Milliseconds for which what is gone is remembered: nobody changes what was read that long ago."""
 _to_entry: Callable[[str], Entry] = msgspec.json.Decoder(Entry).decode
 _to_json = msgspec.json.Encoder().encode
 
@@ -29,6 +35,10 @@ class Stored:
     def names(self, hint: Hint) -> bool:
         """Whether this is the hint by which the entry is found."""
         return self.entry is not None and self.entry.hint is not None and self.entry.hint.id == hint.id
+
+    def waits_for(self, hint: Hint) -> bool:
+        """Whether the entry is found by this hint, and nobody has claimed it."""
+        return self.names(hint) and self.entry is not None and self.entry.is_waiting
 
     def will_name(self, hint: Hint, now: int, settle: int) -> bool:
         """Whether somebody may still be about to make it so.
@@ -54,6 +64,11 @@ def body_of(entry: Entry) -> str:
     return _to_json(entry).decode()
 
 
+def is_long_gone(body: str, now: int) -> bool:
+    """Whether what this row says may be forgotten."""
+    return body.startswith(GONE) and now - int(body.removeprefix(GONE)) > GONE_FOR
+
+
 class Entries:
     """The entries of one journal."""
 
@@ -62,18 +77,40 @@ class Entries:
 
     def read(self, key: str) -> Stored:
         """What is there, expired or not."""
-        snapshot = self._consensus.whole(self._object(key))
-        body = snapshot.rows.get(key)
-        return Stored(None if body is None else entry_of(body), snapshot.version)
+        return self._stored(key, self._consensus.whole(self._object(key)))
 
-    def write(self, key: str, version: int, entry: Entry | None) -> Stored:
+    def recent(self, keys: Iterable[str]) -> dict[str, Stored]:
+        """What is there of each, or was a moment ago; see ``Consensus.recent``."""
+        names = {key: self._object(key).name for key in keys}
+        found = self._consensus.recent(Kind.WORK_ENTRY, sorted(set(names.values())))
+        return {key: self._stored(key, found.get(name, NOTHING)) for key, name in names.items()}
+
+    def write(self, key: str, version: int, entry: Entry | None, now: int) -> Stored:
         """Replace or remove the entry if nobody has changed it since; raises as ``Consensus.commit``."""
-        change = Change(deletes=[key]) if entry is None else Change({key: body_of(entry)})
+        change = Change({key: f"{GONE}{now}" if entry is None else body_of(entry)})
         return Stored(entry, self._consensus.commit(self._object(key), version, change))
+
+    def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
+        """Leave nothing of an object whose last entry went long ago; whether there was such a one."""
+        key = ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{hashed}")
+        found = self._consensus.whole(key)
+        if found.version == ABSENT or not all(is_long_gone(body, now) for body in found.rows.values()):
+            return False
+        try:
+            if execute:
+                self._consensus.forget(key, found.version)
+        except Outpaced:
+            return False
+        return True
 
     def hash_of(self, key: str) -> str:
         """The name under which a key's entry is found."""
         return self._hashed(key)
+
+    def _stored(self, key: str, snapshot: Snapshot) -> Stored:
+        body = snapshot.rows.get(key)
+        is_there = body is not None and not body.startswith(GONE)
+        return Stored(entry_of(body) if body is not None and is_there else None, snapshot.version)
 
     def _object(self, key: str) -> ObjectKey:
         return ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{self._hashed(key)}")

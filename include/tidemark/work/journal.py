@@ -5,12 +5,13 @@ done. Of any number of workers that ask for an entry one gets it, and only that 
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import uniform
 from uuid import uuid4
 
 from tidemark.consensus.objects import ABSENT, Undecided
-from tidemark.work.changing import Changed, Changing, Parts
+from tidemark.work.changing import Changed, Changing, Decide, Parts
 from tidemark.work.decide import Cancel, Claim, Done, Event, Fail, Refresh, Release, Snooze, decide
 from tidemark.work.decision import Outcome
 from tidemark.work.declaration import milliseconds
@@ -25,10 +26,14 @@ from tidemark.work.registry import Registered
 MOST_AT_ONCE = 1_000
 LONGEST_ERROR = 4_000
 LONGEST_TOKEN = 200
+TOGETHER = 50
+"""Hints that are looked at in one step."""
 REGISTRY_FOR = 1_000
 """Milliseconds for which what the registry says is believed: a pause takes that long to be noticed."""
 
 
+KNOWN_FOR = 3_600_000
+"""Milliseconds for which a claim tells what is stored: far fewer than until its version may come back."""
 NOTHING = Stored(None, ABSENT)
 
 
@@ -117,6 +122,8 @@ class WorkJournal:
 
     def fail(self, claimed: Claimed, error: str) -> Outcome:
         """Say that it could not be done: it is tried again later, or becomes a dead letter."""
+        if not isinstance(error, str):
+            raise BadRequest(self.declared.name, "`error` must be text")
         return self._tell(claimed, Fail(claimed.token, error[:LONGEST_ERROR])).outcome
 
     def snooze(self, claimed: Claimed, until: int) -> Outcome:
@@ -141,7 +148,9 @@ class WorkJournal:
         return Claimed(key, token, owner or "", stored)
 
     def _tell(self, claimed: Claimed, event: Refresh | Done | Fail | Snooze | Release) -> Changed:
-        changed = self._decide(claimed.key, event, claimed.stored)
+        entry = claimed.stored.entry
+        is_recent = entry is not None and self._clock() - (entry.start or 0) < KNOWN_FOR
+        changed = self._decide(claimed.key, event, claimed.stored if is_recent else None)
         if changed.outcome is Outcome.LOST:
             doing = type(event).__name__.lower()
             raise ClaimLost(self.declared.name, claimed.key, claimed.token, doing)
@@ -155,47 +164,100 @@ class WorkJournal:
     def _claim_below(
         self, below: int | None, owner: str, limit: int, request: str, registered: Registered
     ) -> list[Claimed]:
-        claimed: list[Claimed] = []
+        claimed: dict[str, Claimed] = {}
         passed: set[str] = set()
         while len(claimed) < limit:
-            hint = self._lanes.take(registered, self._clock(), below, passed)
-            if hint is None:
+            hints = self._take(min(limit - len(claimed), TOGETHER), below, passed, registered)
+            if not hints:
                 break
-            passed.add(hint.id)
             try:
-                got = self._try(hint, owner, request)
-                # An older hint of the same key leads to the same claim once more.
-                if got is not None and got.key not in {one.key for one in claimed}:
-                    claimed.append(got)
+                for got in self._try_all(hints, owner, request):
+                    # An older hint of the same key leads to the same claim once more.
+                    claimed.setdefault(got.key, got)
             except Undecided:
                 # What was got before is somebody's work already; what is in doubt is asked for again.
                 if claimed:
                     break
                 raise
-        return claimed
+        return list(claimed.values())
 
-    def _try(self, hint: Hint, owner: str, request: str) -> Claimed | None:
-        """Claim what a hint points to, if an entry names the hint and may be given out."""
-        token = f"{request}-{self.parts.entries.hash_of(hint.key)}"
+    def _take(self, count: int, below: int | None, passed: set[str], registered: Registered) -> list[Hint]:
+        hints: list[Hint] = []
+        while len(hints) < count:
+            hint = self._lanes.take(registered, self._clock(), below, passed)
+            if hint is None:
+                break
+            passed.add(hint.id)
+            hints.append(hint)
+        return hints
+
+    def _try_all(self, hints: list[Hint], owner: str, request: str) -> Iterator[Claimed]:
+        """Claim what hints point to, where an entry names its hint and may be given out.
+
+        All of them are looked at in one step, and those that wait are hinted at in one; then their entries
+        change, one by one in their order.
+        """
+        left = list(hints)
+        try:
+            seen = self.parts.entries.recent(hint.key for hint in hints)
+            waiting = {hint: seen[hint.key] for hint in hints if seen[hint.key].waits_for(hint)}
+            known = {hint.key: stored for hint, stored in waiting.items()}
+            plans = self.changing.plan(known, lambda key: self._claims(key, owner, request))
+            planned = {plan.key: plan for plan in plans if not plan.is_nothing}
+            for hint in hints:
+                plan = planned.get(hint.key) if hint in waiting else None
+                changed = None if plan is None else self.changing.carry_out(plan)
+                left.remove(hint)
+                if changed is None:
+                    got = self._try(hint, seen[hint.key], owner, request)
+                else:
+                    got = self._ended(hint, changed, owner, request)
+                if got is not None:
+                    yield got
+        finally:
+            for hint in left:
+                self._lanes.give_back(hint, self._clock())
+
+    def _try(self, hint: Hint, seen: Stored, owner: str, request: str) -> Claimed | None:
+        """Claim what one hint points to; what was seen may be late, and is enough only if it has passed."""
         is_settled = False
         try:
-            stored = self.parts.entries.read(hint.key)
-            if not stored.names(hint):
-                now = self._clock()
-                is_settled = not stored.will_name(hint, now, milliseconds(self.declared.settle))
-                seen = notice(stored.entry, now, self._rules).entry
-                is_mine = seen is not None and seen.token == token
-                return Claimed(hint.key, token, owner, stored) if is_mine else None
-            changed = self._decide(hint.key, Claim(token, owner), stored)
-            is_settled = not changed.stored.names(hint)
-            if changed.outcome is Outcome.CLAIMED:
-                return Claimed(hint.key, token, owner, changed.stored)
-            return None
+            stored = seen
+            if stored.names(hint) or stored.version <= hint.version:
+                stored = self.parts.entries.read(hint.key)
+            if stored.names(hint):
+                changed = self.changing.change(hint.key, self._claims(hint.key, owner, request), stored)
+                is_settled = not changed.stored.names(hint)
+                return self._claimed(changed, hint.key, owner, request)
+            now, token = self._clock(), self._token(hint.key, request)
+            is_settled = not stored.will_name(hint, now, milliseconds(self.declared.settle))
+            entry = notice(stored.entry, now, self._rules).entry
+            is_mine = entry is not None and entry.token == token
+            return Claimed(hint.key, token, owner, stored) if is_mine else None
         finally:
             if is_settled:
                 self._lanes.settle(hint)
             else:
                 self._lanes.give_back(hint, self._clock())
+
+    def _ended(self, hint: Hint, changed: Changed, owner: str, request: str) -> Claimed | None:
+        if changed.stored.names(hint):
+            self._lanes.give_back(hint, self._clock())
+        else:
+            self._lanes.settle(hint)
+        return self._claimed(changed, hint.key, owner, request)
+
+    def _claimed(self, changed: Changed, key: str, owner: str, request: str) -> Claimed | None:
+        if changed.outcome is not Outcome.CLAIMED:
+            return None
+        return Claimed(key, self._token(key, request), owner, changed.stored)
+
+    def _claims(self, key: str, owner: str, request: str) -> Decide:
+        event = Claim(self._token(key, request), owner)
+        return lambda entry, now: decide(entry, event, now, self._rules)
+
+    def _token(self, key: str, request: str) -> str:
+        return f"{request}-{self.parts.entries.hash_of(key)}"
 
     def _read_registry(self) -> Registered:
         now = self._clock()

@@ -2,14 +2,15 @@
 
 Per bucket, shard and priority a lane remembers how far it has been read and which of those hints are settled,
 that is, named by no entry for good. A hint may become visible a little after later ones, so from time to time
-the lane is read again from its mark, the time before which everything is settled; the mark stays ``settle``
-behind the clock. Forgetting all of this costs a longer read and nothing else.
+the lane is read again: often a few seconds back, now and then from its mark, the time before which everything
+is settled; the mark stays ``settle`` behind the clock. One thread reads while the others take what is there.
+Forgetting all of this costs a longer read and nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from threading import RLock
+from threading import Lock
 
 from tidemark.work.appointments import order
 from tidemark.work.buckets import BucketState, begins
@@ -22,6 +23,10 @@ PAGE = 500
 REFILL_EVERY = 200
 """Milliseconds between two looks for hints of higher priority, while there is enough to do."""
 LOOK_BACK_EVERY = 2_000
+LOOK_BACK = 5_000
+"""Milliseconds before its front within which a lane is read again: a write that took longer is rare."""
+LOOKS_UNTIL_ALL = 10
+"""Every so many of these looks goes back to the mark, and moves it."""
 AGAIN_AFTER = 20
 """Milliseconds after which a hint is looked at again that came a moment before its entry."""
 
@@ -54,7 +59,10 @@ class Lanes:
         self._declared, self._due, self._page = declared, due, page
         self._settle = milliseconds(declared.settle)
         self._refill_every, self._look_back_every = refill_every, look_back_every
-        self._lock = RLock()
+        self._reading = Lock()
+        """Held while hints are read, by one thread: nobody waits for it who has something to take."""
+        self._lock = Lock()
+        """Held while what is known changes, and never while anything is read."""
         self._lanes: dict[Lane, _LaneState] = {}
         self._ready: list[tuple[Order, Hint]] = []
         self._waiting: set[str] = set()
@@ -63,12 +71,24 @@ class Lanes:
         self._later: dict[str, tuple[int, Hint]] = {}
         """Hints to be looked at again, and when."""
         self._refilled = self._looked_back = -(10**18)
+        self._looks = 0
 
     def take(self, registered: Registered, now: int, below: int | None, passed: set[str]) -> Hint | None:
         """The next hint with a priority smaller than ``below`` that this pass has not looked at yet."""
-        with self._lock:
-            if not self._ready or now - self._refilled >= self._refill_every:
+        if now - self._refilled >= self._refill_every and self._reading.acquire(blocking=False):
+            try:
                 self._refill(registered, now)
+            finally:
+                self._reading.release()
+        elif not self._ready:
+            # Whoever finds nothing waits for what another reads, and reads on where that was nothing either.
+            with self._reading:
+                if not self._ready:
+                    self._refill(registered, now)
+        return self._next(below, passed)
+
+    def _next(self, below: int | None, passed: set[str]) -> Hint | None:
+        with self._lock:
             seen: list[tuple[Order, Hint]] = []
             taken = None
             while self._ready and taken is None:
@@ -105,52 +125,63 @@ class Lanes:
             return {lane: state.mark for lane, state in self._lanes.items() if state.mark}
 
     def _refill(self, registered: Registered, now: int) -> None:
-        for _, hint in [one for one in self._later.values() if one[0] <= now]:
-            del self._later[hint.id]
-            self._push(hint)
-        look_back = now - self._looked_back >= self._look_back_every
-        live = set()
+        with self._lock:
+            for _, hint in [one for one in self._later.values() if one[0] <= now]:
+                del self._later[hint.id]
+                self._push([hint])
+        states: dict[Lane, _LaneState] = {}
         for bucket in begun_buckets(registered, self._declared, now):
             for shard in range(self._declared.shards):
                 for priority in self._due.priorities(bucket, shard):
                     lane = (bucket, shard, priority)
-                    live.add(lane)
-                    state = self._lane(lane, registered.marks.get(lane, 0))
-                    if look_back:
-                        self._look_back(lane, state, now)
+                    with self._lock:
+                        state = self._lane(lane, registered.marks.get(lane, 0))
                     self._read_on(lane, state, now)
-        self._lanes = {lane: state for lane, state in self._lanes.items() if lane in live}
+                    states[lane] = state
+        with self._lock:
+            self._lanes = {lane: state for lane, state in self._lanes.items() if lane in states}
         self._refilled = now
-        if look_back:
+        # Last: the others have something to take meanwhile.
+        if now - self._looked_back >= self._look_back_every:
+            for lane, state in states.items():
+                self._look_back(lane, state, now)
             self._looked_back = now
+            self._looks += 1
 
     def _read_on(self, lane: Lane, state: _LaneState, now: int) -> None:
         if state.ready >= self._page:
             return
         hints = self._due.page(lane, max(state.front, state.beginning), now, self._page)
-        for hint in hints:
-            self._push(hint)
         if hints:
+            with self._lock:
+                self._push(hints)
             state.front = place_of(hints[-1])
 
     def _look_back(self, lane: Lane, state: _LaneState, now: int) -> None:
-        """What has turned up behind the front; and the mark moves over what is settled."""
+        """What has turned up behind the front; a look at all of it moves the mark over what is settled."""
+        if self._looks % LOOKS_UNTIL_ALL:
+            beginning = max(state.beginning, (state.front[0] - LOOK_BACK, ""))
+            for hints in read_pages(self._due, lane, beginning, state.front, self._page):
+                with self._lock:
+                    self._push(hints)
+            return
         mark = min(now - self._settle, state.front[0])
-        for hint in pages(self._due, lane, state.beginning, state.front, self._page):
-            if hint.id not in state.settled:
-                mark = min(mark, hint.due_at)
-                self._push(hint)
-            elif hint.due_at < mark:
-                state.settled.discard(hint.id)
+        for hints in read_pages(self._due, lane, state.beginning, state.front, self._page):
+            with self._lock:
+                open_hints = [hint for hint in hints if hint.id not in state.settled]
+                self._push(open_hints)
+                mark = min([mark, *(hint.due_at for hint in open_hints)])
+                state.settled -= {hint.id for hint in hints if hint.due_at < mark}
         state.mark = max(state.mark, mark)
 
-    def _push(self, hint: Hint) -> None:
-        state = self._state_of(hint)
-        known = (state.settled, self._busy, self._waiting, self._later)
-        if not any(hint.id in one for one in known):
-            self._waiting.add(hint.id)
-            state.ready += 1
-            heappush(self._ready, (order(hint), hint))
+    def _push(self, hints: Iterable[Hint]) -> None:
+        for hint in hints:
+            state = self._state_of(hint)
+            known = (state.settled, self._busy, self._waiting, self._later)
+            if not any(hint.id in one for one in known):
+                self._waiting.add(hint.id)
+                state.ready += 1
+                heappush(self._ready, (order(hint), hint))
 
     def _state_of(self, hint: Hint) -> _LaneState:
         return self._lane((hint.bucket, hint.shard, hint.priority))
@@ -171,8 +202,14 @@ def begun_buckets(registered: Registered, declared: WorkDeclaration, now: int) -
 
 def pages(due: Due, lane: Lane, after: Place, last: Place, size: int) -> Iterator[Hint]:
     """All hints behind one place up to another."""
+    for hints in read_pages(due, lane, after, last, size):
+        yield from hints
+
+
+def read_pages(due: Due, lane: Lane, after: Place, last: Place, size: int) -> Iterator[list[Hint]]:
+    """All hints behind one place up to another, as they are read."""
     while hints := due.page(lane, after, last[0], size):
-        yield from (hint for hint in hints if place_of(hint) <= last)
+        yield [hint for hint in hints if place_of(hint) <= last]
         after = place_of(hints[-1])
         if len(hints) < size or after >= last:
             return

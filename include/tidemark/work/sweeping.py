@@ -36,6 +36,8 @@ class Swept:
     expired: int = 0
     dead: int = 0
     rearmed: int = 0
+    forgotten: int = 0
+    """Keys of which nothing is left, not even a version."""
     buckets: dict[str, list[str]] = field(default_factory=dict)
     """The states that buckets went through."""
 
@@ -49,8 +51,11 @@ class Sweep:
         self._changing = Changing(parts)
         self._swept = Swept(parts.declared.name, execute)
 
-    def run(self, keys: Iterable[str] = ()) -> Swept:
-        """Look at everything due, at every bucket, and at the keys whose hints may be lost."""
+    def run(self, keys: Iterable[str] = (), gone: Iterable[str] = ()) -> Swept:
+        """Look at everything due, at every bucket, and at the keys whose hints may be lost.
+
+        ``gone`` are hashes of keys of which there may have been no entry for long.
+        """
         registered = self._parts.registry.read()
         marks: dict[Lane, int] = {}
         for bucket in sorted(registered.buckets.values(), key=lambda one: one.id):
@@ -58,6 +63,9 @@ class Sweep:
         if self._execute and marks:
             self._parts.registry.keep_marks(marks)
         self.reconcile(keys)
+        for hashed in gone:
+            now = self._parts.clock()
+            self._swept.forgotten += self._parts.entries.forget(hashed, now, execute=self._execute)
         return self._swept
 
     def reconcile(self, keys: Iterable[str]) -> None:

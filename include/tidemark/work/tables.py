@@ -5,12 +5,13 @@ again and in any order comes to the same. Rows of ``due`` go with their bucket, 
 their time to live; there is no other statement here that removes anything.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
 from cassandra.cluster import Session
-from cassandra.query import PreparedStatement
+from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.objects import Consensus
@@ -25,6 +26,12 @@ ENTRY, BUCKET = "entry", "bucket"
 GC_GRACE = 10_800
 """Seconds for which tombstones are kept: as long as Cassandra keeps what it could not hand to a node."""
 MICROSECONDS = 1_000
+LARGEST_WRITE, HINT_BYTES = 16 * 1024, 200
+"""Bytes of hints in one step, and of one hint besides its key; Cassandra refuses batches of 50 KiB."""
+NAME_EVERY = 60_000
+"""Milliseconds after which a priority is put on its list again, in case that it was lost."""
+LONGEST_BUCKET = 31 * 86_400
+"""Seconds of a month."""
 
 _TABLES = (
     """
@@ -90,9 +97,15 @@ class CassandraDue:
         row = f"{partition} AND priority = ? AND due_at = ? AND hint_id = ?"
         self._put = _prepared(
             session,
-            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET key = ?, at = ?, written = ?, version = ?, "
-            f"priorities = priorities + ? WHERE {row}",
+            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET key = ?, at = ?, written = ?, version = ? "
+            f"WHERE {row}",
         )
+        self._name_priority = _prepared(
+            session,
+            f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET priorities = priorities + ? WHERE {partition}",
+        )
+        self._named: dict[Lane, int] = {}
+        """When this process last put a lane's priority on the list of its bucket."""
         self._priorities = _prepared(
             session, f"SELECT DISTINCT journal, bucket, shard, priorities FROM {table} WHERE {partition}"
         )
@@ -101,15 +114,38 @@ class CassandraDue:
             f"SELECT hint_id, due_at, key, at, written, version FROM {table} WHERE {partition} "
             "AND priority = ? AND (due_at, hint_id) > (?, ?) AND (due_at) <= (?) LIMIT ?",
         )
-        self._one = _prepared(session, f"SELECT key FROM {table} WHERE {row}")
+        self._one = _prepared(session, f"SELECT key, priorities FROM {table} WHERE {row}")
         self._dispose = _prepared(session, f"DELETE FROM {table} USING TIMESTAMP ? WHERE {partition}")
 
-    def put(self, hint: Hint) -> None:
+    def put(self, *hints: Hint) -> None:
         """See ``Due.put``."""
-        lives = (hint.due_at - hint.written + HINT_LIFE) // 1000
+        for hint in hints:
+            self._name(hint)
+        for together in _small_parts(hints):
+            if len(together) == 1:
+                self._session.execute(self._put, self._values(together[0]))
+                continue
+            # All of them in one partition: one write, whole or not at all.
+            batch = BatchStatement(BatchType.UNLOGGED)
+            batch.is_idempotent = True
+            for hint in together:
+                batch.add(self._put, self._values(hint))
+            self._session.execute(batch)
+
+    def _values(self, hint: Hint) -> tuple[Any, ...]:
         place = (self._journal, hint.bucket, hint.shard, hint.priority, hint.due_at, hint.id)
-        cells = (hint.key, hint.at, hint.written, hint.version, {hint.priority})
-        self._session.execute(self._put, (lives, hint.written * MICROSECONDS, *cells, *place))
+        cells = (hint.key, hint.at, hint.written, hint.version)
+        return (_life(hint), hint.written * MICROSECONDS, *cells, *place)
+
+    def _name(self, hint: Hint) -> None:
+        """Put the hint's priority on the list of its bucket, unless that was done a moment ago."""
+        lane = (hint.bucket, hint.shard, hint.priority)
+        if hint.written - self._named.get(lane, 0) > NAME_EVERY:
+            # For as long as any hint of the bucket may live, not only this one.
+            lives, written = _life(hint) + LONGEST_BUCKET, hint.written * MICROSECONDS
+            values = (lives, written, {hint.priority}, self._journal, hint.bucket, hint.shard)
+            self._session.execute(self._name_priority, values)
+            self._named[lane] = hint.written
 
     def priorities(self, bucket: str, shard: int) -> Sequence[int]:
         """See ``Due.priorities``."""
@@ -128,12 +164,14 @@ class CassandraDue:
     def holds(self, hint: Hint) -> bool:
         """See ``Due.holds``."""
         place = (self._journal, hint.bucket, hint.shard, hint.priority, hint.due_at, hint.id)
-        return self._session.execute(self._one, place).one() is not None
+        row = self._session.execute(self._one, place).one()
+        return row is not None and hint.priority in (row.priorities or ())
 
     def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
         """See ``Due.dispose``."""
         for shard in shards:
             self._session.execute(self._dispose, (now * MICROSECONDS, self._journal, bucket, shard))
+        self._named = {lane: at for lane, at in self._named.items() if lane[0] != bucket}
 
 
 class CassandraArchive:
@@ -185,6 +223,28 @@ class CassandraArchive:
         place = (day_of(letter.started), letter.started, key_hash(letter.key), letter.version)
         values = (self._dead_for, at * MICROSECONDS, value, self._journal, *place)
         self._session.execute(statement, values)
+
+
+def _life(hint: Hint) -> int:
+    return (hint.due_at - hint.written + HINT_LIFE) // 1000
+
+
+def _small_parts(hints: Iterable[Hint]) -> Iterator[list[Hint]]:
+    """Hints that can be written in one step: of one partition, and no more than Cassandra takes."""
+    for _, group in groupby(sorted(hints, key=_partition), key=_partition):
+        part: list[Hint] = []
+        size = 0
+        for hint in group:
+            size += len(hint.key.encode()) + HINT_BYTES
+            if part and size > LARGEST_WRITE:
+                yield part
+                part, size = [], len(hint.key.encode()) + HINT_BYTES
+            part.append(hint)
+        yield part
+
+
+def _partition(hint: Hint) -> tuple[str, int]:
+    return (hint.bucket, hint.shard)
 
 
 def _prepared(session: Session, query: str) -> PreparedStatement:

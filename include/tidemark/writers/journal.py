@@ -28,13 +28,17 @@ from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.collecting import seldom_collecting
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
-from tidemark.writers.journal_found import read_keyspace
 from tidemark.writers.journal_heads import Heads, milliseconds
-from tidemark.writers.journal_layout import name_of
-from tidemark.writers.journal_part import MESSAGES_AT_ONCE, JournalPart
-from tidemark.writers.journal_schema import create_journal
+from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
+from tidemark.writers.journal_schema.create import create_journal
+from tidemark.writers.journal_schema.found import read_keyspace
+from tidemark.writers.journal_schema.layout import name_of
 from tidemark.writers.journal_tables import JournalTables
 
+MESSAGES_AT_ONCE = 16_384
+BYTES_AT_ONCE = 8 * 2**20
+"""How many messages are read before they are folded, and how much of them: enough to ask for many heads at
+once."""
 MESSAGES_A_PART = 250_000
 """What a task should take at most of one partition; the entities of a larger one are shared out."""
 NO_POINTER = -1
@@ -114,7 +118,7 @@ class JournalWriter(Writer):
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
         tables, is_ours = self._tables, _share(part)
-        total, at_work = Written(), dict[TopicPartition, JournalPart]()
+        total, at_work = Written(details={"entities": 0}), dict[TopicPartition, JournalPart]()
         with seldom_collecting(), tables.bulk(writing.lease.check) as bulk:
             for chunk in _chunks(_of_share(writing.batches, part.number, is_ours)):
                 admitted = admit(chunk, re.compile(self.declared.namespaces))
@@ -128,15 +132,15 @@ class JournalWriter(Writer):
                     at_work[place] = JournalPart(
                         tables, bulk, heads, place, pointer, self.declared.segment_size, ZoneInfo(self.zone)
                     )
-                done, bad = at_work[place].take(admitted)
-                total += done
+                bad = at_work[place].take(admitted)
                 if bad:
                     at_work[place].finish()
                     raise BadMessage(
                         self.pipeline, self.name, topic, partition, bad.offset, bad.id, bad.problem
                     )
-            entities = sum(one.finish() for one in at_work.values())
-        return total + Written(details={"entities": entities})
+            for one in at_work.values():
+                total += one.finish()
+        return total
 
     def finish(self, part: Part, writing: Writing) -> None:
         """Nothing: readers look at the pointers."""
@@ -176,10 +180,10 @@ class JournalWriter(Writer):
         action = _action(message)
         if isinstance(action, Append):
             rows = self._rows(message, action)
+            segments = {row.segment for row in rows}
             others = {
-                (segment, row.seq_nr, milliseconds(row.timestamp))
-                for segment in {row.segment for row in rows}
-                for row in self._tables.read_rows(message["topic"], action.key, segment)
+                (row.segment, row.seq_nr, milliseconds(row.timestamp))
+                for row in self._tables.read_rows(message["topic"], action.key, segments)
                 if (row.partition, row.offset) != (message["partition"], message["offset"])
             }
             # Also those that are not there: a write that timed out may arrive yet. An earlier message may
@@ -193,12 +197,12 @@ class JournalWriter(Writer):
         rows = self._rows(message, action)
         if not rows:
             return False
-        # As far as the rows of one chunk can lie apart.
-        reach = MESSAGES_AT_ONCE // self.declared.segment_size + 1
+        # As far as rows that are written together can lie apart.
+        reach = (ROWS_TOGETHER + MESSAGES_AT_ONCE) // self.declared.segment_size + 1
+        segments = range(rows[0].segment, rows[-1].segment + reach + 1)
         return any(
             row.offset > message["offset"] and row.meta_record_id == rows[0].meta_record_id
-            for segment in range(rows[0].segment, rows[-1].segment + reach + 1)
-            for row in self._tables.read_rows(message["topic"], action.key, segment)
+            for row in self._tables.read_rows(message["topic"], action.key, segments)
         )
 
     def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
@@ -279,7 +283,8 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(each.num_rows for each in waiting) >= MESSAGES_AT_ONCE:
+        rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
+        if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
             yield pa.Table.from_batches(waiting)
             waiting = []
     if waiting:

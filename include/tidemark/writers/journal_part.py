@@ -1,7 +1,8 @@
 """One Kafka partition's messages on their way into a journal's tables: rows as they come, heads at the end.
 
 Messages are applied in id order, so the first one that cannot be understood is the lowest: everything below
-it is written and nothing at or above it. Memory is that of one chunk and of the heads it has met.
+it is written and nothing at or above it. Memory is that of one chunk, of the rows that wait for others of
+their entity, and of the heads it has met.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from tidemark.cassandra.bulk import BulkWriter
 from tidemark.delivery.records import records_of
 from tidemark.delivery.writer import Written
 from tidemark.journal.action import Mark
-from tidemark.journal.effect import Effect, Message
+from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import Fold
 from tidemark.journal.record import read_action
@@ -24,9 +25,9 @@ from tidemark.writers.journal_tables import JournalTables
 
 events = structlog.get_logger()
 
-MESSAGES_AT_ONCE = 16_384
-"""How many messages are folded before their rows are written: the more there are, the more often an entity's
-rows travel together, which Cassandra takes as one write."""
+ROWS_TOGETHER, BYTES_TOGETHER = 100_000, 40 * 2**20
+"""How many rows may wait, and how much of them: the more there are, the more of an entity's rows travel
+together, which Cassandra takes as one write."""
 MOST_HEADS = 200_000
 """With more in memory they are written early, and read again where they are needed again."""
 SHOWN_DUPLICATES = 10
@@ -56,26 +57,72 @@ class JournalPart:
         self._tables, self._bulk, self._heads = tables, bulk, heads
         self._topic, self._partition = place
         self._pointer, self._segment_size, self._zone = pointer, segment_size, zone
+        self._folds: dict[str, Fold] = {}
+        self._waiting: dict[str, list[bytes]] = {}
+        self._waiting_rows = self._waiting_bytes = 0
+        self._done = Written()
         self._shown = 0
 
-    def take(self, chunk: pa.Table) -> tuple[Written, Unapplicable | None]:
-        """Write the rows of a chunk, up to its first bad message; what was done, and that message."""
+    def take(self, chunk: pa.Table) -> Unapplicable | None:
+        """Apply a chunk, up to its first bad message: that is returned."""
         messages, ignored, bad = self._read(chunk)
-        self._heads.load({message.action.key for message in messages})
-        effects, worse = self._fold(messages)
+        keys = {message.action.key for message in messages}
+        self._heads.load(keys)
+        bad = self._fold(messages) or bad
+        written = sum(1 for message in messages if bad is None or message.id < bad.id)
+        self._done += Written(written, ignored=ignored)
+        self._conclude([key for key in keys if key in self._folds and not self._drain(key)])
+        if self._waiting_rows >= ROWS_TOGETHER or self._waiting_bytes >= BYTES_TOGETHER:
+            self._write_rows()
+        if len(self._heads) > MOST_HEADS:
+            self._write_heads()
+        return bad
+
+    def finish(self) -> Written:
+        """Write what is left, heads last; what was done with all messages."""
+        self._write_heads()
+        return self._done
+
+    def _drain(self, key: str) -> bool:
+        """Let an entity's rows wait for others of it; whether they may."""
+        rows = self._folds[key].drain()
+        if rows is None:
+            return False
+        self._keep(key, rows)
+        return True
+
+    def _conclude(self, keys: Iterable[str]) -> None:
+        """Take what the folds of these entities have come to: tombstones are written before rows."""
+        effects = [self._folds.pop(key).effect() for key in keys]
+        for effect in effects:
+            if effect.tombstones:
+                # What is deleted should be there first: a tombstone need not be kept for rows yet to come.
+                self._tables.add_rows(self._bulk, self._waiting.pop(effect.key, ()))
         if self._tables.add_tombstones(self._bulk, effects):
             self._bulk.flush()
-        self._tables.add_rows(self._bulk, effects)
         for effect in effects:
+            self._keep(effect.key, effect.rows)
             self._heads.apply(effect)
         self._show_duplicates(effects)
-        bad = worse or bad
-        written = sum(1 for message in messages if bad is None or message.id < bad.id)
-        entities = self.finish() if len(self._heads) > MOST_HEADS else 0
-        return Written(written, ignored=ignored, details=_details(effects, entities)), bad
+        self._done += Written(details=_details(effects))
 
-    def finish(self) -> int:
-        """Write the heads, now that all their rows are there; how many entities have changed."""
+    def _keep(self, key: str, rows: Sequence[Row]) -> None:
+        if rows:
+            encoded = self._tables.encode_rows(rows)
+            self._waiting.setdefault(key, []).extend(encoded)
+            self._waiting_rows += len(encoded)
+            self._waiting_bytes += sum(map(len, encoded))
+
+    def _write_rows(self) -> None:
+        """Conclude all folds, and send the rows that wait."""
+        self._conclude(list(self._folds))
+        while self._waiting:
+            self._tables.add_rows(self._bulk, self._waiting.popitem()[1])
+        self._waiting_rows = self._waiting_bytes = 0
+
+    def _write_heads(self) -> None:
+        """Write the heads, once all their rows are there."""
+        self._write_rows()
         changed = self._heads.changed
         self._bulk.flush()
         for key, (tombstone, _, _) in changed.items():
@@ -88,9 +135,8 @@ class JournalPart:
             if head:
                 self._tables.add_head(self._bulk, self._topic, key, head, write_time)
         self._bulk.flush()
-        entities = len(changed)
+        self._done += Written(details={"entities": len(changed)})
         self._heads.forget()
-        return entities
 
     def _read(self, chunk: pa.Table) -> tuple[list[Message], int, Unapplicable | None]:
         """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
@@ -110,9 +156,8 @@ class JournalPart:
                 messages.append(Message(id_, partition, offset, write_time, t, action))
         return messages, ignored, None
 
-    def _fold(self, messages: Iterable[Message]) -> tuple[list[Effect], Unapplicable | None]:
-        folds: dict[str, Fold] = {}
-        bad = None
+    def _fold(self, messages: Iterable[Message]) -> Unapplicable | None:
+        folds = self._folds
         for message in messages:
             key = message.action.key
             fold = folds.get(key)
@@ -123,9 +168,8 @@ class JournalPart:
             try:
                 fold.apply(message)
             except JournalError as error:
-                bad = Unapplicable(message.id, message.offset, f"entity {key}: {error}")
-                break
-        return [fold.effect() for fold in folds.values()], bad
+                return Unapplicable(message.id, message.offset, f"entity {key}: {error}")
+        return None
 
     def _show_duplicates(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
@@ -143,10 +187,9 @@ class JournalPart:
                 )
 
 
-def _details(effects: Sequence[Effect], entities: int) -> dict[str, int]:
+def _details(effects: Sequence[Effect]) -> dict[str, int]:
     return {
         "events": sum(effect.events for effect in effects),
-        "entities": entities,
         "duplicates": sum(len(effect.duplicates) for effect in effects),
         "hidden": sum(effect.hidden for effect in effects),
         "metadata_dropped": sum(len(effect.metadata_dropped) for effect in effects),

@@ -4,7 +4,7 @@ Every write carries its message's write time, so writes may be repeated and may 
 whole, null where it has nothing; a row leaves out what it has not.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -62,7 +62,7 @@ class JournalTables:
         self._select_heads = self._prepare(f"{head} = ? AND id IN ?")
         self._select_segments = self._prepare(f"{head} IN ? PER PARTITION LIMIT {HEADS_OF_A_SEGMENT}")
         self._select_rows = self._prepare(
-            f"SELECT seq_nr, timestamp, partition, offset, meta_record_id FROM {rows} "
+            f"SELECT segment, seq_nr, timestamp, partition, offset, meta_record_id FROM {rows} "
             "WHERE id = ? AND topic = ? AND segment = ?"
         )
         self._select_pointer = self._prepare(
@@ -102,12 +102,15 @@ class JournalTables:
                 bulk.add(statement, journal_cells.segment_tombstone_cells(*place))
         return found
 
-    def add_rows(self, bulk: BulkWriter, effects: Iterable[Effect]) -> None:
-        """Write the rows."""
-        statement, encode, add = self._insert_row, journal_cells.row_cells, bulk.add
-        for effect in effects:
-            for row in effect.rows:
-                add(statement, encode(row))
+    def encode_rows(self, rows: Iterable[Row]) -> list[bytes]:
+        """Rows as they travel."""
+        return list(map(journal_cells.row_cells, rows))
+
+    def add_rows(self, bulk: BulkWriter, rows: Iterable[bytes]) -> None:
+        """Write encoded rows."""
+        statement, add = self._insert_row, bulk.add
+        for row in rows:
+            add(statement, row)
 
     def remove_rows(self, rows: Iterable[Row]) -> None:
         """Take single rows back."""
@@ -141,9 +144,10 @@ class JournalTables:
         """Whether there is any entity, of whatever topic."""
         return self._session.execute(self._select_any_head).one() is not None
 
-    def read_rows(self, topic: str, key: str, segment: int) -> list[Any]:
-        """Where the rows of one segment of an entity come from."""
-        return list(self._session.execute(self._select_rows, (key, topic, segment)))
+    def read_rows(self, topic: str, key: str, segments: Iterable[int]) -> Iterator[Any]:
+        """Where the rows in some segments of an entity come from."""
+        for found in self._run(self._select_rows, [(key, topic, segment) for segment in segments]):
+            yield from found
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset up to which a partition is visible, of those that have one."""

@@ -19,7 +19,7 @@ HEADINGS = [
     "### When a person must step in",
     "### What it returns",
 ]
-KINDS = ["replicate", "resume", "compact_log", "compact_offsets"]
+KINDS = ["replicate", "resume", "compact_log", "compact_offsets", "purge_expired"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 """DAGs of work journals, with their files."""
@@ -80,7 +80,7 @@ def test_every_task_retries_says_what_it_does_and_may_not_run_for_ever(dag_bag: 
             assert task.retries >= 1, task.task_id
             assert task.doc_md, task.task_id
             # A person may take as long as they like, and so may a target that is down.
-            waiting = ("ask", "approve", "wait_for_target", "wait_for_work")
+            waiting = ("ask", "approve", "wait_for_target", "wait_for_work", "wait_for_replication")
             waits = task.task_id in waiting or task.task_id.startswith("gate_")
             assert task.execution_timeout or waits, task.task_id
 
@@ -109,6 +109,18 @@ def test_parsing_the_dags_imports_nothing_heavy(file: str) -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(("answer", "goes_on"), [("Approve", True), ("Reject", False)])
+def test_a_plan_that_a_person_rejects_goes_no_further(dag_bag: Any, answer: str, goes_on: bool) -> None:
+    for dag in (dag for name, dag in dag_bag.dags.items() if name.endswith(".compact_log")):
+        assert dag.get_task("approve").options == ["Approve", "Reject"]
+        follow = dag.get_task("follow_approval")
+        found = {"chosen_options": [answer], "responded_by_user": {"id": "1", "name": "ann"}}
+        assert follow.python_callable("orders", found) is goes_on
+        # Where it does not go on, everything behind it is skipped, whatever that would wait for otherwise.
+        assert follow.ignore_downstream_trigger_rules
+        assert follow.get_flat_relative_ids(upstream=False) == {"compact", "verify", "publish", "sweep"}
 
 
 @pytest.mark.parametrize(

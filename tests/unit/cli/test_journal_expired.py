@@ -7,6 +7,10 @@ import pytest
 from tests.unit.expiry.memory_heads import DAY, MemoryHeads, given_head
 
 from tidemark.expiry.heads import Named
+from tidemark.expiry.ledger import settle_days
+from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.report import Spared, make_report
+from tidemark.expiry.verdict import LeftAlone
 
 pytestmark = pytest.mark.unit
 
@@ -69,3 +73,21 @@ def test_what_is_refused(run, heads, arguments: list[str], code: int, said: str)
     assert ended.code == code
     assert said in ended.err
     assert heads.asked == []
+
+
+def test_what_runs_came_to(run, control) -> None:
+    assert run("journal", "expired", "orders", "--history").out == (
+        "orders: no run of orders.purge_expired has ended yet\n"
+    )
+    spared = [Spared(DAY, "orders", "b", LeftAlone.APPEND)]
+    sent = [SentPurge("orders", "a", DAY, 0, 0, 5, 3)]
+    report = make_report("orders", "cassandra", "r1", {DAY: None}, sent, spared)
+    settle_days(control, report, 1_794_000_000_000_000)
+    assert run("journal", "expired", "orders", "--history").out.splitlines() == [
+        "2026-11-06 21:20:00 UTC  r1",
+        "  orders/cassandra: 1 entities purged with 3 events, 1 left alone",
+        "    2026-11-16  1 purged, 1 left alone",
+        "    left alone 1: a newer append",
+    ]
+    (shown,) = json.loads(run("journal", "expired", "orders", "--history", "--json").out)["runs"]
+    assert (shown["run"], shown["purged"], shown["overtaken"]) == ("r1", 1, [])

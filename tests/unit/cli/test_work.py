@@ -25,7 +25,12 @@ def house(installation, monkeypatch) -> House:
     folder.mkdir(parents=True)
     (folder / "pages.yaml").write_text(PAGES)
     declared = given_declaration(
-        name="pages", key={"page": "text"}, payload={"revision": "int"}, max_failures=1, history="7d"
+        name="pages",
+        key={"page": "text"},
+        payload={"revision": "int"},
+        payload_limit=25,
+        max_failures=1,
+        history="7d",
     )
     house = House(memory_stores(), declared)
     of_file = Work.of_file.__func__
@@ -135,7 +140,14 @@ def test_pause_and_resume(run, house):
         (["insert", "pages", "k", "--payload", '{"revision": "x"}'], "`revision` is not int"),
         (["insert", "pages", "k", "--payload", '{"revision": 1}', "--priority", "256"], "0 to 255"),
         (["insert", "pages", "k", "--payload", '{"revision": 1}', "--process-in", "7"], "is not a duration"),
+        (["insert", "pages", "k", "--payload", '{"revision": 1, "x": 2}'], "`x` is not declared"),
+        (["insert", "pages", "k", "--payload", '{"revision": 1000000000000000}'], "takes 25"),
+        (["insert", "pages", "k", "--payload", '{"revision": 1}', "--priority", "-1"], "0 to 255"),
+        (["done", "pagse", "k", "token"], "Did you mean `pages`"),
         (["claim", "pages", "--limit", "0"], "--limit"),
+        (["claim", "pages", "--limit", "-1"], "--limit"),
+        (["list", "pages", "--limit", "-1"], "--limit"),
+        (["history", "pages", "--days", "-1"], "--days"),
         (["claim", "pages", "--limit", "1001"], "from 1 to 1000"),
     ],
 )

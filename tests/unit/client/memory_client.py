@@ -139,7 +139,8 @@ class World:
         effects = [fold.effect() for fold in folds.values()]
         tables, rows, heads = MemoryTables(self.journal), Gathered(), Gathered()
         tables.add_tombstones(rows, effects)  # type: ignore[arg-type]
-        tables.add_rows(rows, effects)  # type: ignore[arg-type]
+        for effect in effects:
+            tables.add_rows(rows, tables.encode_rows(effect.rows))  # type: ignore[arg-type]
         for effect in effects:
             if effect.head_tombstone is not None:
                 tables.add_head_tombstone(heads, TOPIC, effect.key, effect.head_tombstone)  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ from tests.unit.compaction.world import HOUR, World
 from tests.unit.log.test_fault_walk import Killed, kill
 
 from tidemark.faults import FaultPoint
+from tidemark.log.compactions import Outcome, compactions
 from tidemark.log.log_lease import LogHeld, LogLost
 
 pytestmark = pytest.mark.unit
@@ -50,6 +51,19 @@ def test_T51_a_compaction_that_was_killed_is_finished_by_the_next(tmp_path, at_p
     world.compact(again)
 
     assert finished(world) == expected(tmp_path / "whole", LOGS[kind])
+
+
+@pytest.mark.parametrize("point", COMPACT)
+def test_G17_a_compaction_that_was_killed_is_on_record_once(tmp_path, at_point, point):
+    world = given_journal(tmp_path)
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        world.compact("killed")
+
+    world.compact("killed")
+
+    done = [one for one in compactions(world.control) if one.outcome is Outcome.COMPACTED]
+    assert [(one.messages_before, one.messages_after) for one in done] == [(9, 4)]
 
 
 @pytest.mark.parametrize("kind", LOGS)

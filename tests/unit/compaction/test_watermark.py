@@ -4,6 +4,7 @@ import pytest
 from tests.unit.compaction.samples import binding_of, given_log, of_keys
 
 from tidemark.compaction.watermark import Reason, find_watermark
+from tidemark.log.holds import Hold
 from tidemark.log.manifest import Manifest
 
 pytestmark = pytest.mark.unit
@@ -52,6 +53,12 @@ def test_all_limits_are_told_the_lowest_first():
         ("min_lag", 4, 6),
         ("active segment", 10, 2),
     ]
+
+
+def test_a_hold_keeps_what_comes_behind_its_id():
+    found = find_watermark(LOG, {"fast": 11}, BINDINGS, 1_000, 0, [Hold("a purge", 6)])
+    assert (found.id, found.held_back_by, found.withheld) == (7, "a purge", 3)
+    assert found.limits[0].reason is Reason.HOLD
 
 
 def test_T48_an_empty_log_has_nothing_below_its_watermark():

@@ -5,6 +5,7 @@ The contract itself is tested against a real Cassandra, in ``tests/system``.
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from types import SimpleNamespace
 from uuid import UUID, uuid4
 
@@ -22,8 +23,10 @@ from cassandra import (
 )
 from cassandra.cluster import NoHostAvailable
 from cassandra.connection import ConnectionShutdown
+from cassandra.encoder import Encoder
+from cassandra.policies import FallthroughRetryPolicy
 from cassandra.protocol import ErrorMessage, ServerError, SyntaxException
-from cassandra.query import BatchStatement, SimpleStatement
+from cassandra.query import BatchStatement, SimpleStatement, bind_params
 
 from tidemark.consensus.lightweight import ATTEMPTS, LightweightConsensus, create_schema
 from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced, RowRange, Undecided
@@ -81,7 +84,8 @@ class Partition:
         self.fates = deque(fates)
         self.read_errors: deque[Exception | None] = deque()
         self.attempts: list[UUID] = []
-        self.batches: list[BatchStatement] = []
+        self.sent: list[tuple[BatchStatement | SimpleStatement, list[str]]] = []
+        """Transactions, and their statements with the values filled in."""
         self.reads: list[SimpleStatement] = []
         self.executed: list[str] = []
 
@@ -92,15 +96,18 @@ class Partition:
         if isinstance(statement, str):
             self.executed.append(statement)
             return Rows()
-        if isinstance(statement, BatchStatement):
-            self.batches.append(statement)
-            self.attempts.append(UUID(re.search(r"last_tx = ([0-9a-f-]{36})", str(texts(statement)))[1]))
+        if isinstance(statement, BatchStatement) or " IF " in statement.query_string:
+            said = texts(statement, values)
+            self.sent.append((statement, said))
+            if found := re.search(r"last_tx = ([0-9a-f-]{36})", str(said)):
+                self.attempts.append(UUID(found[1]))
             return self.fates.popleft()(self)
         self.reads.append(statement)
         if self.read_errors and (error := self.read_errors.popleft()):
             raise error.with_traceback(None)
         if "DISTINCT" in statement.query_string:
-            return Rows([SimpleNamespace(version=self.version, last_tx=self.last_tx)])
+            is_there = self.version is not None
+            return Rows([SimpleNamespace(version=self.version, last_tx=self.last_tx)] if is_there else [])
         if "DESC" in statement.query_string:
             asked = [row for row in self.rows if values[2] <= row < values[3]]
         else:
@@ -112,9 +119,11 @@ class Partition:
         )
 
 
-def texts(batch: BatchStatement) -> list[str]:
-    """The statements of a batch, values filled in."""
-    return [text for _, text, _ in batch._statements_and_parameters]
+def texts(sent: BatchStatement | SimpleStatement, values: Sequence[object]) -> list[str]:
+    """The statements of a transaction, values filled in."""
+    if isinstance(sent, SimpleStatement):
+        return [bind_params(sent.query_string, values, Encoder())]
+    return [text for _, text, _ in sent._statements_and_parameters]
 
 
 def applied(partition: Partition) -> Rows:
@@ -237,6 +246,37 @@ def test_removals_alone_prove_nothing_when_overtaken():
     partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {}))
     with pytest.raises(Outpaced):
         LightweightConsensus(partition).commit(KEY, 3, Change(deletes=["head"]))
+
+
+def forgotten(partition: Partition) -> Rows:
+    partition.version, partition.last_tx, partition.rows = None, None, {}
+    return Rows()
+
+
+def forgotten_but_lost(partition: Partition) -> Rows:
+    forgotten(partition)
+    raise WRITE_TIMEOUT.with_traceback(None)
+
+
+@pytest.mark.parametrize("fates", [(forgotten,), (forgotten_but_lost,), (lost(WRITE_TIMEOUT), forgotten)])
+def test_a_forgotten_object_is_gone_whatever_was_answered(fates):
+    partition = Partition(*fates)
+    LightweightConsensus(partition).forget(KEY, 3)
+    assert (partition.version, partition.rows, list(partition.fates)) == (None, {}, [])
+
+
+def test_what_somebody_has_changed_is_not_forgotten():
+    partition = Partition(overtaken(4, {"head": "theirs"}))
+    with pytest.raises(Outpaced):
+        LightweightConsensus(partition).forget(KEY, 3)
+
+
+@pytest.mark.parametrize("read_errors", [[], [CLIENT_TIMEOUT]])
+def test_forgetting_without_any_answer_is_undecided(read_errors):
+    partition = Partition(*[lost(WRITE_TIMEOUT)] * ATTEMPTS)
+    partition.read_errors.extend(read_errors)
+    with pytest.raises(Undecided):
+        LightweightConsensus(partition).forget(KEY, 3)
 
 
 TIDYING = Change({"head": "mine"}, ranges=[RowRange("ack/", "ack/5"), RowRange("t/", "u")])
@@ -425,7 +465,7 @@ def test_an_error_of_another_kind_comes_through_at_once():
 def test_a_transaction_is_one_batch_with_the_condition_first():
     partition = Partition(applied)
     LightweightConsensus(partition).commit(KEY, 3, Change({"head": "mine"}, deletes=["gone"]))
-    condition, put, delete = texts(partition.batches[0])
+    ((_, (condition, put, delete)),) = partition.sent
     assert condition.startswith("UPDATE tidemark.object SET version = 4")
     assert condition.endswith("IF version = 3")
     assert put.startswith("INSERT INTO tidemark.object")
@@ -435,7 +475,7 @@ def test_a_transaction_is_one_batch_with_the_condition_first():
 def test_a_range_is_one_statement_however_many_rows_it_has():
     partition = Partition(applied)
     LightweightConsensus(partition).commit(KEY, 3, Change(ranges=[RowRange("ack/", "ack/7")]))
-    _, range_delete = texts(partition.batches[0])
+    ((_, (_, range_delete)),) = partition.sent
     assert range_delete.startswith("DELETE FROM tidemark.object WHERE ")
     assert range_delete.endswith("AND row >= 'ack/' AND row < 'ack/7'")
 
@@ -443,13 +483,25 @@ def test_a_range_is_one_statement_however_many_rows_it_has():
 def test_a_first_version_is_on_condition_that_there_is_none():
     partition = Partition(applied)
     LightweightConsensus(partition).commit(KEY, 0, MINE)
-    assert texts(partition.batches[0])[0].endswith("IF version = NULL")
+    assert partition.sent[0][1][0].endswith("IF version = NULL")
 
 
-def test_a_transaction_is_serial_over_all_data_centres():
+def test_one_row_alone_needs_no_batch():
     partition = Partition(applied)
     LightweightConsensus(partition).commit(KEY, 3, MINE)
-    assert partition.batches[0].serial_consistency_level == ConsistencyLevel.SERIAL
+    ((_, (only,)),) = partition.sent
+    assert only.startswith("UPDATE tidemark.object SET version = 4")
+    assert only.endswith("body = 'mine' WHERE kind = log AND name = 'orders' AND row = 'head' IF version = 3")
+
+
+@pytest.mark.parametrize("change", [MINE, Change({"head": "mine"}, deletes=["gone"])])
+def test_a_transaction_is_serial_over_all_data_centres_and_sent_once(change):
+    partition = Partition(applied)
+    LightweightConsensus(partition).commit(KEY, 3, change)
+    ((sent, _),) = partition.sent
+    assert sent.serial_consistency_level == ConsistencyLevel.SERIAL
+    assert sent.consistency_level == ConsistencyLevel.QUORUM
+    assert isinstance(sent.retry_policy, FallthroughRetryPolicy)
 
 
 def test_every_read_is_serial():

@@ -15,8 +15,8 @@ from tidemark.delivery.compact_offsets import (
     choose_writers,
     compact_offsets,
     compact_writer,
+    find_writers,
     plan_writer,
-    registered_writers,
     verify_writer,
 )
 from tidemark.delivery.lease import take
@@ -124,7 +124,7 @@ def three(consensus) -> MemoryConsensus:
 
 
 def test_every_registered_writer_is_found(three):
-    assert list(registered_writers(three)) == [("orders", "c0"), ("orders", "c1"), ("orders-eu", "c0")]
+    assert list(find_writers(three)) == [("orders", "c0"), ("orders", "c1"), ("orders-eu", "c0")]
 
 
 def test_a_pipeline_s_writers_are_its_own(three):

@@ -48,7 +48,10 @@ def test_folders_are_those_of_the_checkout_and_the_home(settings, tmp_path):
     assert environ["AIRFLOW__CORE__DAGS_FOLDER"] == str(ROOT / "dags")
     assert environ["AIRFLOW__CORE__PLUGINS_FOLDER"] == str(ROOT / "plugins")
     assert environ["AIRFLOW_HOME"] == str(tmp_path / "airflow")
-    assert environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] == f"sqlite:///{tmp_path}/airflow/airflow.db"
+    assert (
+        environ["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"]
+        == f"sqlite:///{tmp_path}/airflow/airflow.db?timeout=60"
+    )
 
 
 def test_settings_read_in_it_are_the_same_settings(settings):

@@ -12,6 +12,7 @@ from tidemark.expiry.days import (
     WaitsFor,
     day_end,
     days_asked_for,
+    days_due,
     days_ended_between,
     days_to_ask,
     local_date,
@@ -149,3 +150,28 @@ def test_unfinished_days_are_asked_again_each_once() -> None:
 )
 def test_when_a_day_is_done_with(upper: int, waiting: list[int], left: int, why: WaitsFor | None) -> None:
     assert waits_for(100, upper, waiting, left) is why
+
+
+@pytest.mark.parametrize(
+    ("through", "days"),
+    [
+        pytest.param(None, [16], id="the first run of all"),
+        pytest.param(15, [16], id="nothing missed"),
+        pytest.param(12, [13, 14, 15, 16], id="nobody was there for three days"),
+        pytest.param(16, [16], id="the same run again"),
+    ],
+)
+def test_a_scheduled_run_asks_the_days_that_none_was_there_for(through: int | None, days: list[int]) -> None:
+    interval = at("2026-11-15T23:00"), at("2026-11-16T23:00")
+    known = None if through is None else date(2026, 11, through)
+    assert days_due(*interval, known, PRAGUE) == tuple(date(2026, 11, day) for day in days)
+
+
+def test_an_hourly_run_asks_missed_days_in_any_hour() -> None:
+    interval = at("2026-11-16T10:00"), at("2026-11-16T11:00")
+    assert days_due(*interval, date(2026, 11, 13), PRAGUE) == (date(2026, 11, 14), date(2026, 11, 15))
+
+
+def test_more_days_than_anybody_means_are_refused() -> None:
+    with pytest.raises(BadDays, match="since 1995-01-01 more than 10,000 days"):
+        days_due(at("2026-11-16T10:00"), at("2026-11-16T11:00"), date(1995, 1, 1), PRAGUE)

@@ -8,7 +8,7 @@ from tidemark.expiry.days import WaitsFor
 from tidemark.expiry.errors import TooManyPurges
 from tidemark.expiry.overtaken import SentPurge
 from tidemark.expiry.plan import Expired, make_plan, refuse_too_many
-from tidemark.expiry.report import Spared, make_report
+from tidemark.expiry.report import Spared, make_report, report_lines
 from tidemark.expiry.verdict import LeftAlone
 from tidemark.journal.head import Head
 
@@ -72,7 +72,7 @@ def test_a_report_adds_up() -> None:
         **{"day": "2026-11-02", "found": 2, "purged": 0, "left_alone": 2},
         "asked_again": "entities are left that expired on it",
     }
-    assert list(report.to_lines()) == [
+    assert list(report_lines(report.to_dict())) == [
         "orders/cassandra: 2 entities purged with 6 events, 3 left alone",
         "  2026-11-01  2 purged, 1 left alone",
         "  2026-11-02  0 purged, 2 left alone; asked again: entities are left that expired on it",

@@ -6,13 +6,18 @@ import pytest
 from tests.unit.expiry.world import RUN, World, append_of, day, given_world
 
 from tidemark import faults
-from tidemark.expiry.errors import AppendsPurged, OffsetsUnseen, TooManyPurges
-from tidemark.expiry.ledger import runs, unfinished_days
+from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport, OffsetsUnseen, TooManyPurges
+from tidemark.expiry.ledger import read_days, runs, unreported_runs
+from tidemark.expiry.look import Look
 from tidemark.expiry.overtaken import SentPurge
 from tidemark.expiry.passing import last_offsets, not_passed
+from tidemark.expiry.purge import Purging
+from tidemark.expiry.run import ExpiryRun
+from tidemark.expiry.run_record import RunRecord
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.journal.action import Purge
 from tidemark.log.binding import Binding, Offsets, Slice
+from tidemark.log.holds import holds
 from tidemark.log.pins import pins, release_pin
 
 pytestmark = pytest.mark.unit
@@ -22,6 +27,12 @@ EXPIRY = [point for point in FaultPoint if point.startswith("expiry.")]
 
 class Killed(BaseException):
     """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
+def planned(world: World) -> ExpiryRun:
+    run = world.run()
+    run.plan([day()], run.find([day()]), 10)
+    return run
 
 
 def reasons(report: dict) -> dict:
@@ -35,7 +46,7 @@ def test_what_has_expired_goes_and_what_has_not_stays(tmp_path) -> None:
     assert list(world.heads) == ["c"]
     assert (report["found"], report["purged"], report["rows"], report["left_alone"]) == (2, 2, 2, {})
     assert report["days"][0]["asked_again"] is None
-    assert unfinished_days(world.log.control, "w") == ()
+    assert read_days(world.log.control, "w").unfinished == ()
     assert [row["purged"] for row in runs(world.log.control)] == [2]
 
 
@@ -90,7 +101,8 @@ def test_an_entity_of_which_there_is_news_is_left_alone(
         )
         world.log.control.add_binding(world.log.control.bindings_head(), binding)
     run = world.run()
-    outcome = run.purge(run.open_days([day()]), 1000)
+    run.plan([day()], run.find([day()]), 1000)
+    outcome = run.purge()
     assert [(one.key, one.why.value) for one in outcome.spared] == [("a", why)]
     assert world.purges == ["b"]
 
@@ -106,9 +118,9 @@ def test_what_was_left_alone_is_asked_again_by_the_next_run(tmp_path) -> None:
     world.say("a-1")
     report = world.purge(day())
     assert reasons(report) == {"a": "a newer delete"}
-    assert unfinished_days(world.log.control, "w") == (day(),)
+    assert read_days(world.log.control, "w").unfinished == (day(),)
     assert world.purge(name="the next one")["purged"] == 1
-    assert unfinished_days(world.log.control, "w") == ()
+    assert read_days(world.log.control, "w").unfinished == ()
     assert list(world.heads) == ["c"]
 
 
@@ -116,7 +128,7 @@ def test_what_was_extended_is_not_asked_again(tmp_path) -> None:
     world = given_world(tmp_path)
     world.say("a=2")
     assert reasons(world.purge(day())) == {"a": "a newer append"}
-    assert unfinished_days(world.log.control, "w") == ()
+    assert read_days(world.log.control, "w").unfinished == ()
     assert sorted(world.heads) == ["a", "c"]
 
 
@@ -127,7 +139,7 @@ def test_a_day_whose_end_is_not_bound_is_asked_again(tmp_path) -> None:
     report = world.purge(day())
     assert report["purged"] == 1
     assert report["days"][0]["asked_again"] == "the source is not bound up to its end"
-    assert unfinished_days(world.log.control, "w") == (day(),)
+    assert read_days(world.log.control, "w").unfinished == (day(),)
 
 
 def test_days_that_nobody_asked_for_are_not_purged(tmp_path) -> None:
@@ -152,18 +164,68 @@ def test_several_missed_days_in_one_run(tmp_path) -> None:
 def test_suspiciously_many_stop_the_run_before_anything_is_sent(tmp_path) -> None:
     world = given_world(tmp_path)
     run = world.run()
-    for step in (run.plan, run.purge):
-        with pytest.raises(TooManyPurges):
-            step([day()], 1)
+    with pytest.raises(TooManyPurges):
+        run.plan([day()], run.find([day()]), 1)
+    with pytest.raises(NotPlanned):
+        run.purge()
     assert not world.purges
-    assert run.plan([day()], 2).total == 2
+    assert run.plan([day()], run.find([day()]), 2).total == 2
+
+
+def test_only_what_was_planned_is_purged(tmp_path) -> None:
+    world = given_world(tmp_path)
+    run = world.run()
+    run.plan([day()], run.find([day()])[:1], 10)
+    assert [one.key for one in run.purge().sent] == ["a"]
+
+
+def test_a_plan_that_was_discarded_is_not_carried_out(tmp_path) -> None:
+    world = given_world(tmp_path)
+    run = planned(world)
+    run.discard()
+    with pytest.raises(NotPlanned):
+        run.purge()
+
+
+def test_scheduled_runs_remember_how_far_they_came_and_others_do_not(tmp_path) -> None:
+    world = given_world(tmp_path)
+    run = world.run()
+    run.open_days([day(5)])
+    assert read_days(world.log.control, "w").through is None
+    run.open_days([day(1), day(2)], is_scheduled=True)
+    run.open_days([day(1)], is_scheduled=True)
+    assert read_days(world.log.control, "w").through == day(2)
+    assert read_days(world.log.control, "w").unfinished == (day(1), day(2), day(5))
+
+
+def test_of_kafkas_tail_every_record_is_read_once(tmp_path) -> None:
+    """However many looks it takes: otherwise the work would grow with the square of the expired."""
+    world = given_world(tmp_path, "a+1 b+1 c+1 d+1 e+1 f+1")
+    read = []
+    records = world.records
+    world.records = lambda *place: [read.append(one.offset) or one for one in records(*place)]
+    run = planned(world)
+    look = Look("w", run.positions, run.log, world, world)
+    done = Purging(RUN, look, run.sender, RunRecord("orders", str(tmp_path), RUN), at_once=2)
+    assert len(done.purge(run.find([day()])).sent) == 6
+    assert read == [6, 7, 8, 9]
+
+
+def test_compaction_waits_until_a_run_has_looked_for_what_its_purges_overtook(tmp_path) -> None:
+    world = given_world(tmp_path)
+    end = world.log.control.log_head().end
+    planned(world).purge()
+    assert [(one.holder, one.after) for one in holds(world.log.control)] == [(RUN, end)]
+    world.replicate()
+    world.run().report([day()])
+    assert holds(world.log.control) == []
 
 
 def test_offsets_that_kafka_lost_before_they_were_bound_stop_the_run(tmp_path) -> None:
     world = given_world(tmp_path)
     world.offsets = lambda topic: {0: Offsets(50, 60)}
     with pytest.raises(OffsetsUnseen, match="Nothing more was purged"):
-        world.run().purge([day()], 10)
+        planned(world).purge()
     assert not world.purges
 
 
@@ -195,12 +257,24 @@ def test_once_a_person_has_released_the_pin_the_run_is_over(tmp_path) -> None:
 
 def test_an_append_behind_the_purge_begins_a_new_incarnation(tmp_path) -> None:
     world = given_world(tmp_path)
-    run = world.run()
-    run.purge([day()], 10)
+    run = planned(world)
+    run.purge()
     world.say("a=1")
     world.replicate()
     assert world.run().report([day()])["overtaken"] == []
     assert sorted(world.heads) == ["a", "c"]
+
+
+def test_a_run_that_was_left_in_the_middle_can_be_finished_by_a_person(tmp_path) -> None:
+    world = given_world(tmp_path)
+    planned(world).purge()
+    assert unreported_runs(world.log.control) == [RUN]
+    with pytest.raises(NotToReport, match="orders/0@4"):
+        world.run().finish()
+    world.replicate()
+    assert world.run().finish()["purged"] == 2
+    with pytest.raises(NotToReport, match="is no run"):
+        world.run().finish()
 
 
 # Crashes
@@ -232,7 +306,7 @@ def test_a_run_that_was_killed_is_finished_by_its_retry(tmp_path, kill_at, point
     assert (report["purged"], report["left_alone"]) == (2, {})
     assert sorted(world.purges) == ["a", "b"], "sent once, killed or not"
     assert list(world.heads) == ["c"]
-    assert unfinished_days(world.log.control, "w") == ()
+    assert read_days(world.log.control, "w").unfinished == ()
 
 
 def test_a_recovery_that_was_killed_is_finished_too(tmp_path, kill_at) -> None:
@@ -279,8 +353,7 @@ def test_a_purge_that_arrives_when_nobody_looks_any_more_is_found_with_what_it_t
     with pytest.raises(Killed):
         world.purge(day())
     world.send(append_of("a", 2))
-    run = world.run()
-    assert [one.key for one in run.purge([day()], 10).spared] == ["a"]
+    assert [one.key for one in world.run().purge().spared] == ["a"]
     world.send(Purge("a", 1, RUN))
     world.replicate()
     with pytest.raises(AppendsPurged) as failed:
@@ -305,7 +378,7 @@ def test_nothing_about_the_purged_stays_in_the_folder(tmp_path) -> None:
 
 
 def test_every_point_is_walked() -> None:
-    assert len(EXPIRY) == 7
+    assert len(EXPIRY) == 10
 
 
 # Waiting
@@ -313,8 +386,8 @@ def test_every_point_is_walked() -> None:
 
 def test_a_run_waits_until_its_purges_are_delivered(tmp_path) -> None:
     world = given_world(tmp_path)
-    run = world.run()
-    run.purge([day()], 10)
+    run = planned(world)
+    run.purge()
     assert run.waiting() == {("orders", 0): 4}
     world.bind()
     assert run.waiting() == {("orders", 0): 4}

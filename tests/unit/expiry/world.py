@@ -147,8 +147,10 @@ class World:
     def purge(self, *days: date, name: str = RUN, ceiling: int = 1000) -> dict[str, Any]:
         """A whole run, with replication in between."""
         run = self.run(name)
-        asked = run.open_days(days)
-        run.purge(asked, ceiling)
+        asked = run.days(days)
+        run.open_days(asked)
+        run.plan(asked, run.find(asked), ceiling)
+        run.purge()
         self.replicate()
         assert not run.waiting()
         return self.run(name).report(asked)

@@ -35,6 +35,7 @@ MAY_IMPORT = {
         "verification",
         "compaction",
         "work",
+        "expiry",
     },
     "embedded": LEAVES | {"journal"},
     "client": LEAVES | {"journal", "log", "consensus", "cassandra", "delivery", "writers"},

@@ -300,3 +300,29 @@ def test_a_jump_in_sequence_numbers_cannot_ask_for_endless_deletes(action: Actio
 def test_errors_survive_the_way_from_a_worker(error: JournalError) -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (type(copy), vars(copy), str(copy)) == (type(error), vars(error), str(error))
+
+
+def test_drained_rows_are_not_in_the_effect() -> None:
+    going = Fold("topic", "id", None, segment_size=2)
+    going.apply(at(0, appended(1, 2)))
+    drained = going.drain()
+    going.apply(at(1, appended(3)))
+    assert [row.seq_nr for row in drained or ()] == [1, 2]
+    assert [row.seq_nr for row in going.effect().rows] == [3]
+
+
+def test_rows_behind_a_delete_wait_for_its_tombstone() -> None:
+    going = Fold("topic", "id", HEAD, segment_size=2)
+    going.apply(at(6, Delete("id", 7, 5)))
+    going.apply(at(7, appended(6)))
+    assert going.drain() is None
+    assert [row.seq_nr for row in going.effect().rows] == [6]
+
+
+def test_a_purge_deletes_the_segments_of_drained_rows_wherever_they_are() -> None:
+    going = Fold("topic", "id", HEAD, segment_size=2)
+    going.apply(at(6, appended(41)))
+    going.drain()
+    going.apply(at(7, appended(6)))
+    going.apply(at(8, Purge("id", 7)))
+    assert (20, None) in deleted(going.effect())

@@ -8,6 +8,7 @@ from tests.unit.delivery.samples import Clock
 from tests.unit.log.samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE, MARGIN, SECOND
+from tidemark.consensus.objects import Change
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.log_lease import LogHeld, LogHold, LogLost, holding_log, read_lease, take_log
 
@@ -94,7 +95,7 @@ def test_a_plan_is_on_record_until_it_is_carried_out(control, clock):
     assert read_lease(control).plan == "abc"
     hold = take_log(control, "compaction", clock)
     assert read_lease(control).plan == "abc"
-    after = hold.replace_log(moved_to("two"), {"compaction/1": "{}"})
+    after = hold.replace_log(moved_to("two"), lambda: Change({"compaction/1": "{}"}))
     assert (control.log_head(), read_lease(control).plan) == (after, None)
     assert (after.manifest, after.end, control.log_rows("compaction/")) == ("two", 10, {"compaction/1": "{}"})
 

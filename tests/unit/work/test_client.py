@@ -64,6 +64,50 @@ def test_a_time_without_a_zone_is_refused(work):
     assert work.get("k") is None
 
 
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (lambda work: work.insert("new", {"data": "x" * 70_000}), "takes 65,536"),
+        (lambda work: work.insert("new", {"other": 1}), "`other` is not declared"),
+        (lambda work: work.insert("new", {"data": 1}, priority=-1), "0 to 255"),
+        (lambda work: work.insert("new", {"data": 1}, expires=-1), "`expires` is -1"),
+        (lambda work: work.claim(-1), "`limit` is -1"),
+        (lambda work: work.claim(1, owner="x" * 201), "`owner` must be text"),
+        (lambda work: work.snooze(Ticket("k", "token"), -1), "`until` is -1"),
+        (lambda work: work.snooze(Ticket("k", "token"), None), "`until` is missing"),
+        (lambda work: work.fail(Ticket("k", "token"), None), "`error` must be text"),
+        (lambda work: work.history(-1), "`days` is -1"),
+    ],
+)
+def test_bad_input_is_a_clear_error_and_changes_nothing(house, work, asked, said):
+    work.insert("k", {"data": 1})
+    before = house.stored("k")
+    with pytest.raises(BadRequest, match=said) as refusal:
+        asked(work)
+    assert str(refusal.value).endswith("Nothing was changed.")
+    assert (house.stored("k"), house.stored("new")) == (before, None)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda work, ticket: work.done(ticket),
+        lambda work, ticket: work.refresh(ticket),
+        lambda work, ticket: work.release(ticket),
+        lambda work, ticket: work.fail(ticket, "no route"),
+        lambda work, ticket: work.snooze(ticket, timedelta(minutes=1)),
+    ],
+)
+def test_the_token_of_another_claim_ends_nothing(house, work, act):
+    for key in ("k", "other"):
+        work.insert(key, {"data": 1})
+    tokens = {item.key: item.token for item in work.claim(2)}
+    before = house.stored("k")
+    with pytest.raises(ClaimLost):
+        act(work, Ticket("k", tokens["other"]))
+    assert house.stored("k") == before
+
+
 def test_a_claim_ends_by_its_token_alone(work):
     work.insert("k", {"data": 1})
     (item,) = work.claim()

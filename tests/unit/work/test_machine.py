@@ -14,4 +14,4 @@ def given_stores() -> tuple[Stores, FlakyConsensus]:
 
 
 def test_nothing_is_lost_held_twice_or_seen_after_its_expiry():
-    check_work(given_stores, examples=100, steps=40)
+    check_work(given_stores, examples=150, steps=40)

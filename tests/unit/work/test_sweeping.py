@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from tests.contract.work_house import MORNING, House, Stores, given_declaration, memory_stores
 
+from tidemark.faults import FaultPoint
 from tidemark.work.due import MemoryDue
 from tidemark.work.journal import WorkJournal
-from tidemark.work.lanes import Lanes
+from tidemark.work.lanes import AGAIN_AFTER, LOOK_BACK, LOOKS_UNTIL_ALL, Lanes
 
 pytestmark = pytest.mark.unit
 
@@ -87,22 +88,33 @@ def test_a_process_reads_what_it_has_settled_only_until_it_is_sure():
         journal.done(claimed)
     for seconds, again in ((50, {"older", "old", "last"}), (20, {"last"})):
         house.clock.now += seconds * 1_000
-        journal.claim("w")
+        for _ in range(LOOKS_UNTIL_ALL):
+            journal.claim("w")
         due.read.clear()
         journal.claim("w")
         assert set(due.read) == again
 
 
-def test_a_hint_that_turns_up_late_is_found():
+@pytest.mark.parametrize(("late", "looks"), [(LOOK_BACK, 1), (LOOK_BACK + 1, LOOKS_UNTIL_ALL)])
+def test_a_hint_that_turns_up_late_is_found(late: int, looks: int):
     house, _ = given_counting()
     journal = WorkJournal(house.parts, Lanes(house.declared, house.parts.due, 0, 0), registry_for=0)
-    house.clock.now = MORNING + 5_000
+    house.clock.now = MORNING + late
     house.insert("first")
     assert [one.key for one in journal.claim("w")] == ["first"]
     house.clock.now = MORNING
     house.insert("late")
-    house.clock.now = MORNING + 5_000
-    assert [one.key for one in journal.claim("w")] == ["late"]
+    house.clock.now = MORNING + late
+    found = [one.key for _ in range(looks) for one in journal.claim("w")]
+    assert found == ["late"]
+
+
+def test_a_hint_that_is_seen_before_its_entry_is_looked_at_again(house, at_point):
+    other, seen_early = house.another(), []
+    at_point(FaultPoint.WORK_HINTED, lambda: seen_early.extend(other.claim("w")))
+    house.insert("k")
+    house.clock.now += AGAIN_AFTER
+    assert (seen_early, [one.key for one in other.claim("w")]) == ([], ["k"])
 
 
 def test_more_entries_than_a_page_come_out_in_order():

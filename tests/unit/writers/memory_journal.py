@@ -5,7 +5,8 @@ Writes arrive one at a time, so a process may die after any of them, find its ta
 What a ``BulkWriter`` has under way between two flushes arrives in any order: a test may say in which.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from itertools import islice
 from types import SimpleNamespace, TracebackType
@@ -187,10 +188,12 @@ class MemoryTables:
                 bulk.add(Write("tombstone", effect.key, write_time, _delete(place, up_to, write_time)))
         return found
 
-    def add_rows(self, bulk: MemoryBulk, effects: Iterable[Effect]) -> None:
-        for effect in effects:
-            for row in effect.rows:
-                bulk.add(Write("row", row.id, row.write_time, _insert_row(row)))
+    def encode_rows(self, rows: Iterable[Row]) -> list[bytes]:
+        return list(map(pickle.dumps, rows))
+
+    def add_rows(self, bulk: MemoryBulk, rows: Iterable[bytes]) -> None:
+        for row in map(pickle.loads, rows):
+            bulk.add(Write("row", row.id, row.write_time, _insert_row(row)))
 
     def remove_rows(self, rows: Iterable[Row]) -> None:
         with self.bulk() as bulk:
@@ -223,14 +226,11 @@ class MemoryTables:
             self.asked.append(("heads", segment, *sorted(keys)))
             yield from (row for row in self.journal.heads(topic, segment) if row.id in keys)
 
-    def read_rows(self, topic: str, key: str, segment: int) -> list[Any]:
-        return [
-            SimpleNamespace(
-                seq_nr=seq_nr, timestamp=_driver_time(timestamp), **{"meta_record_id": None, **cells}
-            )
-            for (at, seq_nr, timestamp), cells in self.journal.of(topic).rows(key).items()
-            if at == segment
-        ]
+    def read_rows(self, topic: str, key: str, segments: Collection[int]) -> Iterator[Any]:
+        for (segment, seq_nr, timestamp), cells in self.journal.of(topic).rows(key).items():
+            if segment in segments:
+                place = {"segment": segment, "seq_nr": seq_nr, "timestamp": _driver_time(timestamp)}
+                yield SimpleNamespace(**place, **{"meta_record_id": None, **cells})
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: offset for place, offset in self.journal.pointers.items() if place in places}

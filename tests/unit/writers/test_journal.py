@@ -66,9 +66,29 @@ def test_every_action_is_written(tables):
 
 def test_heads_are_written_after_all_rows(tables, monkeypatch):
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr(journal_part, "ROWS_TOGETHER", 1)
     batches = [actions("A1"), actions("j:A1", 8), actions("A2", 9)]
     journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
     assert tables.steps == ["row", "row", "row", "head", "head"]
+
+
+def row_times(tables: MemoryTables) -> list[int]:
+    return [one.write_time for one in tables.written if one.what == "row"]
+
+
+def test_rows_of_an_entity_travel_together_also_from_different_chunks(tables, monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
+    batches = [actions("A1"), actions("j:A1", 8), actions("A2", 9)]
+    journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
+    assert row_times(tables) == [1_000_004, 1_000_003, 1_000_005]
+
+
+def test_rows_do_not_wait_for_more_when_their_payloads_are_large(tables, monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 1)
+    monkeypatch.setattr(journal_part, "BYTES_TOGETHER", 1)
+    batches = [actions("A1"), actions("j:A1", 8), actions("A2", 9)]
+    journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
+    assert row_times(tables) == [1_000_003, 1_000_004, 1_000_005]
 
 
 def test_tombstones_are_written_before_rows(tables):
@@ -253,11 +273,13 @@ HISTORY = "A1 A2,3 j:A1 D2 i:D5 i:A6 P A1 j:A2 P j:D1 A1~30 A2 i:P j:A3 i:A1 D1 
 
 
 @pytest.mark.parametrize("most_heads", [0, 1, 200_000])
+@pytest.mark.parametrize("together", [1, 3, 100_000])
 @pytest.mark.parametrize("at_once", [1, 2, 5, 100])
-def test_chunks_and_early_heads_change_nothing(tables, monkeypatch, at_once, most_heads):
+def test_chunks_and_early_heads_change_nothing(tables, monkeypatch, at_once, together, most_heads):
     whole = MemoryTables(MemoryJournal())
     write(whole, HISTORY, journal_writer(whole, segment_size=2))
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_part, "ROWS_TOGETHER", together)
     monkeypatch.setattr(journal_part, "MOST_HEADS", most_heads)
     batches = [actions(one, 7 + number) for number, one in enumerate(HISTORY.split())]
     journal_writer(tables, segment_size=2).write(PART, Writing(batches, Lease(tables)))

@@ -143,7 +143,7 @@ def effect(*tombstones: Tombstone, rows: tuple[Row, ...] = ()) -> Effect:
 
 @pytest.mark.parametrize("row", [LITTLE, MUCH], ids=["little", "much"])
 def test_a_row_leaves_what_it_has_not_as_it_is(tables, row):
-    found = sent(lambda bulk: tables.add_rows(bulk, [effect(rows=(row,))]))
+    found = sent(lambda bulk: tables.add_rows(bulk, tables.encode_rows([row])))
     assert found == as_the_driver(ROW_TYPES, row._asdict(), UNSET)
 
 
@@ -161,7 +161,7 @@ def test_any_row_is_what_the_driver_makes_of_it(tables, text, other, number, dat
         *(text, other or "orders", number, number, 3, number, number, other, other, record_id, tags),
         *(text, other, other, data, {text: text}, number),
     )
-    found = sent(lambda bulk: tables.add_rows(bulk, [effect(rows=(row,))]))
+    found = sent(lambda bulk: tables.add_rows(bulk, tables.encode_rows([row])))
     assert found == as_the_driver(ROW_TYPES, row._asdict(), UNSET)
 
 

@@ -15,7 +15,7 @@ from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse
 
 from tidemark.consensus.lease import SECOND
 from tidemark.journal.head import Head
-from tidemark.writers import journal
+from tidemark.writers import journal, journal_part
 
 pytestmark = pytest.mark.unit
 
@@ -30,14 +30,16 @@ HISTORIES = {
     "numbers used again": ["A1,2,3 A3 A2 D2 P A1 A1"],
 }
 WAYS = ["in bulk", "singly", "mixed"]
-MODES: dict[str, tuple[str, Any, int]] = {
-    "in bulk, in order": ("in bulk", iter, 8_192),
-    "in bulk, in reverse": ("in bulk", reversed, 8_192),
-    "in bulk, in chunks": ("in bulk", reversed, 1),
-    "singly": ("singly", iter, 8_192),
-    "mixed": ("mixed", reversed, 8_192),
+MODES: dict[str, tuple[str, Any, int, int]] = {
+    "in bulk, in order": ("in bulk", iter, 8_192, 8_192),
+    "in bulk, in reverse": ("in bulk", reversed, 8_192, 8_192),
+    "in bulk, in chunks": ("in bulk", reversed, 1, 1),
+    "in bulk, some chunks together": ("in bulk", reversed, 1, 3),
+    "singly": ("singly", iter, 8_192, 8_192),
+    "mixed": ("mixed", reversed, 8_192, 8_192),
 }
-"""How it is delivered at first, in which order things arrive, and how many messages are folded at once."""
+"""How it is delivered at first, in which order things arrive, how many messages are read at once, and how
+many are written together."""
 
 
 class Ticking(Clock):
@@ -125,8 +127,9 @@ def test_what_is_delivered_again_by_a_backfill_is_written_once(name):
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", HISTORIES)
 def test_who_dies_after_any_write_is_followed_by_another(name, mode, monkeypatch):
-    way, order, at_once = MODES[mode]
+    way, order, at_once, together = MODES[mode]
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_part, "ROWS_TOGETHER", together)
     monkeypatch.setattr(log_of(name), "rows_a_batch", at_once)
     writes, died = 0, True
     while died:
@@ -140,8 +143,9 @@ def test_who_dies_after_any_write_is_followed_by_another(name, mode, monkeypatch
 @pytest.mark.parametrize("mode", ["in bulk, in order", "in bulk, in chunks", "mixed"])
 @pytest.mark.parametrize("name", HISTORIES)
 def test_a_zombie_changes_nothing_however_late_its_writes_arrive(name, mode, monkeypatch):
-    way, order, at_once = MODES[mode]
+    way, order, at_once, together = MODES[mode]
     monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", at_once)
+    monkeypatch.setattr(journal_part, "ROWS_TOGETHER", together)
     monkeypatch.setattr(log_of(name), "rows_a_batch", at_once)
     writes, late = 0, [...]
     while late:

@@ -87,6 +87,7 @@ def plans(draw: st.DrawFn) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
     sizes = {
         "segment_size": draw(st.sampled_from([2, 3, 10, 10_000])),
         "at_once": draw(st.sampled_from([1, 2, 8_192])),
+        "together": draw(st.sampled_from([1, 3, 8_192])),
         "a_part": draw(st.sampled_from([2, 250_000])),
         "most_heads": draw(st.sampled_from([0, 200_000])),
     }
@@ -203,6 +204,7 @@ def given_world(sizes: dict[str, int]) -> Iterator[World]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(journal, "MESSAGES_AT_ONCE", sizes["at_once"])
         patch.setattr(journal, "MESSAGES_A_PART", sizes["a_part"])
+        patch.setattr(journal_part, "ROWS_TOGETHER", sizes["together"])
         patch.setattr(journal_part, "MOST_HEADS", sizes["most_heads"])
         yield world
 

@@ -10,10 +10,10 @@ import pytest
 from cassandra import InvalidRequest, OperationTimedOut, Unauthorized
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers import journal_lock
-from tidemark.writers.journal_lock import schema_lock
-from tidemark.writers.journal_schema_errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
-from tidemark.writers.journal_waiting import SETTLED, Clock
+from tidemark.writers.journal_schema import lock
+from tidemark.writers.journal_schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
+from tidemark.writers.journal_schema.lock import schema_lock
+from tidemark.writers.journal_schema.waiting import SETTLED, Clock
 
 pytestmark = pytest.mark.unit
 
@@ -117,9 +117,9 @@ def well(apply: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def locks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
-    monkeypatch.setattr(journal_lock, "origin", lambda: US)
+    monkeypatch.setattr(lock, "origin", lambda: US)
     yield Locks(FakeTime())
-    assert not journal_lock._this_process.locked()
+    assert not lock._this_process.locked()
 
 
 def held(locks: Locks, wait: float = WAIT) -> Any:
@@ -207,7 +207,7 @@ def test_a_lock_whose_answer_got_lost_is_given_back(locks):
 def test_the_time_of_such_a_lock_runs_from_its_first_sending(locks):
     locks.faults = [answer_lost]
     with held(locks) as may_go_on:
-        locks.time.seconds = journal_lock.LONGEST + 0.05
+        locks.time.seconds = lock.LONGEST + 0.05
         with pytest.raises(SchemaLockOverrun):
             may_go_on()
 
@@ -270,12 +270,12 @@ def test_a_lock_that_cannot_be_given_back_does_not_hide_why_the_work_failed(lock
 
 def test_no_step_begins_that_might_outlive_the_lock(locks):
     with held(locks) as may_go_on:
-        locks.time.seconds = journal_lock.LONGEST
+        locks.time.seconds = lock.LONGEST
         may_go_on()
         locks.time.seconds += 1
         with pytest.raises(SchemaLockOverrun):
             may_go_on()
-    assert journal_lock.LONGEST + journal_lock.STEP < journal_lock.EXPIRY
+    assert lock.LONGEST + lock.STEP < lock.EXPIRY
 
 
 def test_threads_of_one_process_take_turns_without_asking_cassandra(locks):

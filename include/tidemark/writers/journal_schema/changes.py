@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_layout import TABLES, Found, name_of, qualified
+from tidemark.writers.journal_schema.layout import TABLES, Found, name_of, qualified
 
 
 class Change(Protocol):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_changes import (
+from tidemark.writers.journal_schema.changes import (
     MIGRATIONS,
     SCHEMA_VERSION,
     AddColumn,
@@ -18,9 +18,9 @@ from tidemark.writers.journal_changes import (
     CreateTable,
     DropTable,
 )
-from tidemark.writers.journal_layout import TABLES, Found, Shape
-from tidemark.writers.journal_plan import Step, plan, refuse
-from tidemark.writers.journal_schema_errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
+from tidemark.writers.journal_schema.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
+from tidemark.writers.journal_schema.layout import TABLES, Found, Shape
+from tidemark.writers.journal_schema.plan import Step, plan, refuse
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from cassandra.cluster import Session
 from cassandra.query import SimpleStatement
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_layout import Found, Shape, name_of, qualified
+from tidemark.writers.journal_schema.layout import Found, Shape, name_of, qualified
 
 VERSION_KEY = "schema-version"
 

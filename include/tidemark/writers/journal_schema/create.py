@@ -14,13 +14,13 @@ from cassandra.cluster import Session
 
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_changes import Change, CreateKeyspace, CreateTable, DropTable
-from tidemark.writers.journal_found import VERSION_KEY, read_keyspace, with_consistency
-from tidemark.writers.journal_layout import Found, qualified
-from tidemark.writers.journal_lock import STEP, origin, schema_lock
-from tidemark.writers.journal_plan import Step, plan, refuse
-from tidemark.writers.journal_schema_errors import SchemaDiffers, SchemaStepFailed
-from tidemark.writers.journal_waiting import once_usable
+from tidemark.writers.journal_schema.changes import Change, CreateKeyspace, CreateTable, DropTable
+from tidemark.writers.journal_schema.errors import SchemaDiffers, SchemaStepFailed
+from tidemark.writers.journal_schema.found import VERSION_KEY, read_keyspace, with_consistency
+from tidemark.writers.journal_schema.layout import Found, qualified
+from tidemark.writers.journal_schema.lock import STEP, origin, schema_lock
+from tidemark.writers.journal_schema.plan import Step, plan, refuse
+from tidemark.writers.journal_schema.waiting import once_usable
 
 events = structlog.get_logger()
 

@@ -19,9 +19,9 @@ from cassandra.query import SimpleStatement
 
 from tidemark.consensus.lightweight import FAILURES, REFUSALS
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_layout import qualified
-from tidemark.writers.journal_schema_errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
-from tidemark.writers.journal_waiting import CLOCK, INTERVAL, Clock, once_usable
+from tidemark.writers.journal_schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
+from tidemark.writers.journal_schema.layout import qualified
+from tidemark.writers.journal_schema.waiting import CLOCK, INTERVAL, Clock, once_usable
 
 events = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_changes import (
+from tidemark.writers.journal_schema.changes import (
     MIGRATIONS,
     AddColumn,
     Change,
@@ -17,7 +17,8 @@ from tidemark.writers.journal_changes import (
     CreateTable,
     DropTable,
 )
-from tidemark.writers.journal_layout import (
+from tidemark.writers.journal_schema.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
+from tidemark.writers.journal_schema.layout import (
     CREATED,
     DATA,
     INDEXED,
@@ -27,7 +28,6 @@ from tidemark.writers.journal_layout import (
     Found,
     name_of,
 )
-from tidemark.writers.journal_schema_errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 
 
 @dataclass(frozen=True, slots=True)

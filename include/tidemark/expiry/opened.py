@@ -1,0 +1,24 @@
+"""A run over the expired entities of an opened pipeline: what Airflow's tasks, Spark and the demo share."""
+
+from zoneinfo import ZoneInfo
+
+from tidemark.expiry.heads import JournalHeads, topics_of
+from tidemark.expiry.kafka import KafkaTail, PurgeSender
+from tidemark.expiry.run import ExpiryRun
+from tidemark.writers.opened import OpenPipeline
+
+
+def open_run(opened: OpenPipeline, writer: str, run: str) -> ExpiryRun:
+    """One run over the entities of one of the pipeline's journals; nothing is created by looking."""
+    journal, pipeline, kafka = opened.journal(writer), opened.pipeline.name, opened.connections.kafka
+    return ExpiryRun(
+        run,
+        journal.name,
+        ZoneInfo(journal.zone),
+        opened.positions,
+        opened.log,
+        JournalHeads(journal),
+        KafkaTail(pipeline, kafka),
+        PurgeSender(pipeline, run, kafka),
+        topics_of(opened.pipeline, journal.declared.namespaces),
+    )

@@ -1,0 +1,46 @@
+"""find_expired: whom a run is to purge, found through the index of the heads by many tasks. Sends nothing.
+
+Used where one process would take long. Without ``--look`` the plan is kept for the run; too large a plan is
+refused.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+from tidemark.expiry.opened import open_run
+from tidemark.expiry.plan import refuse_too_many
+from tidemark.spark.expiry import collect_expired, plan_of, read_expired
+from tidemark.spark.job import Job, run_job, spark_session
+from tidemark.writers.opened import OpenPipeline
+
+
+def find(job: Job) -> dict[str, Any]:
+    """Find, count, and keep the plan where that is asked for."""
+    arguments, opened = job.arguments, OpenPipeline(job.pipeline, job.connections)
+    run, journal = open_run(opened, arguments.writer, arguments.run), opened.journal(arguments.writer)
+    days = [date.fromisoformat(day) for day in arguments.days.split(",")]
+    with spark_session(job) as spark:
+        found = read_expired(spark, journal, days, run.is_ours).cache()
+        plan = plan_of(job.pipeline.name, journal.name, days, found)
+        if not arguments.look:
+            refuse_too_many(plan, arguments.ceiling)  # before the driver has to hold them all
+            plan = run.plan(days, collect_expired(found), arguments.ceiling)
+    return {**plan.to_dict(), "table": list(plan.to_lines())}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="find_expired", description=__doc__)
+    parser.add_argument("--writer", required=True, help="the journal whose heads say who expired")
+    parser.add_argument("--run", required=True, help="the run that the plan is for")
+    parser.add_argument("--days", required=True, help="as 2026-12-30,2026-12-31")
+    parser.add_argument("--ceiling", required=True, type=int, help="how many entities may be purged")
+    parser.add_argument("--look", action="store_true", help="leave nothing behind")
+    return run_job(parser, argv, find)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

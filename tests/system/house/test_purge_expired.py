@@ -1,0 +1,133 @@
+"""Which days a run of ``purge_expired`` asks, and whether it is dry: what Airflow knows of a run decides."""
+
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.expiry.days import days_to_ask
+from tidemark.expiry.ledger import open_days, read_days
+from tidemark.log.control import LogControl
+
+pytestmark = pytest.mark.system
+
+PRAGUE = ZoneInfo("Europe/Prague")
+NOW = int(datetime(2026, 11, 17, 12, tzinfo=UTC).timestamp() * 1_000_000)
+
+
+class Run:
+    """As much of a run as is asked for its days."""
+
+    zone, writer = PRAGUE, "w"
+
+    def __init__(self) -> None:
+        self.log = SimpleNamespace(control=LogControl(MemoryConsensus(), "orders"))
+
+    def clock(self) -> int:
+        return NOW
+
+    def days(self, covered: tuple[date, ...]) -> tuple[date, ...]:
+        return days_to_ask(covered, read_days(self.log.control, self.writer).unfinished)
+
+    def open_days(self, days: tuple[date, ...], *, is_scheduled: bool = False) -> None:
+        open_days(self.log.control, self.writer, days, is_scheduled=is_scheduled)
+
+
+def nov(*days: int) -> tuple[date, ...]:
+    return tuple(date(2026, 11, day) for day in days)
+
+
+def ask(run: Run, kind: str, day: int = 16, keeps: bool = True, **params: str | None) -> tuple[date, ...]:
+    from tidemark_airflow.expiry import find_days
+
+    dag_run = SimpleNamespace(
+        run_type=kind,
+        data_interval_start=datetime(2026, 11, day, tzinfo=PRAGUE),
+        data_interval_end=datetime(2026, 11, day + 1, tzinfo=PRAGUE),
+    )
+    params = {"first_day": None, "last_day": None, **params}
+    return find_days(run, {"dag_run": dag_run, "params": params}, keeps=keeps)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def run(dag_bag: Any) -> Run:
+    """One with a day that an earlier run could not finish."""
+    run = Run()
+    run.open_days(nov(3))
+    return run
+
+
+def test_a_run_on_schedule_asks_its_day_and_what_is_unfinished(run: Run) -> None:
+    assert ask(run, "scheduled") == nov(3, 16)
+    assert read_days(run.log.control, "w").through == date(2026, 11, 16)
+
+
+def test_the_next_one_asks_the_days_between_too(run: Run) -> None:
+    ask(run, "scheduled", 10)
+    assert ask(run, "scheduled", 13) == nov(3, 10, 11, 12, 13)
+
+
+def test_a_backfill_asks_its_own_days(run: Run) -> None:
+    assert ask(run, "backfill", 9) == nov(9)
+    assert read_days(run.log.control, "w").unfinished == nov(3, 9)
+    assert read_days(run.log.control, "w").through is None
+
+
+def test_a_person_means_the_days_they_name(run: Run) -> None:
+    assert ask(run, "manual", first_day="2026-11-12", last_day="2026-11-13") == nov(12, 13)
+
+
+def test_without_a_name_the_last_day_that_is_over_and_what_is_unfinished(run: Run) -> None:
+    assert ask(run, "manual") == nov(3, 16)
+    assert read_days(run.log.control, "w").unfinished == nov(3)
+
+
+def test_a_dry_run_writes_nothing_down(run: Run) -> None:
+    assert ask(run, "scheduled", keeps=False) == nov(3, 16)
+    assert read_days(run.log.control, "w").unfinished == nov(3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "conf", "expected"),
+    [
+        ("manual", {}, True),
+        ("manual", {"dry_run": False}, False),
+        ("scheduled", {}, False),
+        ("backfill", {}, False),
+        ("backfill", {"dry_run": True}, True),
+    ],
+)
+def test_dry_by_hand_and_elsewhere_only_when_asked_to(
+    dag_bag: Any, kind: str, conf: dict[str, Any], expected: bool
+) -> None:
+    from tidemark_airflow.expiry import is_dry
+
+    params = {**dag_bag.dags["orders.purge_expired"].params, **conf}
+    assert is_dry(SimpleNamespace(run_type=kind, conf=conf), params) is expected
+
+
+def test_spark_is_asked_for_what_the_task_would_have_looked_for(dag_bag: Any) -> None:
+    plan = dag_bag.dags["orders.purge_expired"].get_task("plan")
+    plan.ask_for(nov(3, 4), "the run", 7, True)
+    assert plan.application_args == [
+        *("--pipeline", "orders", "--writer", "cassandra", "--run", "the run", "--ceiling", "7"),
+        *("--days", "2026-11-03,2026-11-04", "--look"),
+    ]
+
+
+@pytest.mark.parametrize(("month", "day", "hours"), [(3, 29, 23), (10, 25, 25), (11, 16, 24)])
+def test_the_interval_of_a_day_is_that_day_in_its_zone(
+    dag_bag: Any, month: int, day: int, hours: int
+) -> None:
+    from airflow.timetables.interval import CronDataIntervalTimetable
+
+    ends = datetime(2026, month, day + 1, 0, 1, tzinfo=PRAGUE).astimezone(UTC)
+    timetable = CronDataIntervalTimetable("@daily", timezone="Europe/Prague")
+    from pendulum import instance
+
+    interval = timetable.infer_manual_data_interval(run_after=instance(ends))
+    assert (interval.end - interval.start).total_seconds() == hours * 3600
+    assert interval.start.in_timezone("Europe/Prague").date() == date(2026, month, day)
