@@ -1,10 +1,14 @@
-"""What Airflow's web server gets from Tidemark: pages that only people who may see plugins can open."""
+"""What Airflow's web server gets from Tidemark: pages that only people who may see plugins can open.
+
+On SQLite also an order for requests that change something.
+"""
 
 from pathlib import Path
 from typing import Any
 
 from airflow.api_fastapi.auth.managers.models.resource_details import AccessView
 from airflow.api_fastapi.core_api.security import requires_access_view
+from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
@@ -13,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.errors import TidemarkError
 from tidemark_airflow.audit import PAGES
+from tidemark_airflow.changes_in_turn import ChangesInTurn, needed
 
 _templates = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
 pages = FastAPI(title="Tidemark")
@@ -55,7 +60,12 @@ def show_reconciliation(pipeline: str, writer: str, position: int) -> str:
 
 
 class TidemarkPlugin(AirflowPlugin):
-    """Registers the pages."""
+    """Registers the pages and the order."""
 
     name = "tidemark"
     fastapi_apps: list[Any] = [{"app": pages, "url_prefix": PAGES, "name": "Tidemark"}]  # noqa: RUF012
+    fastapi_root_middlewares: list[Any] = (
+        [{"middleware": ChangesInTurn, "name": "Changes in turn"}]
+        if needed(conf.get("database", "sql_alchemy_conn"))
+        else []
+    )
