@@ -75,6 +75,7 @@ class FaultPoint(StrEnum):
     EXPIRY_PINNED = "expiry.pinned"
     EXPIRY_REPORTED = "expiry.reported"
     EXPIRY_RELEASED = "expiry.released"
+    EXPIRY_FORGOTTEN = "expiry.forgotten"
 
 
 def reach(point: FaultPoint) -> None:

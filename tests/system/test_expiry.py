@@ -195,7 +195,11 @@ def test_a_run_that_is_killed_at_every_point_sends_every_purge_once(place: Place
             FaultPoint.EXPIRY_RECORDED,  # the first topic is done
             FaultPoint.EXPIRY_SENT,  # the second is sent, and nobody has noted it
         ),
-        "report": (FaultPoint.EXPIRY_REPORTED, FaultPoint.EXPIRY_RELEASED),
+        "report": (
+            FaultPoint.EXPIRY_REPORTED,
+            FaultPoint.EXPIRY_RELEASED,
+            FaultPoint.EXPIRY_FORGOTTEN,
+        ),
     }
     for step, points in steps.items():
         for point in points:

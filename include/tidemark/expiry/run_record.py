@@ -1,8 +1,9 @@
 """What a run planned, intended and sent: small files in the log's folder, until its report is written.
 
 Only what was planned, and could be looked at, is purged. A purge is intended before it is sent, with what was
-looked at; whoever takes a run up again can tell what was sent from what was not. Afterwards they are removed:
-nothing of a purged entity is to stay anywhere.
+looked at; whoever takes a run up again can tell what was sent from what was not. Afterwards they are removed,
+for nothing of a purged entity is to stay anywhere; the plan first, and what is there without one is not on
+record any more.
 """
 
 import json
@@ -17,6 +18,7 @@ from typing import Any
 from tidemark.expiry.overtaken import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
+from tidemark.faults import FaultPoint, reach
 from tidemark.log.folder import Folder
 
 AREA = "expiry"
@@ -83,18 +85,20 @@ class RunRecord:
 
     def keep_planned(self, found: Sequence[Expired]) -> None:
         """Keep whom the run is to purge, in the place of what an earlier attempt has planned."""
-        path = posixpath.join(self._area, _PLANNED)
-        self._folder.replace(path, json.dumps([one.to_dict() for one in found]).encode(), AREA)
+        if self.planned() is None:
+            self._folder.remove_area(self._area)
+        self._folder.replace(self._plan, json.dumps([one.to_dict() for one in found]).encode(), AREA)
 
     def planned(self) -> list[Expired] | None:
         """Whom the run is to purge; None where there is no plan."""
-        path = posixpath.join(self._area, _PLANNED)
-        if not self._folder.exists(path):
+        if not self._folder.exists(self._plan):
             return None
-        return [Expired.from_dict(row) for row in json.loads(self._folder.read(path))]
+        return [Expired.from_dict(row) for row in json.loads(self._folder.read(self._plan))]
 
     def batches(self) -> list[Batch]:
         """What was intended, in its order."""
+        if not self._folder.exists(self._plan):
+            return []
         paths = self._folder.list_files(self._area, _INTENDED)
         return [Batch.from_bytes(self._folder.read(path)) for path in paths]
 
@@ -116,11 +120,17 @@ class RunRecord:
 
     def remove(self) -> None:
         """Remove everything of this run."""
+        self._folder.remove(self._plan)
+        reach(FaultPoint.EXPIRY_FORGOTTEN)
         self._folder.remove_area(self._area)
 
     @property
     def _area(self) -> str:
         return posixpath.join(AREA, sha256(self.run.encode()).hexdigest()[:32])
+
+    @property
+    def _plan(self) -> str:
+        return posixpath.join(self._area, _PLANNED)
 
     def _path(self, number: int, suffix: str) -> str:
         return posixpath.join(self._area, f"{number:08d}{suffix}")

@@ -307,6 +307,23 @@ def test_a_run_that_was_killed_is_finished_by_its_retry(tmp_path, kill_at, point
     assert sorted(world.purges) == ["a", "b"], "sent once, killed or not"
     assert list(world.heads) == ["c"]
     assert read_days(world.log.control, "w").unfinished == ()
+    assert [row["purged"] for row in runs(world.log.control)] == [2]
+
+
+@pytest.mark.parametrize("gone", ["intended", "done"])
+def test_a_run_whose_files_were_half_removed_keeps_its_numbers(tmp_path, kill_at, gone) -> None:
+    world = given_world(tmp_path)
+    run = planned(world)
+    kill_at(FaultPoint.EXPIRY_FORGOTTEN)
+    run.purge()
+    world.replicate()
+    with pytest.raises(Killed):
+        run.report([day()])
+    (file,) = tmp_path.glob(f"expiry/*/*.{gone}.json")
+    file.unlink()
+    assert run.report([day()])["purged"] == 2
+    assert [row["purged"] for row in runs(world.log.control)] == [2]
+    assert not list((tmp_path / "expiry").rglob("*.json"))
 
 
 def test_a_recovery_that_was_killed_is_finished_too(tmp_path, kill_at) -> None:
@@ -378,7 +395,7 @@ def test_nothing_about_the_purged_stays_in_the_folder(tmp_path) -> None:
 
 
 def test_every_point_is_walked() -> None:
-    assert len(EXPIRY) == 10
+    assert len(EXPIRY) == 11
 
 
 # Waiting
