@@ -79,8 +79,7 @@ def is_dry(dag_run: Any, params: Any) -> bool:
 
 def find_days(run: "ExpiryRun", context: Any, *, keeps: bool) -> tuple[date, ...]:
     """The days that a run asks; ``keeps`` writes those of a schedule or a backfill down before they are."""
-    from tidemark.expiry.days import days_asked_for, days_due, days_ended_between
-    from tidemark.expiry.ledger import read_days
+    from tidemark.expiry.days import days_asked_for, days_ended_between
 
     dag_run, params = context["dag_run"], context["params"]
     if dag_run.run_type == "manual":
@@ -93,8 +92,7 @@ def find_days(run: "ExpiryRun", context: Any, *, keeps: bool) -> tuple[date, ...
         # Several may be under way: each keeps to its own.
         days = days_ended_between(start, end, run.zone)
     else:
-        through = read_days(run.log.control, run.writer).through
-        days = run.days(days_due(start, end, through, run.zone))
+        days = run.due(start, end)
     if keeps:
         run.open_days(days, is_scheduled=dag_run.run_type == "scheduled")
     return days

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from uuid import uuid4
 
 from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.engine import Engine, outputs_by_group
@@ -78,7 +79,7 @@ class Compaction:
     def look(self) -> Plan:
         """The plan as it would be now. Takes no lease, and leaves nothing behind."""
         question = self.questions.ask()
-        place = self._place(question.digest)
+        place = replace(self._place(question.digest), look=f"-{uuid4().hex[:8]}")
         try:
             return self._plan(question, place)
         finally:

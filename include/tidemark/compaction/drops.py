@@ -4,7 +4,7 @@ Beside the messages themselves it counts what a proof needs: every reason, and e
 that others can go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,8 @@ from tidemark.compaction.workplace import Workplace
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.log.manifest import LogFile
 
+ROWS_AT_ONCE = 262_144
+"""Of which the keys are looked up at once."""
 _Ids = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
 
@@ -58,7 +60,7 @@ def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdic
     """Note which messages of a journal's file go."""
     reach = place.reach(file)
     tally, gone, at = _Tally(file, rules), [], 0
-    for batch in place.eligible(file, rules.watermark, ["id", "key"]):
+    for batch in _gathered(place.eligible(file, rules.watermark, ["id", "key"])):
         ids = batch["id"].to_numpy()
         reaches = reach[at : at + len(ids)]
         at += len(ids)
@@ -147,6 +149,18 @@ class _Tally:
             self._kept_below,
             self._kept_chosen,
         )
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same messages in larger batches: the judged keys are indexed anew for each."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(one.num_rows for one in waiting) >= ROWS_AT_ONCE:
+            yield pa.concat_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_batches(waiting)
 
 
 def _numbers_of(keys: pa.Array, judged: pa.Array) -> _Ids:

@@ -21,6 +21,8 @@ from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segme
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.log.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
 
+MOST_MESSAGES = 1_000_000
+"""Of a file that compaction writes: a task has to hold some numbers of each, however few bytes they are."""
 NEIGHBOURS = 4
 """So many small files in a row become one even when nothing in them goes. Fewer are left alone: what is
 written anew for the sake of order must be worth it."""
@@ -201,7 +203,7 @@ class _Fate:
 
 
 def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[Group]:
-    """Neighbours together until they are half a segment: below that a file is small."""
+    """Neighbours together until they are half a segment, or half of what one task should hold."""
     for run in _runs(fates, segment_bytes):
         dirty = [number for number, fate in enumerate(run) if fate.is_dirty]
         if dirty or len(run) >= NEIGHBOURS:
@@ -211,15 +213,17 @@ def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[Group]:
 
 def _runs(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[list[_Fate]]:
     run: list[_Fate] = []
-    size = 0
+    size, full = 0, segment_bytes * MOST_MESSAGES
     for fate in fates:
-        is_large = not fate.is_dirty and 2 * fate.bytes >= segment_bytes
-        if run and (is_large or size + fate.bytes > segment_bytes):
+        # Whichever it has more of, for its share of a full file.
+        share = max(fate.bytes * MOST_MESSAGES, fate.kept * segment_bytes)
+        is_large = not fate.is_dirty and 2 * share >= full
+        if run and (is_large or size + share > full):
             yield run
             run, size = [], 0
         run.append(fate)
-        size += fate.bytes
-        if is_large or 2 * size >= segment_bytes:
+        size += share
+        if is_large or 2 * size >= full:
             yield run
             run, size = [], 0
     if run:

@@ -7,7 +7,7 @@ twice changes nothing. They are nobody's once the plan is published or given up,
 import io
 import posixpath
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -31,6 +31,8 @@ class Workplace:
     root: str
     plan: str
     """The plan's digest."""
+    look: str = field(default="", kw_only=True)
+    """Tells a look at what a plan would be from the plan itself, and from other looks."""
 
     @cached_property
     def log(self) -> LogFolder:
@@ -45,7 +47,7 @@ class Workplace:
     @property
     def area(self) -> str:
         """The plan's own area, below the one for staged files."""
-        return AREA + self.plan[:12]
+        return AREA + self.plan[:12] + self.look
 
     def eligible(
         self, file: LogFile, watermark: int, columns: Sequence[str] | None = None

@@ -59,15 +59,19 @@ def days_ended_between(start: int, end: int, zone: tzinfo) -> tuple[date, ...]:
     return tuple(found)
 
 
-def days_due(start: int, end: int, through: date | None, zone: tzinfo) -> tuple[date, ...]:
+def days_due(
+    start: int, end: int, through: date | None, zone: tzinfo, begun: int | None = None
+) -> tuple[date, ...]:
     """The days of a scheduled run's data interval (µs), and those before it that none was there for.
 
-    ``through`` is the last day that one has covered; without one there is nothing before the interval.
+    ``through`` is the last day that one has covered; without one, all days since the log has ``begun`` (µs).
     """
-    begin = start if through is None else min(start, day_end(through, zone))
+    covered = begun if through is None else day_end(through, zone)
+    begin = start if covered is None else min(start, covered)
     days = days_ended_between(begin, end, zone)
     if len(days) > MOST_DAYS:
-        raise BadDays(f"since {through} more than {MOST_DAYS:,} days have passed; run it for some by hand")
+        since = through or local_date(begin, zone)
+        raise BadDays(f"since {since} more than {MOST_DAYS:,} days have passed; run it for some by hand")
     return days
 
 

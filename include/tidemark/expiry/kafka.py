@@ -41,13 +41,13 @@ class KafkaTail:
     def __init__(self, pipeline: str, connection: KafkaConnection, patience: float = PATIENCE) -> None:
         self._pipeline, self._connection, self._patience = pipeline, connection, patience
 
-    def offsets(self, topic: str) -> Mapping[int, Offsets]:
+    def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
         """See ``Tail.offsets``."""
         with self._consumer(f"topic {topic} could not be looked at") as consumer:
             # All topics, because asking for one may create it.
             known = consumer.list_topics(timeout=self._patience).topics
             if topic not in known:
-                raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC, f"there is no topic {topic}"))
+                return None
             found = {}
             for partition in known[topic].partitions:
                 place = TopicPartition(topic, partition)

@@ -78,12 +78,11 @@ def settle_days(control: LogControl, report: PurgeReport, at: int, *, is_kept: b
         days = replace(known, unfinished=left_over(known.unfinished, outcomes))
         if is_kept:
             return Change({row: days.to_json()}), None
-        newest = control.scan_log(RUNS, 1).rows
-        number = int(next(iter(newest)).removeprefix(RUNS)) + 1 if newest else 1
-        if newest and json.loads(next(iter(newest.values())))["run"] == report.run:
-            number -= 1
-        puts = {row: days.to_json(), _run_row(number): _kept(report, at)}
-        return Change(puts, [_run_row(number - MOST)] if number > MOST else []), None
+        known_runs = control.scan_log(RUNS, MOST).rows
+        own = next((name for name, body in known_runs.items() if json.loads(body)["run"] == report.run), None)
+        number = int(max(known_runs).removeprefix(RUNS)) + 1 if known_runs else 1
+        puts = {row: days.to_json(), own or _run_row(number): _kept(report, at)}
+        return Change(puts, [_run_row(number - MOST)] if not own and number > MOST else []), None
 
     control.amend_log([row], decide)
 

@@ -58,8 +58,8 @@ class Record:
 class Tail(Protocol):
     """Kafka's part."""
 
-    def offsets(self, topic: str) -> Mapping[int, Offsets]:
-        """What every partition of a topic holds right now."""
+    def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
+        """What every partition of a topic holds right now; None where there is no such topic."""
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
         """The records from an offset up to another one, which is not included."""
@@ -76,6 +76,8 @@ class Looked:
     """The first offset of every partition that was not looked at."""
     log_end: int
     """The last id that was looked at in the log."""
+    is_topic_gone: bool = False
+    """Whether there is nowhere to send a purge to."""
 
 
 @dataclass(frozen=True)
@@ -111,9 +113,9 @@ class Looking:
         heads = look.heads.of_entities(self._topic, list(keys))
         if self._ends is None:
             self._ends = self._read_log(position if self._after is None else self._after)
-        self._read_tail(self._ends)
+        is_there = self._read_tail(self._ends)
         newer = {key: self._found[key] for key in keys if key in self._found}
-        return Looked(heads, newer, dict(self._ends), self._log_end)
+        return Looked(heads, newer, dict(self._ends), self._log_end, not is_there)
 
     def _read_log(self, after: int) -> dict[int, int]:
         """Look at the log; where Kafka goes on."""
@@ -124,10 +126,11 @@ class Looking:
         starts = published_offsets(log.control, log.manifest.t)
         return {partition: first for (topic, partition), first in starts.items() if topic == self._topic}
 
-    def _read_tail(self, ends: dict[int, int]) -> None:
-        """Look at what has come to Kafka since."""
+    def _read_tail(self, ends: dict[int, int]) -> bool:
+        """Look at what has come to Kafka since; whether the topic is there at all."""
         tail = self._look.tail
-        for partition, held in sorted(tail.offsets(self._topic).items()):
+        partitions = tail.offsets(self._topic)
+        for partition, held in sorted((partitions or {}).items()):
             first = ends.get(partition, held.earliest)
             if not held.earliest <= first <= held.latest:
                 pipeline = self._look.log.control.pipeline
@@ -136,6 +139,7 @@ class Looking:
                 if record.entity in self._keys:
                     _note(self._found, record)
             ends[partition] = held.latest
+        return partitions is not None
 
 
 def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[Record]:

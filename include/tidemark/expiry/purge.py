@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
+from uuid import uuid4
 
 from tidemark.expiry.look import Look, Looked, Looking
 from tidemark.expiry.overtaken import SentPurge
@@ -50,23 +51,27 @@ class Purging:
 
     def purge(self, found: Sequence[Expired]) -> Purged:
         """Purge these entities, but for those of which there is news."""
-        settled = set()
-        for batch in self.record.batches():
-            sent = self.record.sent(batch)
-            if sent is None:
-                sent = self._find_sent(batch)
-                self.record.settle(batch, sent)
-                reach(FaultPoint.EXPIRY_RECOVERED)
-            settled |= {(one.topic, one.key) for one in sent}
-            settled |= {(one.topic, one.key) for one in batch.spared}
+        self.recover()
+        done = self.outcome()
+        settled = {(one.topic, one.key) for one in done.sent} | {(one.topic, one.key) for one in done.spared}
         left = [one for one in found if (one.topic, one.key) not in settled]
-        number = len(self.record.batches())
+        number, attempt = len(self.record.batches()), uuid4().hex[:8]
         for topic, of_topic in _by_topic(left):
             looking = Looking(self.look, topic, {one.key for one in of_topic})
             for start in range(0, len(of_topic), self.at_once):
-                self._purge_some(number, topic, looking, of_topic[start : start + self.at_once])
+                some = of_topic[start : start + self.at_once]
+                looked = looking.at({one.key for one in some})
+                intended, spared = decide(some, looked)
+                self._send(Batch(number, attempt, topic, looked.log_end, tuple(intended), tuple(spared)))
                 number += 1
         return self.outcome()
+
+    def recover(self) -> None:
+        """Find out what an attempt that was killed has sent, and keep it."""
+        for batch in self.record.batches():
+            if self.record.sent(batch) is None:
+                self.record.settle(batch, self._find_sent(batch))
+                reach(FaultPoint.EXPIRY_RECOVERED)
 
     def outcome(self) -> Purged:
         """What the run has come to so far."""
@@ -76,10 +81,7 @@ class Purging:
         looked_from = min((batch.log_end for batch in batches), default=self.look.log.end)
         return Purged(tuple(sent), tuple(spared), looked_from)
 
-    def _purge_some(self, number: int, topic: str, looking: Looking, some: Sequence[Expired]) -> None:
-        looked = looking.at({one.key for one in some})
-        intended, spared = decide(some, looked)
-        batch = Batch(number, topic, looked.log_end, tuple(intended), tuple(spared))
+    def _send(self, batch: Batch) -> None:
         self.record.intend(batch)
         reach(FaultPoint.EXPIRY_INTENDED)
         offsets = self.sender.send(batch.intended)
@@ -104,6 +106,8 @@ class Purging:
 
 def decide(some: Sequence[Expired], looked: Looked) -> tuple[list[Intended], list[Spared]]:
     """Who of these entities is purged, and who is left alone."""
+    if looked.is_topic_gone:
+        return [], [Spared(one.day, one.topic, one.key, LeftAlone.TOPIC_GONE) for one in some]
     intended, spared = [], []
     for one in some:
         head = looked.heads.get(one.key)

@@ -13,7 +13,7 @@ from typing import Any
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
-from tidemark.expiry.days import WaitsFor, day_end, days_to_ask, waits_for
+from tidemark.expiry.days import WaitsFor, day_end, days_due, days_to_ask, waits_for
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
 from tidemark.expiry.heads import Heads, find_expired
 from tidemark.expiry.ledger import open_days, read_days, run_of, settle_days, unreported_runs
@@ -66,6 +66,14 @@ class ExpiryRun:
         """The days to ask: those that the run covers, and what earlier ones have left."""
         return days_to_ask(covered, read_days(self.log.control, self.writer).unfinished)
 
+    def due(self, start: int, end: int) -> tuple[date, ...]:
+        """The days to ask of a scheduled run with this data interval (µs): also those none was there for."""
+        through, control = read_days(self.log.control, self.writer).through, self.log.control
+        # Only before the first run of all, because it reads every binding there is.
+        bindings = control.bindings_after(NOTHING_YET) if through is None else []
+        begun = bindings[0].t if bindings else None
+        return self.days(days_due(start, end, through, self.zone, begun))
+
     def open_days(self, days: Iterable[date], *, is_scheduled: bool = False) -> None:
         """Write the days down first: should this run fail, the next one asks them."""
         open_days(self.log.control, self.writer, days, is_scheduled=is_scheduled)
@@ -105,8 +113,12 @@ class ExpiryRun:
             # Before anything is sent: what a purge overtakes must still be there when it is looked for.
             add_hold(log.control, Hold(self.run, log.end))
             reach(FaultPoint.EXPIRY_HELD)
-            look = Look(self.writer, self.positions, log, self.heads, self.tail)
-            return Purging(self.run, look, self.sender, self._record).purge(found)
+            try:
+                return self._purging(log).purge(found)
+            except Exception:
+                if not self._record.batches():  # nothing was sent, so nobody has to wait for this run
+                    release_hold(log.control, self.run)
+                raise
 
     def last_offsets(self) -> dict[TopicPartition, int]:
         """The offset of this run's last purge in every partition."""
@@ -125,7 +137,7 @@ class ExpiryRun:
             outcome = self._outcome(log)
             lost = self._overtaken(log, outcome)
         for pin in pins_of(lost, self.run, self.clock()):
-            add_pin(control, pin)
+            add_pin(control, pin, held_by=self.run)
             reach(FaultPoint.EXPIRY_PINNED)
         states = self._days(days)
         report = make_report(self.pipeline, self.writer, self.run, states, outcome.sent, outcome.spared, lost)
@@ -142,6 +154,8 @@ class ExpiryRun:
         """The report of a run that cannot report itself any more; its days are left to later runs."""
         if self.run not in unreported_runs(self.log.control):
             raise NotToReport(self.pipeline, self.run, "is no run that has sent purges and not reported")
+        with self.log.held(self.run) as log:
+            self._purging(log).recover()
         if waiting := self.waiting():
             places = ", ".join(f"{topic}/{partition}@{last}" for (topic, partition), last in waiting.items())
             raise NotToReport(self.pipeline, self.run, f"has purges that are not replicated yet: {places}")
@@ -166,8 +180,11 @@ class ExpiryRun:
         return [one for one in find_overtaken(purges, messages) if one.id not in released]
 
     def _outcome(self, log: PublishedLog) -> Purged:
+        return self._purging(log).outcome()
+
+    def _purging(self, log: PublishedLog) -> Purging:
         look = Look(self.writer, self.positions, log, self.heads, self.tail)
-        return Purging(self.run, look, self.sender, self._record).outcome()
+        return Purging(self.run, look, self.sender, self._record)
 
     @property
     def _record(self) -> RunRecord:

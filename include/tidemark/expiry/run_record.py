@@ -47,6 +47,8 @@ class Batch:
     """Purges of one topic that were decided with one look."""
 
     number: int
+    attempt: str
+    """Whose it is: two attempts that are alive at once never write to the same file."""
     topic: str
     log_end: int
     """The last id of the log that the look covered."""
@@ -59,6 +61,7 @@ class Batch:
         return _json(
             {
                 "number": self.number,
+                "attempt": self.attempt,
                 "topic": self.topic,
                 "log_end": self.log_end,
                 "intended": intended,
@@ -72,7 +75,8 @@ class Batch:
         row = json.loads(data)
         intended = [Intended(**{**one, "day": date.fromisoformat(one["day"])}) for one in row["intended"]]
         spared = [Spared.from_dict(one) for one in row["spared"]]
-        return cls(row["number"], row["topic"], row["log_end"], tuple(intended), tuple(spared))
+        place = row["number"], row["attempt"], row["topic"], row["log_end"]
+        return cls(*place, tuple(intended), tuple(spared))
 
 
 @dataclass(frozen=True)
@@ -104,19 +108,19 @@ class RunRecord:
 
     def sent(self, batch: Batch) -> list[SentPurge] | None:
         """What was sent of a batch; None while nobody knows."""
-        path = self._path(batch.number, _DONE)
+        path = self._path(batch, _DONE)
         if not self._folder.exists(path):
             return None
         return [SentPurge.from_dict(row) for row in json.loads(self._folder.read(path))]
 
     def intend(self, batch: Batch) -> None:
         """Keep what is about to be sent."""
-        self._folder.replace(self._path(batch.number, _INTENDED), batch.to_bytes(), AREA)
+        self._folder.replace(self._path(batch, _INTENDED), batch.to_bytes(), AREA)
 
     def settle(self, batch: Batch, sent: list[SentPurge]) -> None:
         """Keep what was sent of a batch."""
         data = _json([one.to_dict() for one in sent])
-        self._folder.replace(self._path(batch.number, _DONE), data, AREA)
+        self._folder.replace(self._path(batch, _DONE), data, AREA)
 
     def remove(self) -> None:
         """Remove everything of this run."""
@@ -132,8 +136,8 @@ class RunRecord:
     def _plan(self) -> str:
         return posixpath.join(self._area, _PLANNED)
 
-    def _path(self, number: int, suffix: str) -> str:
-        return posixpath.join(self._area, f"{number:08d}{suffix}")
+    def _path(self, batch: Batch, suffix: str) -> str:
+        return posixpath.join(self._area, f"{batch.number:08d}-{batch.attempt}{suffix}")
 
     @cached_property
     def _folder(self) -> Folder:

@@ -18,6 +18,7 @@ class LeftAlone(StrEnum):
     """Why an entity is not purged."""
 
     GONE = "its head is gone"
+    TOPIC_GONE = "its topic is gone from Kafka"
     NO_EXPIRY = "it does not expire any more"
     OTHER_DAY = "it expires on another day"
     APPEND = "a newer append"

@@ -1,7 +1,7 @@
 """Pins: ids whose messages a person wants to keep, whatever compaction would do with them.
 
-A pin holds until a person releases it. None is added while somebody has the log for a compaction: its plan
-would not know of it.
+A pin holds until a person releases it. None is added while somebody has the log for a compaction, whose plan
+would not know of it; unless a hold keeps the id already, for then no plan reaches it.
 """
 
 import json
@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.errors import TidemarkError
 from tidemark.log.control import HEAD, LogControl, LogHead
+from tidemark.log.holds import Hold
 from tidemark.log.log_lease import LEASE_ROW, refuse_while_held
 
 PREFIX = "pin/"
@@ -50,8 +51,9 @@ class Release:
     """µs."""
 
 
-def add_pin(control: LogControl, pin: Pin) -> Pin:
-    """Pin an id; one that is pinned already stays as it is."""
+def add_pin(control: LogControl, pin: Pin, held_by: str = "") -> Pin:
+    """Pin an id; one that is pinned already stays as it is. ``held_by`` is whose hold may keep it."""
+    hold_row = Hold(held_by, 0).row
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, Pin]:
         if pin.row in snapshot.rows:
@@ -60,10 +62,12 @@ def add_pin(control: LogControl, pin: Pin) -> Pin:
         if not 0 <= pin.id <= head.end:
             problem = f"the log has ids from 0 to {head.end}, so {pin.id} cannot be pinned."
             raise NotPinned(control.pipeline, pin.id, problem)
-        refuse_while_held(control.pipeline, snapshot, pin.at, "a pin is refused")
+        hold = snapshot.rows.get(hold_row)
+        if hold is None or Hold(**json.loads(hold)).after >= pin.id:
+            refuse_while_held(control.pipeline, snapshot, pin.at, "a pin is refused")
         return Change({pin.row: json.dumps(asdict(pin))}), pin
 
-    return control.amend_log([HEAD, LEASE_ROW, pin.row], decide)
+    return control.amend_log([HEAD, LEASE_ROW, pin.row, hold_row], decide)
 
 
 def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -> Release:

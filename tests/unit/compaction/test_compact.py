@@ -4,14 +4,19 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.unit.compaction.samples import JOURNAL, LATEST, PROGRESS, of_keys, of_namespaces
 from tests.unit.compaction.test_policies import added, deleted, marked, purged
 from tests.unit.compaction.world import HOUR, World
 
+from tidemark.compaction import drops
 from tidemark.compaction.compact import Compacted
 from tidemark.compaction.errors import NeverCompacted, NoPlan, NotConserved, PlanOutdated
 from tidemark.compaction.plan import Plan
 from tidemark.delivery.pipeline_choices import CompactionPolicy
+from tidemark.faults import FaultPoint
+from tidemark.log import groups
 from tidemark.log.compactions import Outcome, compactions
 from tidemark.log.errors import FileDamaged, FileMissing
 from tidemark.log.log_lease import LogHeld, read_lease, take_log
@@ -55,6 +60,14 @@ def test_a_journal_is_compacted(tmp_path):
     assert (done.messages_before, done.messages_after) == (9, 4)
 
 
+def test_a_journal_of_many_batches_is_compacted_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(groups, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(drops, "ROWS_AT_ONCE", 2)
+    world = given_journal(tmp_path)
+    world.compact()
+    assert world.ids() == [4, 5, 7, 8]
+
+
 def test_G1_a_writer_inside_a_binding_holds_the_whole_binding_back(tmp_path):
     """It was stopped there, and is given the binding whole again."""
     world = World(tmp_path, LATEST)
@@ -76,6 +89,18 @@ def test_G3_what_stays_is_the_same_to_the_byte(tmp_path):
     for file in world.log.files:
         ids = [i for batch in world.folder.read_file(file, ["id"]) for i in batch["id"].to_pylist()]
         assert ids == sorted(ids)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.text("abc", min_size=1, max_size=5), min_size=1, max_size=4), st.data())
+def test_G3_what_stays_is_the_same_to_the_byte_whatever_stays(tmp_path_factory, bindings, data):
+    world = given_latest(tmp_path_factory.mktemp("log"), *(" ".join(text) for text in bindings))
+    before = rows_of(world)
+    for id_ in data.draw(st.sets(st.sampled_from(sorted(before)), max_size=2)):
+        add_pin(world.control, Pin(id_, "ann", "evidence", world.now))
+    world.compact()
+    after = rows_of(world)
+    assert after == {id_: before[id_] for id_ in after}
 
 
 def test_G5_new_files_have_new_names_and_the_old_ones_are_untouched(tmp_path):
@@ -271,6 +296,14 @@ def test_G11_looking_changes_nothing(tmp_path):
     looked = world.compaction().look()
     assert (world.stored(), world.control.log_head()) == (before, head)
     assert world.compaction().plan("run") == looked
+
+
+@pytest.mark.parametrize("point", [FaultPoint.COMPACT_PLANNED, FaultPoint.COMPACT_FILE_STAGED])
+def test_G11_looking_does_not_disturb_a_compaction_that_asks_the_same(tmp_path, at_point, point):
+    world = given_journal(tmp_path)
+    at_point(point, lambda: world.compaction().look())
+    world.compact()
+    assert world.ids() == [4, 5, 7, 8]
 
 
 def test_G12_the_manifest_says_below_which_id_it_is_compacted(tmp_path):

@@ -20,6 +20,7 @@ from tests.unit.compaction.samples import (
     plan_compaction,
 )
 
+from tidemark.compaction import plan as plan_module
 from tidemark.compaction.census import Census
 from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.drops import Dropped
@@ -123,6 +124,19 @@ def test_G15_T49_small_survivors_of_a_partition_become_one_file_up_to_the_segmen
     plan = made(log, LATEST)
     assert [(len(group.files), group.kept) for group in plan.groups] == [(3, 3)]
     assert [s.messages_after for s in plan.segments] == [0, 1, 2]
+
+
+def test_G16_a_file_holds_no_more_messages_than_a_task_can_hold(monkeypatch):
+    monkeypatch.setattr(plan_module, "MOST_MESSAGES", 4)
+    log = given_log(*(of_keys(text) for text in ("a a b", "c c d", "e e f", "z")))
+    plan = made(log, LATEST)
+    assert [(len(group.files), group.kept) for group in plan.groups] == [(1, 2), (1, 2), (1, 2)]
+
+
+def test_G16_files_with_many_messages_are_left_alone(monkeypatch):
+    monkeypatch.setattr(plan_module, "MOST_MESSAGES", 4)
+    log = given_log(*(of_keys(text) for text in ("a b", "c d", "e f", "g h", "z")))
+    assert made(log, LATEST).is_empty
 
 
 def test_G15_files_of_different_partitions_are_never_merged():

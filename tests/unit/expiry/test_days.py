@@ -155,7 +155,7 @@ def test_when_a_day_is_done_with(upper: int, waiting: list[int], left: int, why:
 @pytest.mark.parametrize(
     ("through", "days"),
     [
-        pytest.param(None, [16], id="the first run of all"),
+        pytest.param(None, [16], id="nothing is known"),
         pytest.param(15, [16], id="nothing missed"),
         pytest.param(12, [13, 14, 15, 16], id="nobody was there for three days"),
         pytest.param(16, [16], id="the same run again"),
@@ -165,6 +165,18 @@ def test_a_scheduled_run_asks_the_days_that_none_was_there_for(through: int | No
     interval = at("2026-11-15T23:00"), at("2026-11-16T23:00")
     known = None if through is None else date(2026, 11, through)
     assert days_due(*interval, known, PRAGUE) == tuple(date(2026, 11, day) for day in days)
+
+
+@pytest.mark.parametrize(
+    ("begun", "days"),
+    [
+        pytest.param("2026-11-13T10:00", [13, 14, 15, 16], id="long before"),
+        pytest.param("2026-11-16T10:00", [16], id="in the interval"),
+    ],
+)
+def test_the_first_run_of_all_asks_every_day_since_the_log_has_begun(begun: str, days: list[int]) -> None:
+    interval = at("2026-11-15T23:00"), at("2026-11-16T23:00")
+    assert days_due(*interval, None, PRAGUE, at(begun)) == tuple(date(2026, 11, day) for day in days)
 
 
 def test_an_hourly_run_asks_missed_days_in_any_hour() -> None:

@@ -74,8 +74,10 @@ def tail(monkeypatch) -> KafkaTail:
 
 def test_every_partition_of_the_topic_is_known(tail) -> None:
     assert tail.offsets("orders") == {0: Offsets(0, 9), 1: Offsets(1, 9)}
-    with pytest.raises(KafkaFailed, match="there is no topic refunds"):
-        tail.offsets("refunds")
+
+
+def test_a_topic_that_is_gone_is_no_failure(tail) -> None:
+    assert tail.offsets("refunds") is None
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,16 @@
 """Purging: who goes, who stays, what is said about it, and what a crash leaves."""
 
-from collections.abc import Callable
-
 import pytest
-from tests.unit.expiry.world import RUN, World, append_of, day, given_world
+from tests.unit.expiry.world import RUN, Killed, World, append_of, day, given_world, planned
 
-from tidemark import faults
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport, OffsetsUnseen, TooManyPurges
 from tidemark.expiry.ledger import read_days, runs, unreported_runs
 from tidemark.expiry.look import Look
 from tidemark.expiry.overtaken import SentPurge
 from tidemark.expiry.passing import last_offsets, not_passed
 from tidemark.expiry.purge import Purging
-from tidemark.expiry.run import ExpiryRun
 from tidemark.expiry.run_record import RunRecord
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.journal.action import Purge
 from tidemark.log.binding import Binding, Offsets, Slice
 from tidemark.log.holds import holds
@@ -23,16 +19,6 @@ from tidemark.log.pins import pins, release_pin
 pytestmark = pytest.mark.unit
 
 EXPIRY = [point for point in FaultPoint if point.startswith("expiry.")]
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
-def planned(world: World) -> ExpiryRun:
-    run = world.run()
-    run.plan([day()], run.find([day()]), 10)
-    return run
 
 
 def reasons(report: dict) -> dict:
@@ -278,19 +264,6 @@ def test_a_run_that_was_left_in_the_middle_can_be_finished_by_a_person(tmp_path)
 
 
 # Crashes
-
-
-@pytest.fixture
-def kill_at(monkeypatch) -> Callable[[FaultPoint], None]:
-    def arm(point: FaultPoint) -> None:
-        def die(_: FaultPoint) -> None:
-            monkeypatch.delenv(VARIABLE)
-            raise Killed
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
 
 
 @pytest.mark.parametrize("is_replicated", [False, True], ids=["at once", "after replication"])

@@ -31,6 +31,10 @@ FIRST_DAY = datetime.fromtimestamp(START / 1_000_000, UTC).date()
 """The day on which the first binding is made; what expires at once expires on it."""
 
 
+class Killed(BaseException):
+    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
 def append_of(key: str, seq_nr: int, expires: bool = True) -> Action:
     metadata = PayloadMetadata(ExpireAfter(1, "minute") if expires else None, None)
     return append(key, 1, Events((Event(seq_nr, (), "json", "1"),), metadata))
@@ -120,7 +124,9 @@ class World:
     def of_entities(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
         return {key: self.heads[key] for key in keys if key in self.heads}
 
-    def offsets(self, topic: str) -> Mapping[int, Offsets]:
+    def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
+        if not self.kafka:
+            return None
         return {partition: Offsets(0, len(actions)) for partition, actions in self.kafka.items()}
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
@@ -177,3 +183,9 @@ def given_world(root: Path, text: str = "a+1 b+1 c=1") -> World:
 
 def day(number: int = 0) -> date:
     return FIRST_DAY + timedelta(days=number)
+
+
+def planned(world: World, name: str = RUN) -> ExpiryRun:
+    run = world.run(name)
+    run.plan([day()], run.find([day()]), 10)
+    return run
