@@ -129,8 +129,9 @@ class JournalWriter(Writer):
                 if place not in at_work:
                     pointer = tables.read_pointers([place]).get(place, NO_POINTER)
                     heads = Heads(tables, topic, partition, is_ours)
+                    size, zone = self.declared.segment_size, ZoneInfo(self.zone)
                     at_work[place] = JournalPart(
-                        tables, bulk, heads, place, pointer, self.declared.segment_size, ZoneInfo(self.zone)
+                        tables, bulk, heads, place, pointer, size, zone, _created(part, topic)
                     )
                 bad = at_work[place].take(admitted)
                 if bad:
@@ -208,11 +209,14 @@ class JournalWriter(Writer):
     def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
         """The rows an append amounts to; none where it cannot be applied."""
         place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        head = self._head(message, action)
+        if head and head.partition != message["partition"]:
+            head = None  # whoever wrote rows of it took it for the beginning
         try:
             return fold(
                 message["topic"],
                 action.key,
-                self._head(message, action),
+                head,
                 [Message(message["id"], *place, action)],
                 segment_size=self.declared.segment_size,
                 zone=ZoneInfo(self.zone),
@@ -247,6 +251,12 @@ def _action(message: Mapping[str, Any]) -> Action | None:
         return read_action(message["key"], message["value"], *times, headers)
     except Undecodable:
         return None
+
+
+def _created(part: Part, topic: str) -> int | None:
+    """The time of heads that begin in a part; None where they can begin nowhere else meanwhile."""
+    partitions = sum(1 for s in part.binding.slices if s.topic == topic)
+    return part.binding.t // 1000 if part.is_whole and partitions > 1 else None
 
 
 def _shares(part: Part) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import structlog
 
 from tidemark.cassandra.bulk import BulkWriter
+from tidemark.delivery.begun import begun
 from tidemark.delivery.records import records_of
 from tidemark.delivery.writer import Written
 from tidemark.journal.action import Mark
@@ -53,10 +54,13 @@ class JournalPart:
         pointer: int,
         segment_size: int,
         zone: tzinfo,
+        created: int | None = None,
     ) -> None:
+        """``created`` is that of heads which begin here, where they could begin in another partition too."""
         self._tables, self._bulk, self._heads = tables, bulk, heads
         self._topic, self._partition = place
         self._pointer, self._segment_size, self._zone = pointer, segment_size, zone
+        self._created = created
         self._folds: dict[str, Fold] = {}
         self._waiting: dict[str, list[bytes]] = {}
         self._waiting_rows = self._waiting_bytes = 0
@@ -136,6 +140,9 @@ class JournalPart:
                 self._tables.add_head(self._bulk, self._topic, key, head, write_time)
         self._bulk.flush()
         self._done += Written(details={"entities": len(changed)})
+        if self._created is not None:
+            keys = self._heads.created_at(self._created)
+            self._done += Written(begun=begun(self._topic, self._partition, keys))
         self._heads.forget()
 
     def _read(self, chunk: pa.Table) -> tuple[list[Message], int, Unapplicable | None]:
