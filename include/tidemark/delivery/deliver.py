@@ -92,6 +92,33 @@ def write_part_of(writer: Writer, part: Part, writing: Writing) -> PartDone:
     return _answer(lambda: writer.write(part, writing))
 
 
+def discard_acknowledged(
+    writer: Writer,
+    binding: Binding,
+    files: Sequence[LogFile],
+    log: PublishedLog,
+    acknowledged: Collection[int],
+    position: int,
+    ticket: Ticket,
+) -> PartDone:
+    """Take back what attempts left of messages that people let pass; answers like a part.
+
+    Who let one pass may have died before that, or have found the target broken.
+    """
+    first = max(position + 1, binding.base)
+    passed = sorted(id_ for id_ in acknowledged if first <= id_ <= binding.end)
+
+    def discard() -> None:
+        for id_ in passed:
+            one = Part(binding, tuple(files), first_id=id_, last_id=id_)
+            for batch in read_messages(log.folder, one, ()):
+                for message in batch.to_pylist():
+                    ticket.check()
+                    writer.discard(message)
+
+    return _answer(discard)
+
+
 def finish(
     writer: Writer,
     binding: Binding,
@@ -319,6 +346,8 @@ class Delivery:
             raise
         except Exception as error:
             return said(error)
+        if failure := self._discard_acknowledged(binding, files):
+            return failure
         # Also beside a wall all parts have to be written: it promises everything below it.
         failure = work.note(self._write(work.left))
         if failure is None and work.is_doubtful():
@@ -329,6 +358,11 @@ class Delivery:
         done = self._finish(binding, files)
         work.wall = done.bad
         return done.failure
+
+    def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        ticket = self._hold.ticket(self._reload)
+        place = (self._writer, binding, files, self._log, self._acknowledged, self.position, ticket)
+        return discard_acknowledged(*place).with_log().failure
 
     def _prepare(self) -> None:
         if not self._is_prepared:
