@@ -19,7 +19,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
 from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.effect import Message, Row
+from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
@@ -161,9 +161,14 @@ class JournalWriter(Writer):
         server_time(connect(self.connection))
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What was applied cannot be taken back: a delete or a purge can only be tried again."""
+        """What was applied cannot be taken back: a delete or a purge can only be tried again.
+
+        Unless the fold refuses it: of such a one nothing was ever applied.
+        """
         action = _action(message)
         if isinstance(action, Delete | Purge):
+            if self._effect(message, action, self._head(message, action)) is None:
+                return None
             return "a delete or a purge may be applied half by now; it can only be tried again."
         if isinstance(action, Append):
             head = self._head(message, action)
@@ -208,10 +213,15 @@ class JournalWriter(Writer):
 
     def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
         """The rows an append amounts to; none where it cannot be applied."""
-        place = (message["partition"], message["offset"], message["write_time"], message["t"])
         head = self._head(message, action)
         if head and head.partition != message["partition"]:
             head = None  # whoever wrote rows of it took it for the beginning
+        effect = self._effect(message, action, head)
+        return effect.rows if effect else ()
+
+    def _effect(self, message: Mapping[str, Any], action: Action, head: Head | None) -> Effect | None:
+        """What a message amounts to; None where it cannot be applied."""
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
         try:
             return fold(
                 message["topic"],
@@ -220,9 +230,9 @@ class JournalWriter(Writer):
                 [Message(message["id"], *place, action)],
                 segment_size=self.declared.segment_size,
                 zone=ZoneInfo(self.zone),
-            ).rows
+            )
         except JournalError:
-            return ()
+            return None
 
     def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
         heads = Heads(self._tables, message["topic"], message["partition"])
