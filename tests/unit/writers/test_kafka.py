@@ -276,10 +276,6 @@ def test_a_count_that_was_asked_for_travels_with_the_writer(monkeypatch):
     assert len(asked) == 1
 
 
-def test_a_message_that_failed_may_be_acknowledged():
-    assert given_writer().refuses_acknowledgement({"id": 100}) is None
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
