@@ -27,6 +27,7 @@ from tidemark.journal.record import read_action, read_key
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.collecting import seldom_collecting
+from tidemark.writers.journal_cells import is_too_long
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
 from tidemark.writers.journal_heads import Heads, milliseconds
 from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
@@ -254,13 +255,14 @@ class JournalWriter(Writer):
 
 
 def _action(message: Mapping[str, Any]) -> Action | None:
-    """The action of a message; None also where it cannot be understood."""
+    """The action of a message; None also where it cannot be understood or has no place in the tables."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
     times = (message["timestamp"], message["timestamp_type"])
     try:
-        return read_action(message["key"], message["value"], *times, headers)
+        action = read_action(message["key"], message["value"], *times, headers)
     except Undecodable:
         return None
+    return None if action and is_too_long(message["topic"], action.key) else action
 
 
 def _created(part: Part, topic: str) -> int | None:

@@ -21,6 +21,7 @@ from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import Fold
 from tidemark.journal.record import read_action
+from tidemark.writers.journal_cells import is_too_long, longest_key
 from tidemark.writers.journal_heads import Heads
 from tidemark.writers.journal_tables import JournalTables
 
@@ -149,6 +150,8 @@ class JournalPart:
         """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
         messages: list[Message] = []
         ignored, pointer, partition = 0, self._pointer, self._partition
+        longest = longest_key(self._topic)
+        surely_short = longest // 4  # no character has more bytes
         for id_, offset, write_time, t, *record in records_of(chunk):
             if offset <= pointer:
                 ignored += 1
@@ -159,6 +162,9 @@ class JournalPart:
                 return messages, ignored, Unapplicable(id_, offset, error.reason)
             if action is None or type(action) is Mark:
                 ignored += 1
+            elif len(action.key) > surely_short and is_too_long(self._topic, action.key):
+                problem = f"its key is longer than the {longest} bytes that Cassandra takes"
+                return messages, ignored, Unapplicable(id_, offset, problem)
             else:
                 messages.append(Message(id_, partition, offset, write_time, t, action))
         return messages, ignored, None

@@ -65,6 +65,14 @@ def test_what_would_delete_in_another_partition_than_the_entitys_may_pass(tables
     assert journal_writer(tables).refuses_acknowledgement(message(action)) is None
 
 
+@pytest.mark.parametrize("action", ["A1", "D1", "P"])
+def test_what_cassandra_has_no_place_for_may_pass_and_has_no_rows(tables, action):
+    too_long = {**message(action), "key": b"k" * 70_000}
+    assert journal_writer(tables).refuses_acknowledgement(too_long) is None
+    journal_writer(tables).discard(too_long)
+    assert tables.written == []
+
+
 @pytest.mark.parametrize("action", ["D900000", "P"])
 def test_what_would_delete_more_than_is_done_at_once_may_pass(tables, action):
     write(tables, "A1 A900000")
