@@ -34,7 +34,7 @@ from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
 from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.writers.journal_tables import JournalTables, are_there
 
 MESSAGES_AT_ONCE = 16_384
 BYTES_AT_ONCE = 8 * 2**20
@@ -158,8 +158,14 @@ class JournalWriter(Writer):
         self._tables.write_pointers(pointers, binding.t)
 
     def is_reachable(self) -> None:
-        """Ask Cassandra for the time."""
-        server_time(connect(self.connection))
+        """Ask Cassandra for the time, and for a pointer with the consistency that writing takes.
+
+        One node alone always knows the time.
+        """
+        session = connect(self.connection)
+        server_time(session)
+        if are_there(session, self.declared):
+            self._tables.read_pointers([(self.pipeline, 0)])
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What was applied cannot be taken back: a delete or a purge can only be tried again.
