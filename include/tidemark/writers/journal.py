@@ -18,6 +18,7 @@ from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
+from tidemark.faults import at_once
 from tidemark.journal.action import Action, Append, Delete, Purge
 from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
@@ -36,7 +37,7 @@ from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
 from tidemark.writers.journal_tables import JournalTables, are_there
 
-MESSAGES_AT_ONCE = 16_384
+MESSAGES_AT_ONCE = at_once(16_384)
 BYTES_AT_ONCE = 8 * 2**20
 """How many messages are read before they are folded, and how much of them: enough to ask for many heads at
 once."""
@@ -309,7 +310,7 @@ def _of_share(
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The batches of a file, gathered until a chunk is worth its round trips."""
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
+    for batch in _pieces(batches):
         waiting.append(batch)
         rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
         if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
@@ -317,3 +318,10 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """None larger than a chunk."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, MESSAGES_AT_ONCE):
+            yield batch.slice(start, MESSAGES_AT_ONCE)

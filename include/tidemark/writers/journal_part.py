@@ -16,6 +16,7 @@ from tidemark.cassandra.bulk import BulkWriter
 from tidemark.delivery.begun import begun
 from tidemark.delivery.records import records_of
 from tidemark.delivery.writer import Written
+from tidemark.faults import at_once
 from tidemark.journal.action import Mark
 from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
@@ -27,7 +28,7 @@ from tidemark.writers.journal_tables import JournalTables
 
 events = structlog.get_logger()
 
-ROWS_TOGETHER, BYTES_TOGETHER = 100_000, 40 * 2**20
+ROWS_TOGETHER, BYTES_TOGETHER = at_once(100_000), 40 * 2**20
 """How many rows may wait, and how much of them: the more there are, the more of an entity's rows travel
 together, which Cassandra takes as one write."""
 MOST_HEADS = 200_000

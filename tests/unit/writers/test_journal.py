@@ -319,3 +319,9 @@ def test_with_too_many_heads_in_memory_they_are_written_early(tables, monkeypatc
     batches = [actions("A1"), actions("j:A1", 8), actions("i:A1", 9)]
     journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
     assert tables.steps == ["row", "row", "head", "head", "row", "head"]
+
+
+def test_a_batch_that_is_larger_than_a_chunk_is_taken_in_pieces(monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 2)
+    chunks = list(journal._chunks([actions("A1 A2 A3 A4 A5")]))
+    assert [chunk["offset"].to_pylist() for chunk in chunks] == [[7, 8], [9, 10], [11]]
