@@ -3,6 +3,9 @@
 Off unless ``TIDEMARK_FAULT`` names a place; then the process that reaches it is killed as by ``kill -9``, so
 no ``finally`` runs and nothing is flushed. With ``:pause`` behind the name it is stopped instead, so that
 somebody can take its place before it goes on. Only tests set it.
+
+``TIDEMARK_AT_ONCE`` makes what is handled together so small that deaths fall between two such steps also
+where there is little to do. Only tests set that either.
 """
 
 import os
@@ -11,6 +14,7 @@ from enum import StrEnum
 
 VARIABLE = "TIDEMARK_FAULT"
 PAUSE = ":pause"
+AT_ONCE = "TIDEMARK_AT_ONCE"
 
 
 class FaultPoint(StrEnum):
@@ -85,6 +89,11 @@ def reach(point: FaultPoint) -> None:
         die(point)
     elif wanted == f"{point}{PAUSE}":
         os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def at_once(most: int) -> int:
+    """How many of something are handled together, unless fewer are wanted."""
+    return min(most, int(os.environ.get(AT_ONCE, most)))
 
 
 def die(point: FaultPoint) -> None:

@@ -72,7 +72,12 @@ class GateTrigger(BaseTrigger):
         yield TriggerEvent({"writer": self.writer})  # type: ignore[no-untyped-call]
 
     def _reason(self) -> str | None:
-        gate = open_pipeline(self.pipeline).stopped().get(self.writer)
+        """Why to go on waiting; None when the gate is open."""
+        try:
+            gate = open_pipeline(self.pipeline).stopped().get(self.writer)
+        except Exception as error:  # a restart of Cassandra must not end the wait for a person
+            said = f"{type(error).__name__}: {error}"
+            return f"{self.pipeline}/{self.writer}: the control plane does not answer: {said}"
         return advice(self.pipeline, self.writer, gate) if gate else None
 
 

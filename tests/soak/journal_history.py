@@ -22,11 +22,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script: nothing else leads to the tests
 
 from tests.system.journal_histories import History
-from tests.system.journal_runs import given_journal, given_topic, random_death, send
+from tests.system.journal_runs import FEW, given_journal, given_topic, random_death, send
 
 from tidemark.cassandra.session import disconnect_all
 from tidemark.cli.connections import look_up
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
+from tidemark.faults import AT_ONCE
 
 SHOWN = 5
 """How many differing entities are shown of one seed."""
@@ -56,6 +57,7 @@ def replicate(connections: Connections, seed: int, runs: int, kills: int, action
         given_topic(connections, name),
         given_journal(Path(folder), connections, name, name, patch) as journal,
     ):
+        patch.setenv(AT_ONCE, FEW)  # a run is small: otherwise all its rows would leave together
         for number in range(runs):
             send(connections, name, history.go_on(cuts[number + 1] - cuts[number]))
             death = random_death(chance) if number in killed else None

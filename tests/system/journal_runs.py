@@ -21,7 +21,7 @@ from tests.system.log_runs import LogRuns, connections_file, declare_log, publis
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
-from tidemark.faults import FaultPoint
+from tidemark.faults import AT_ONCE, FaultPoint
 from tidemark.journal.segments import head_segments
 from tidemark.log.binding import Binding
 from tidemark.settings import ROOT
@@ -30,6 +30,8 @@ WRITER = "cassandra"
 HOLDER = "history"
 """One for all deliveries: what died need not be waited for."""
 SEGMENT_SIZE = 10
+FEW = "40"
+"""Messages that are taken at once, and rows that wait: a death is to fall between two writes of rows."""
 DAY = 86_400 * 10**9
 POINTS = (
     FaultPoint.DELIVER_PARTS_WRITTEN,
@@ -194,7 +196,7 @@ class JournalRuns:
             delivery = subprocess.Popen(
                 command,
                 cwd=ROOT,
-                env={**os.environ, **spark_environ()},
+                env={**os.environ, **spark_environ(), AT_ONCE: FEW},
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,

@@ -469,6 +469,17 @@ def test_nothing_is_decided_behind_an_open_transaction_of_others(topic):
     output.close()
 
 
+# What may be acknowledged
+
+
+def test_a_message_that_is_in_the_topic_cannot_be_acknowledged(topic):
+    messages = keyed(range(3))
+    topic.writer().write(Part(BINDING, (), 0), Writing([messages.slice(0, 2)], HELD))
+    refusals = [topic.writer().refuses_acknowledgement(one) for one in messages.to_pylist()]
+    assert [bool(one) for one in refusals] == [True, True, False]
+    assert "it is in the topic already" in str(refusals[0])
+
+
 # What cannot be written to
 
 

@@ -5,16 +5,20 @@ message that cannot be understood is the wall: the position stops right before i
 An error of the target has no id: what failed is tried once more, then the gate names the range. The position
 passes the end of a binding only when the writer has finished it whole. One writer's trouble is never
 another's.
+
+Parts do not see each other. Should an entity have begun in two of them, the binding is written once more: now
+each finds what the others left, and says at which message it cannot go on.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import add
 
 import structlog
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.begun import is_any_split
 from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
@@ -86,6 +90,33 @@ def write_part(
 def write_part_of(writer: Writer, part: Part, writing: Writing) -> PartDone:
     """Write one part; every failure is an answer, except that the writer is no longer ours."""
     return _answer(lambda: writer.write(part, writing))
+
+
+def discard_acknowledged(
+    writer: Writer,
+    binding: Binding,
+    files: Sequence[LogFile],
+    log: PublishedLog,
+    acknowledged: Collection[int],
+    position: int,
+    ticket: Ticket,
+) -> PartDone:
+    """Take back what attempts left of messages that people let pass; answers like a part.
+
+    Who let one pass may have died before that, or have found the target broken.
+    """
+    first = max(position + 1, binding.base)
+    passed = sorted(id_ for id_ in acknowledged if first <= id_ <= binding.end)
+
+    def discard() -> None:
+        for id_ in passed:
+            one = Part(binding, tuple(files), first_id=id_, last_id=id_)
+            for batch in read_messages(log.folder, one, ()):
+                for message in batch.to_pylist():
+                    ticket.check()
+                    writer.discard(message)
+
+    return _answer(discard)
 
 
 def finish(
@@ -218,17 +249,35 @@ def deliver_again(
 class _Work:
     """How far one binding has come."""
 
-    left: Sequence[Part] | None = None
-    """The parts that are not written yet; None before they are cut."""
+    parts: Sequence[Part] | None = None
+    """All of them; None before they are cut."""
+    left: Sequence[Part] = ()
+    """The parts that are not written yet."""
     written: Written = field(default_factory=Written)
     wall: BadMessage | None = None
     """The lowest message that cannot be understood."""
+    is_again: bool = False
+    """Whether all parts are written for the second time: nothing is counted twice."""
+
+    def cut(self, parts: Sequence[Part]) -> None:
+        """Begin with these parts."""
+        self.parts = self.left = parts
+
+    def is_doubtful(self) -> bool:
+        """Whether an entity may have begun in two parts; one that met a wall did not say what it began."""
+        begun = self.written.begun
+        return not self.is_again and bool(begun) and (self.wall is not None or is_any_split(begun))
+
+    def begin_again(self) -> None:
+        """Let every part find what the others left."""
+        self.left, self.is_again = self.parts or (), True
 
     def note(self, results: Sequence[PartDone]) -> str | None:
         """What came of the parts that were left; what the target said, if it failed."""
-        pairs = list(zip(self.left or (), results, strict=True))
+        pairs = list(zip(self.left, results, strict=True))
         self.left = [part for part, done in pairs if done.failure]
-        self.written = reduce(add, (done.written for done in results), self.written)
+        if not self.is_again:
+            self.written = reduce(add, (done.written for done in results), self.written)
         bad = [*([self.wall] if self.wall else []), *(done.bad for done in results if done.bad)]
         self.wall = min(bad, key=lambda one: one.id, default=None)
         return next((done.failure for done in results if done.failure), None)
@@ -283,27 +332,37 @@ class Delivery:
         for _ in range(TRIES):
             failure = self._go_on(work, binding, files)
             if failure is None:
-                return self._bad_message(binding, work.wall) if work.wall else work.written
+                return self._bad_message(binding, work.wall) if work.wall else replace(work.written, begun=())
         return self._target_failed(binding, str(failure))
 
     def _go_on(self, work: "_Work", binding: Binding, files: Sequence[LogFile]) -> str | None:
         """Do what is left of a binding, up to its wall; what the target said, if it failed."""
         try:
             self._prepare()
-            if work.left is None:
+            if work.parts is None:
                 self._writer.examine(binding, past_of(self._hold.state, self._log, binding))
-                work.left = self._writer.cut(binding, files)
+                work.cut(self._writer.cut(binding, files))
         except ShapeChanged:
             raise
         except Exception as error:
             return said(error)
+        if failure := self._discard_acknowledged(binding, files):
+            return failure
         # Also beside a wall all parts have to be written: it promises everything below it.
         failure = work.note(self._write(work.left))
+        if failure is None and work.is_doubtful():
+            work.begin_again()
+            failure = work.note(self._write(work.left))
         if failure or work.wall:
             return failure
         done = self._finish(binding, files)
         work.wall = done.bad
         return done.failure
+
+    def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        ticket = self._hold.ticket(self._reload)
+        place = (self._writer, binding, files, self._log, self._acknowledged, self.position, ticket)
+        return discard_acknowledged(*place).with_log().failure
 
     def _prepare(self) -> None:
         if not self._is_prepared:

@@ -90,6 +90,20 @@ class Plan:
         }
 
 
+def refuse_held(state: WriterState, holder: str, now: int) -> None:
+    """Refuse to plan anything for a writer that somebody else has."""
+    if other := lease_of_another(state.lease, holder, now):
+        raise LeaseHeld(state.pipeline, state.name, other)
+
+
+def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: Clock) -> Hold:
+    """Take a writer, if it is still as the plan saw it."""
+    try:
+        return Hold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
+    except Outpaced:
+        raise ChangedMeanwhile(state.pipeline, state.name) from None
+
+
 class Operator:
     """The actions of people on one pipeline's writers."""
 
@@ -117,7 +131,7 @@ class Operator:
             names = {message["namespace"]: int(message["id"]) for message in messages}
             entry = OffsetEntry(Entry.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
             # Nobody else may write while the target is made to agree.
-            with holding(self._take(state, ACKNOWLEDGING)) as hold:
+            with holding(take_as_seen(self._positions, state, ACKNOWLEDGING, self._clock)) as hold:
                 letters.keep(kept)
                 reach(FaultPoint.ACKNOWLEDGE_COPIED)
                 # Before the target promises its readers to be past the message: should we die in between,
@@ -158,17 +172,6 @@ class Operator:
             raise
         except Exception as error:
             raise NotSettled(self._positions.pipeline, writer.name, said(error)) from error
-
-    def _take(self, state: WriterState, holder: str) -> Hold:
-        """Take the writer, if it is still as the plan saw it."""
-        try:
-            return Hold(
-                self._positions,
-                self._positions.lend(state, new_lease(state.token, holder, self._clock())),
-                self._clock,
-            )
-        except Outpaced:
-            raise ChangedMeanwhile(state.pipeline, state.name) from None
 
     def _position_after(self, state: WriterState, last: int) -> int:
         """Where an acknowledgement leaves the writer: before the end of a binding that nobody has finished.
@@ -324,8 +327,7 @@ class Operator:
         state = self._positions.load(name)
         if state is None:
             raise self._unknown(name)
-        if other := lease_of_another(state.lease, holder or "", self._clock()):
-            raise LeaseHeld(state.pipeline, state.name, other)
+        refuse_held(state, holder or "", self._clock())
         return state
 
     def _unknown(self, name: str) -> NotPossible:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.deliver import (
     Delivery,
+    discard_acknowledged,
     finish,
     past_of,
     said,
@@ -163,7 +164,7 @@ class _Resume:
         return Resumed(self._position, self._delivered, None)
 
     def _one_by_one(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
-        if failed := self._examine(binding):
+        if failed := self._examine(binding) or self._discard_acknowledged(binding, files):
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
         last = min(binding.end, self._gate.through)
         rest = Part(binding, tuple(files), first_id=self._position + 1, last_id=last)
@@ -264,6 +265,11 @@ class _Resume:
         """What the writer has to say against its target."""
         past = past_of(self._hold.state, self._log, binding)
         return _failure_of(lambda: self._writer.examine(binding, past))
+
+    def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """What the target said when it had to forget what people let pass."""
+        place = (self._writer, binding, files, self._log, self._acknowledged, self._position, self._ticket)
+        return discard_acknowledged(*place).with_log().failure
 
     def _show_progress(self, id_: int, now: int) -> None:
         self._shown_at = now

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.delivery.begun import Begun
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
@@ -61,6 +62,8 @@ class Written:
     already."""
     details: Mapping[str, int] = field(default_factory=dict)
     """What only this kind of writer counts."""
+    begun: tuple[Begun, ...] = ()
+    """Entities that begin with this binding, where they must not do so in another Kafka partition too."""
 
     def __add__(self, other: "Written") -> "Written":
         names = {**self.details, **other.details}
@@ -69,6 +72,7 @@ class Written:
             self.filtered + other.filtered,
             self.ignored + other.ignored,
             {name: self.details.get(name, 0) + other.details.get(name, 0) for name in names},
+            self.begun + other.begun,
         )
 
 

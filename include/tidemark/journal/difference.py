@@ -14,6 +14,7 @@ class DifferenceKind(StrEnum):
     ROW_MISSING = "row missing"
     ROW_EXTRA = "row extra"
     ROW_DIFFERS = "row differs"
+    REPARTITIONED = "repartitioned"
     POINTER_MISSING = "pointer missing"
     POINTER_BEHIND = "pointer behind"
     POINTER_TOO_FAR = "pointer too far"
@@ -72,6 +73,8 @@ class Difference:
                 return f"event {self.seq_nr} is there and should not be"
             case DifferenceKind.ROW_DIFFERS:
                 return f"event {self.seq_nr} was changed: {columns}"
+            case DifferenceKind.REPARTITIONED:
+                return f"it is in partitions {expected} and {found}, and readers get one of them at most"
             case DifferenceKind.POINTER_MISSING:
                 return f"pointer2 has no offset; it should be {expected}"
             case DifferenceKind.POINTER_BEHIND:

@@ -102,5 +102,7 @@ class Unbounded(JournalError):
         return (
             f"{self.topic}: entity {self.key!r} would need segments {self.first} to {self.last} deleted, and "
             f"{self.limit} is the most that is done at once. Nothing of that message was applied: look for "
-            "an append whose sequence numbers jump."
+            "an append whose sequence numbers jump. Acknowledge that message, which leaves it to the dead "
+            "letters and the entity as it is; where such jumps are meant, rebuild with a new writer whose "
+            "`segment_size` is larger."
         )

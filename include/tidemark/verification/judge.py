@@ -1,7 +1,8 @@
 """One entity judged: what the log makes of it against what the tables hold.
 
 Its head and its messages come first, then its rows, one by one. Nothing is called wrong that cannot be proved
-to be, and an entity that neither the log nor the tables know is none.
+to be, and an entity that neither the log nor the tables know is none. One that is in two partitions should
+have stopped its writer: a position past that is wrong, whatever the tables hold.
 """
 
 from collections.abc import Sequence
@@ -10,9 +11,9 @@ from typing import NamedTuple
 
 from tidemark.journal.action import Mark
 from tidemark.journal.comparison import Comparison
-from tidemark.journal.difference import Difference
+from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.journal.effect import Message
-from tidemark.journal.errors import JournalError, Undecodable
+from tidemark.journal.errors import JournalError, Repartitioned, Undecodable
 from tidemark.journal.expected import Expected
 from tidemark.journal.head import Head
 from tidemark.journal.record import read_action
@@ -56,6 +57,7 @@ class EntityJudge:
         self._expected = Expected(topic, key, segment_size=basis.segment_size, zone=basis.zone)
         self._head: Head | None = None
         self._problem = ""
+        self._repartitioned: Repartitioned | None = None
         self._is_unfinished = False
         self._comparison: Comparison | None = None
 
@@ -66,7 +68,7 @@ class EntityJudge:
 
     def hear_message(self, record: LoggedRecord) -> None:
         """The next message, oldest first; what is beyond the position may have been delivered or not."""
-        if self._problem or record.id in self._basis.acknowledged:
+        if self._problem or self._repartitioned or record.id in self._basis.acknowledged:
             return
         id_, partition, offset, write_time, t, value, timestamp, timestamp_type, headers = record
         is_beyond = id_ > self._basis.position
@@ -78,6 +80,8 @@ class EntityJudge:
                 self._is_unfinished = True
             else:
                 self._expected.apply(Message(id_, partition, offset, write_time, t, action))
+        except Repartitioned as error:
+            self._repartitioned = error
         except JournalError as error:
             if not is_beyond:  # nothing of it was delivered
                 said = error.at(partition, offset, id_) if isinstance(error, Undecodable) else error
@@ -99,6 +103,8 @@ class EntityJudge:
         objection, detail = self._objection(head)
         if objection:
             return Verdict(self._topic, self._key, unprovable=objection, detail=detail)
+        if self._repartitioned:
+            return Verdict(self._topic, self._key, (_split(self._repartitioned),), 1)
         comparison = self._begun
         differences = tuple(comparison.conclude())
         if differences and self._is_unfinished:
@@ -119,3 +125,14 @@ class EntityJudge:
             partition = head.partition
         place = (self._topic, -1 if partition is None else partition)
         return self._basis.ground.objection(place, self._expected.begins_at), ""
+
+
+def _split(error: Repartitioned) -> Difference:
+    return Difference(
+        DifferenceKind.REPARTITIONED,
+        error.topic,
+        error.key,
+        expected=error.head_partition,
+        found=error.partition,
+        detail=f"from offset {error.offset} on",
+    )

@@ -1,6 +1,7 @@
 """What a journal keyspace holds of given entities: heads in both segment spaces, rows of given segments.
 
-Reads with the writer's own consistency, and decides nothing.
+Reads with the writer's own consistency, and decides nothing. Of a key that Cassandra does not take there is
+nothing, and nothing is asked.
 """
 
 from collections import deque
@@ -19,6 +20,7 @@ from tidemark.journal.segments import head_segments, row_segment
 from tidemark.journal.visible import FoundRow, choose_head
 from tidemark.log.binding import TopicPartition
 from tidemark.verification.errors import TablesMissing
+from tidemark.writers.journal_cells import is_too_long
 from tidemark.writers.journal_heads import head_of, milliseconds
 from tidemark.writers.journal_tables import READS_IN_FLIGHT, JournalTables
 
@@ -66,6 +68,8 @@ class JournalReader:
         """See ``FoundTables``."""
         by_segment: dict[int, list[str]] = {}
         for key in keys:
+            if is_too_long(topic, key):
+                continue
             for segment in head_segments(key):
                 by_segment.setdefault(segment, []).append(key)
         wanted = [
@@ -88,6 +92,8 @@ class JournalReader:
         """See ``FoundTables``."""
         asked: deque[tuple[str, Any]] = deque()
         for key, segment in wanted:
+            if is_too_long(topic, key):
+                continue
             asked.append((key, self._session.execute_async(self._select, (key, topic, segment))))
             if len(asked) >= READS_IN_FLIGHT:
                 yield from _answered(*asked.popleft())

@@ -18,8 +18,9 @@ from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
+from tidemark.faults import at_once
 from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.effect import Message, Row
+from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
@@ -27,15 +28,16 @@ from tidemark.journal.record import read_action, read_key
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 from tidemark.writers.collecting import seldom_collecting
+from tidemark.writers.journal_cells import is_too_long
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
 from tidemark.writers.journal_heads import Heads, milliseconds
 from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
 from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.writers.journal_tables import JournalTables, are_there
 
-MESSAGES_AT_ONCE = 16_384
+MESSAGES_AT_ONCE = at_once(16_384)
 BYTES_AT_ONCE = 8 * 2**20
 """How many messages are read before they are folded, and how much of them: enough to ask for many heads at
 once."""
@@ -129,8 +131,9 @@ class JournalWriter(Writer):
                 if place not in at_work:
                     pointer = tables.read_pointers([place]).get(place, NO_POINTER)
                     heads = Heads(tables, topic, partition, is_ours)
+                    size, zone = self.declared.segment_size, ZoneInfo(self.zone)
                     at_work[place] = JournalPart(
-                        tables, bulk, heads, place, pointer, self.declared.segment_size, ZoneInfo(self.zone)
+                        tables, bulk, heads, place, pointer, size, zone, _created(part, topic)
                     )
                 bad = at_work[place].take(admitted)
                 if bad:
@@ -156,13 +159,24 @@ class JournalWriter(Writer):
         self._tables.write_pointers(pointers, binding.t)
 
     def is_reachable(self) -> None:
-        """Ask Cassandra for the time."""
-        server_time(connect(self.connection))
+        """Ask Cassandra for the time, and for a pointer with the consistency that writing takes.
+
+        One node alone always knows the time.
+        """
+        session = connect(self.connection)
+        server_time(session)
+        if are_there(session, self.declared):
+            self._tables.read_pointers([(self.pipeline, 0)])
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What was applied cannot be taken back: a delete or a purge can only be tried again."""
+        """What was applied cannot be taken back: a delete or a purge can only be tried again.
+
+        Unless the fold refuses it: of such a one nothing was ever applied.
+        """
         action = _action(message)
         if isinstance(action, Delete | Purge):
+            if self._effect(message, action, self._head(message, action)) is None:
+                return None
             return "a delete or a purge may be applied half by now; it can only be tried again."
         if isinstance(action, Append):
             head = self._head(message, action)
@@ -207,18 +221,26 @@ class JournalWriter(Writer):
 
     def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
         """The rows an append amounts to; none where it cannot be applied."""
+        head = self._head(message, action)
+        if head and head.partition != message["partition"]:
+            head = None  # whoever wrote rows of it took it for the beginning
+        effect = self._effect(message, action, head)
+        return effect.rows if effect else ()
+
+    def _effect(self, message: Mapping[str, Any], action: Action, head: Head | None) -> Effect | None:
+        """What a message amounts to; None where it cannot be applied."""
         place = (message["partition"], message["offset"], message["write_time"], message["t"])
         try:
             return fold(
                 message["topic"],
                 action.key,
-                self._head(message, action),
+                head,
                 [Message(message["id"], *place, action)],
                 segment_size=self.declared.segment_size,
                 zone=ZoneInfo(self.zone),
-            ).rows
+            )
         except JournalError:
-            return ()
+            return None
 
     def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
         heads = Heads(self._tables, message["topic"], message["partition"])
@@ -240,13 +262,20 @@ class JournalWriter(Writer):
 
 
 def _action(message: Mapping[str, Any]) -> Action | None:
-    """The action of a message; None also where it cannot be understood."""
+    """The action of a message; None also where it cannot be understood or has no place in the tables."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
     times = (message["timestamp"], message["timestamp_type"])
     try:
-        return read_action(message["key"], message["value"], *times, headers)
+        action = read_action(message["key"], message["value"], *times, headers)
     except Undecodable:
         return None
+    return None if action and is_too_long(message["topic"], action.key) else action
+
+
+def _created(part: Part, topic: str) -> int | None:
+    """The time of heads that begin in a part; None where they can begin nowhere else meanwhile."""
+    partitions = sum(1 for s in part.binding.slices if s.topic == topic)
+    return part.binding.t // 1000 if part.is_whole and partitions > 1 else None
 
 
 def _shares(part: Part) -> int:
@@ -281,7 +310,7 @@ def _of_share(
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The batches of a file, gathered until a chunk is worth its round trips."""
     waiting: list[pa.RecordBatch] = []
-    for batch in batches:
+    for batch in _pieces(batches):
         waiting.append(batch)
         rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
         if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
@@ -289,3 +318,10 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.Table.from_batches(waiting)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """None larger than a chunk."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, MESSAGES_AT_ONCE):
+            yield batch.slice(start, MESSAGES_AT_ONCE)

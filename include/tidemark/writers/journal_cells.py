@@ -28,9 +28,21 @@ _place = Struct(">iqiqiiiqiq").pack
 _head_place = Struct(">iiiqiiiq").pack
 """partition, offset, segment_size, seq_nr."""
 _long = Struct(">iq").pack
+_MOST_OF_PARTITION_KEY = 65_535 - 8 - 3 * 3
+"""Without the segment, and without what stands around each of the three."""
 _NOTHING = cells.text_set(())
 _text = lru_cache(maxsize=4096)(cells.text)
 """For text that comes again and again; what it keeps is short."""
+
+
+def longest_key(topic: str) -> int:
+    """How many bytes the key of an entity may have: it shares ``journal``'s partition key with the topic."""
+    return _MOST_OF_PARTITION_KEY - len(topic.encode())
+
+
+def is_too_long(topic: str, key: str) -> bool:
+    """Whether Cassandra has no place for an entity of this key."""
+    return len(key.encode()) > longest_key(topic)
 
 
 def row_cells(row: Row) -> bytes:

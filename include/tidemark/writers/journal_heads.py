@@ -70,6 +70,10 @@ class Heads:
         """The heads to be written."""
         return self._changed
 
+    def created_at(self, created: int) -> Iterator[str]:
+        """The entities whose heads were created then, now or by an earlier attempt."""
+        return (key for key, head in self._known.items() if head is not None and head.created == created)
+
     def load(self, keys: Iterable[str]) -> None:
         """Make sure of the heads of these entities: today's segment is looked at first, then the old one."""
         missing = {key: head_segments(key) for key in keys if key not in self._known}

@@ -13,19 +13,22 @@ import pyarrow as pa
 import structlog
 
 from tidemark.cassandra.bulk import BulkWriter
+from tidemark.delivery.begun import begun
 from tidemark.delivery.records import records_of
 from tidemark.delivery.writer import Written
+from tidemark.faults import at_once
 from tidemark.journal.action import Mark
 from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import Fold
 from tidemark.journal.record import read_action
+from tidemark.writers.journal_cells import is_too_long, longest_key
 from tidemark.writers.journal_heads import Heads
 from tidemark.writers.journal_tables import JournalTables
 
 events = structlog.get_logger()
 
-ROWS_TOGETHER, BYTES_TOGETHER = 100_000, 40 * 2**20
+ROWS_TOGETHER, BYTES_TOGETHER = at_once(100_000), 40 * 2**20
 """How many rows may wait, and how much of them: the more there are, the more of an entity's rows travel
 together, which Cassandra takes as one write."""
 MOST_HEADS = 200_000
@@ -53,10 +56,13 @@ class JournalPart:
         pointer: int,
         segment_size: int,
         zone: tzinfo,
+        created: int | None = None,
     ) -> None:
+        """``created`` is that of heads which begin here, where they could begin in another partition too."""
         self._tables, self._bulk, self._heads = tables, bulk, heads
         self._topic, self._partition = place
         self._pointer, self._segment_size, self._zone = pointer, segment_size, zone
+        self._created = created
         self._folds: dict[str, Fold] = {}
         self._waiting: dict[str, list[bytes]] = {}
         self._waiting_rows = self._waiting_bytes = 0
@@ -136,12 +142,17 @@ class JournalPart:
                 self._tables.add_head(self._bulk, self._topic, key, head, write_time)
         self._bulk.flush()
         self._done += Written(details={"entities": len(changed)})
+        if self._created is not None:
+            keys = self._heads.created_at(self._created)
+            self._done += Written(begun=begun(self._topic, self._partition, keys))
         self._heads.forget()
 
     def _read(self, chunk: pa.Table) -> tuple[list[Message], int, Unapplicable | None]:
         """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
         messages: list[Message] = []
         ignored, pointer, partition = 0, self._pointer, self._partition
+        longest = longest_key(self._topic)
+        surely_short = longest // 4  # no character has more bytes
         for id_, offset, write_time, t, *record in records_of(chunk):
             if offset <= pointer:
                 ignored += 1
@@ -152,6 +163,9 @@ class JournalPart:
                 return messages, ignored, Unapplicable(id_, offset, error.reason)
             if action is None or type(action) is Mark:
                 ignored += 1
+            elif len(action.key) > surely_short and is_too_long(self._topic, action.key):
+                problem = f"its key is longer than the {longest} bytes that Cassandra takes"
+                return messages, ignored, Unapplicable(id_, offset, problem)
             else:
                 messages.append(Message(id_, partition, offset, write_time, t, action))
         return messages, ignored, None

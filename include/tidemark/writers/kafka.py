@@ -21,6 +21,7 @@ from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written,
 from tidemark.log.binding import Binding
 from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
+from tidemark.writers.kafka_tail import find_last_id
 from tidemark.writers.kafka_target import Target, count_partitions
 from tidemark.writers.transformed import Transformation
 
@@ -88,6 +89,17 @@ class KafkaWriter(Writer):
     def is_reachable(self) -> None:
         """Ask for the topic's partitions."""
         count_partitions(self._target)
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """What is in the topic stays there: nobody can say that it was never written."""
+        partition = partition_of(message["key"], message["id"], self._count)
+        last_id = find_last_id(self._target, partition)
+        if last_id < message["id"]:
+            return None
+        return (
+            f"partition {partition} of {self.declared.topic} is at id {last_id}, so it is in the topic "
+            "already. Resume: nothing of it is left to do."
+        )
 
     @cached_property
     def _count(self) -> int:

@@ -1,8 +1,9 @@
 """Take-over from a kafka-journal replicator, and the way back.
 
 Its pointers say where we begin, and the group it reads with says where it would go on. Neither is touched
-while it runs: a group with members is refused. What it wrote is older than anything we write, because every
-``t`` is later than its last write; going back has to wait until the clock is past our last write time.
+while it runs: a group with members is refused, and so is handing back what a run of ours has. What it wrote
+is older than anything we write, because every ``t`` is later than its last write; going back has to wait
+until the clock is past our last write time.
 """
 
 import time
@@ -19,7 +20,8 @@ from kafka.structs import TopicPartition as KafkaPartition
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections, KafkaConnection
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.operate import NotPossible, Plan
+from tidemark.delivery.lease import holding
+from tidemark.delivery.operate import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Deed
@@ -30,6 +32,8 @@ from tidemark.writers.journal_tables import JournalTables, are_there
 
 SECOND = 1_000_000
 PATIENCE = 30.0
+HANDING_BACK = "a hand-back"
+"""Who has the writer meanwhile: one that died is taken up by the same command at once."""
 T = TypeVar("T")
 
 
@@ -117,6 +121,7 @@ class HandBack:
         state = self.positions.load(writer)
         if state is None or state.gate is None:
             raise NotPossible(name, writer, f"stop it first: tidemark gate stop {name} {writer}.")
+        refuse_held(state, HANDING_BACK, self.clock())  # a resume writes while the gate is closed
         self._refuse_early(writer)
         reached = self.control.bindings_head().reached
         tables = JournalTables.of(connect(self.connections.cassandra[declared.connection]), declared)
@@ -131,9 +136,13 @@ class HandBack:
         }
 
         def execute(deed: Deed) -> None:
-            _commit_offsets(self.connections.kafka, topics, offsets)
-            audit = self.positions.audit_row(state, deed)
-            self.positions.commit(state, state.position, None, state.gate, None, audit)
+            with holding(take_as_seen(self.positions, state, HANDING_BACK, self.clock)) as hold:
+                _commit_offsets(self.connections.kafka, topics, offsets)
+                hold.change(
+                    lambda held, _: self.positions.commit(
+                        held, held.position, None, held.gate, None, self.positions.audit_row(held, deed)
+                    )
+                )
 
         lines = [
             *(

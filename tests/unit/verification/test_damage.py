@@ -167,6 +167,38 @@ def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> N
     assert "message 0 (partition 0, offset 0)" in found["k"].detail
 
 
+def given_repartitioned() -> JournalHouse:
+    """An entity in two partitions, and a writer whose position was moved past it all the same."""
+    house = JournalHouse(ActionLog())
+    house.actions.publish("A1 A2", "A3 j:A1")
+    house.go("in bulk")
+    assert (house.position(house.process), house.gate(house.process) is None) == (1, False)
+    return house
+
+
+def test_an_entity_in_two_partitions_is_a_difference_once_the_writer_is_past_it() -> None:
+    house = given_repartitioned()
+    house.forward(house.process, 3)
+    (verdict,) = verdicts(house).values()
+    assert [(one.kind, one.expected, one.found) for one in verdict.differences] == [
+        (DifferenceKind.REPARTITIONED, 0, 1)
+    ]
+    assert "it is in partitions 0 and 1" in str(verdict.differences[0])
+
+
+def test_an_entity_in_two_partitions_at_which_the_writer_stopped_is_as_it_should_be() -> None:
+    (verdict,) = verdicts(given_repartitioned()).values()
+    assert (verdict.unprovable, verdict.total) == (None, 0)
+
+
+def test_an_entity_in_two_partitions_of_which_a_person_chose_one_is_as_it_should_be() -> None:
+    house = given_repartitioned()
+    house.acknowledge(house.started(), 2)
+    house.go("singly")
+    found = verified(house, "k", "j")
+    assert (found.same, found.is_clean, found.position) == (2, True, 3)
+
+
 def test_a_history_that_began_before_the_log_is_not_provable() -> None:
     log = ActionLog(begins_at=5)
     house = JournalHouse(log)

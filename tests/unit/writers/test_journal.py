@@ -18,6 +18,7 @@ from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.log.manifest import LogFile
 from tidemark.writers import journal, journal_part
+from tidemark.writers.journal_cells import longest_key
 
 pytestmark = pytest.mark.unit
 
@@ -247,6 +248,32 @@ def test_an_entity_of_another_partition_is_refused(tables):
     assert (offsets(tables), offsets(tables, "j")) == ([0], [7])
 
 
+def keyed(history: str, key: str) -> pa.RecordBatch:
+    """The same, the last one with another key."""
+    *others, last = actions(history).to_pylist()
+    return pa.RecordBatch.from_pylist([*others, last | {"key": key.encode()}], LOG_SCHEMA)
+
+
+@pytest.mark.parametrize("action", ["A1", "D1", "P"])
+@pytest.mark.parametrize("character", ["k", "\N{GREEK SMALL LETTER KAPPA}"])
+def test_a_key_that_cassandra_has_no_place_for_is_a_bad_message(tables, action, character):
+    key = character * (longest_key("orders") // len(character.encode()) + 1)
+    with pytest.raises(BadMessage, match=r"offset 8 \(id 104\): its key is longer than the 65512 bytes"):
+        journal_writer(tables).write(PART, Writing([keyed(f"A1 {action}", key)], Lease(tables)))
+    assert (offsets(tables), offsets(tables, key)) == ([7], [])
+
+
+def test_the_longest_key_is_written(tables):
+    key = "k" * longest_key("orders")
+    journal_writer(tables).write(PART, Writing([keyed("A1 A1", key)], Lease(tables)))
+    assert offsets(tables, key) == [8]
+
+
+def test_what_is_no_action_may_have_a_key_of_any_length(tables):
+    batch = keyed("A1 N", "k" * 100_000)
+    assert journal_writer(tables).write(PART, Writing([batch], Lease(tables))).ignored == 1
+
+
 def test_a_message_on_its_own_is_written_like_many(tables):
     single = Part(BINDING, (), first_id=104, last_id=104)
     journal_writer(tables).write(single, Writing([actions("A1 A2 A3").slice(1, 1)], Lease(tables)))
@@ -292,3 +319,9 @@ def test_with_too_many_heads_in_memory_they_are_written_early(tables, monkeypatc
     batches = [actions("A1"), actions("j:A1", 8), actions("i:A1", 9)]
     journal_writer(tables).write(PART, Writing(batches, Lease(tables)))
     assert tables.steps == ["row", "row", "head", "head", "row", "head"]
+
+
+def test_a_batch_that_is_larger_than_a_chunk_is_taken_in_pieces(monkeypatch):
+    monkeypatch.setattr(journal, "MESSAGES_AT_ONCE", 2)
+    chunks = list(journal._chunks([actions("A1 A2 A3 A4 A5")]))
+    assert [chunk["offset"].to_pylist() for chunk in chunks] == [[7, 8], [9, 10], [11]]

@@ -4,12 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from tests.unit.delivery.samples import Killed
 from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import ActionLog, JournalHouse, Lease, given_actions, journal_writer
+from tests.unit.writers.journal_samples import (
+    ActionLog,
+    JournalHouse,
+    Lease,
+    WriterInMemory,
+    given_actions,
+    journal_writer,
+)
 from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.operate import NotPossible, NotSettled
 from tidemark.delivery.writer import Part, Writing
+from tidemark.delivery.writer_state import Cause
 
 pytestmark = pytest.mark.unit
 
@@ -48,6 +57,26 @@ def test_what_writes_only_rows_or_nothing_may_pass(tables, action):
 def test_what_may_be_applied_half_can_only_be_tried_again(tables, action):
     refusal = journal_writer(tables).refuses_acknowledgement(message(action))
     assert refusal == "a delete or a purge may be applied half by now; it can only be tried again."
+
+
+@pytest.mark.parametrize("action", ["D1", "P"])
+def test_what_would_delete_in_another_partition_than_the_entitys_may_pass(tables, action):
+    write(tables, "N N A1", partition=1)
+    assert journal_writer(tables).refuses_acknowledgement(message(action)) is None
+
+
+@pytest.mark.parametrize("action", ["A1", "D1", "P"])
+def test_what_cassandra_has_no_place_for_may_pass_and_has_no_rows(tables, action):
+    too_long = {**message(action), "key": b"k" * 70_000}
+    assert journal_writer(tables).refuses_acknowledgement(too_long) is None
+    journal_writer(tables).discard(too_long)
+    assert tables.written == []
+
+
+@pytest.mark.parametrize("action", ["D900000", "P"])
+def test_what_would_delete_more_than_is_done_at_once_may_pass(tables, action):
+    write(tables, "A1 A900000")
+    assert journal_writer(tables, segment_size=2).refuses_acknowledgement(message(f"N N {action}")) is None
 
 
 @pytest.mark.parametrize("history", ["A1", "A1 A2"])
@@ -132,11 +161,10 @@ def test_what_has_no_rows_is_let_alone(tables, action):
     assert tables.written == []
 
 
-def test_what_cannot_be_applied_is_let_alone(tables):
-    write(tables, "A1", partition=1)
-    tables.written.clear()
-    journal_writer(tables).discard(message("A1"))
-    assert tables.written == []
+def test_the_rows_that_another_partition_has_of_the_entity_stay(tables):
+    write(tables, "N A2", partition=1)
+    journal_writer(tables).discard(message("A2"))
+    assert offsets(tables) == [1]
 
 
 # With the real delivery
@@ -173,6 +201,37 @@ def test_an_append_that_was_let_pass_is_never_seen():
     assert visible(finished(house)) == [1, 3]
 
 
+@pytest.mark.parametrize("way", ["in bulk", "singly", "mixed"])
+def test_it_is_never_seen_when_the_target_was_still_broken_either(way):
+    house = given_stopped("A1", "A2 A3", writes=2)
+    with pytest.raises(NotSettled):
+        house.acknowledge(house.started(fails_after(0)), 1)
+    house.go(way)
+    assert visible(finished(house)) == [1, 3]
+
+
+@pytest.mark.parametrize("way", ["in bulk", "singly", "mixed"])
+def test_it_is_never_seen_when_the_command_died_once_that_was_recorded(way, monkeypatch):
+    house = given_stopped("A1", "A2 A3", writes=2)
+    monkeypatch.setattr(WriterInMemory, "discard", lambda writer, message: house.die())
+    with pytest.raises(Killed):
+        house.acknowledge(house.started(), 1)
+    monkeypatch.undo()
+    house.live_again()
+    house.go(way)
+    assert visible(finished(house)) == [1, 3]
+
+
+@pytest.mark.parametrize("way", ["in bulk", "singly"])
+def test_while_the_target_is_broken_nothing_moves(way):
+    house = given_stopped("A1", "A2 A3", writes=2)
+    with pytest.raises(NotSettled):
+        house.acknowledge(house.started(fails_after(0)), 1)
+    house.go(way, fails_after(0))
+    gate = house.gate(house.process)
+    assert (house.position(house.process), gate and gate.cause) == (0, Cause.TARGET)
+
+
 def test_the_pointer_passes_a_message_that_was_let_pass():
     house = given_stopped("A1", "A2 A3", writes=2)
     house.acknowledge(house.started(), 1)
@@ -194,6 +253,16 @@ def test_an_append_that_was_let_pass_is_not_written_when_empty_tables_are_filled
     house.journal = MemoryJournal()
     house.rewind("journal", -1)
     assert visible(finished(house)) == [1, 3]
+
+
+@pytest.mark.parametrize("action", ["D900000", "P"])
+def test_a_journal_goes_on_after_a_deletion_that_nobody_can_do(action):
+    log = ActionLog()
+    log.publish(f"A1 A900000 {action} A900001")
+    house = JournalHouse(log, segment_size=2)
+    house.go("in bulk")
+    house.acknowledge(house.started(), 2)
+    assert finished(house).told()["k"]["seq_nr"] == 900_001
 
 
 def test_an_append_that_a_dead_process_has_applied_cannot_pass():

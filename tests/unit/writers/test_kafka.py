@@ -14,7 +14,7 @@ from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.files import LOG_SCHEMA
-from tidemark.writers import kafka_output
+from tidemark.writers import kafka, kafka_output
 from tidemark.writers.kafka import KafkaWriter, partition_of
 from tidemark.writers.kafka_target import Fenced, NoTargetTopic, Target, TargetFailed
 
@@ -276,10 +276,6 @@ def test_a_count_that_was_asked_for_travels_with_the_writer(monkeypatch):
     assert len(asked) == 1
 
 
-def test_a_message_that_failed_may_be_acknowledged():
-    assert given_writer().refuses_acknowledgement({"id": 100}) is None
-
-
 @pytest.mark.parametrize(
     ("error", "said"),
     [
@@ -291,3 +287,28 @@ def test_a_message_that_failed_may_be_acknowledged():
 def test_what_is_said_when_it_fails(error, said):
     target = Target("orders", "out", "copy", "kafka_default", KafkaConnection(servers="127.0.0.1:1"))
     assert said in str(error(target))
+
+
+# What may be acknowledged
+
+
+@pytest.fixture
+def ends(monkeypatch):
+    """The last ids of the partitions."""
+    ends = {0: 104, 1: 101}
+    monkeypatch.setattr(kafka, "find_last_id", lambda target, partition: ends[partition])
+    return ends
+
+
+@pytest.mark.parametrize("id_", [101, 102, 104])
+def test_what_is_in_the_topic_cannot_be_acknowledged(ends, id_):
+    (message,) = numbered(id_).to_pylist()
+    refusal = given_writer().refuses_acknowledgement(message)
+    assert refusal is not None
+    assert f"partition {id_ % 2} of copy is at id {ends[id_ % 2]}" in refusal
+
+
+@pytest.mark.parametrize("id_", [103, 106])
+def test_what_is_not_there_yet_can(ends, id_):
+    (message,) = numbered(id_).to_pylist()
+    assert given_writer().refuses_acknowledgement(message) is None

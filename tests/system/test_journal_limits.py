@@ -1,0 +1,64 @@
+"""Where Cassandra has no place for an entity: its writer stops there, and a person may go on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.system.journal_house import WRITER, JournalHouse, Record, given_keyspace
+from tests.system.journal_runs import read_visible
+from tests.unit.writers.journal_samples import Letters
+
+from tidemark.delivery.operate import Operator
+from tidemark.delivery.writer_state import Cause, Deed
+from tidemark.journal.action import append
+from tidemark.journal.events import Event, Events
+from tidemark.journal.record import write_action
+from tidemark.verification.tables import JournalReader
+from tidemark.writers.journal_cells import longest_key
+
+pytestmark = pytest.mark.system
+
+TOPIC = "limits"
+LONGEST = "k" * longest_key(TOPIC)
+
+
+@pytest.fixture
+def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
+    with given_keyspace(services.cassandra, TOPIC) as keyspace:
+        yield JournalHouse(tmp_path, services.cassandra, keyspace)
+
+
+def given_append(key: str, offset: int) -> Record:
+    events = Events((Event(1, (), "text", "event 1"),))
+    return Record(TOPIC, 0, offset, *write_action(append(key, 1, events)))
+
+
+def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: JournalHouse) -> None:
+    house.publish(1_000_000, [given_append(LONGEST, 0), given_append(LONGEST + "k", 1), given_append("k", 2)])
+
+    gate = house.deliver().gate
+
+    assert gate is not None
+    assert (gate.cause, gate.first_id) == (Cause.MESSAGE, 1)
+    assert f"its key is longer than the {len(LONGEST)} bytes that Cassandra takes" in gate.reason
+    assert [len(one["rows"]) for one in read_visible(house.session, house.keyspace, TOPIC).values()] == [1]
+
+
+@pytest.mark.parametrize("more", [1, 10_000], ids=["for Cassandra", "for the driver"])
+def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: JournalHouse, more: int) -> None:
+    house.publish(1_000_000, [given_append(LONGEST + "k" * more, 0), given_append("k", 1)])
+    house.deliver()
+    operator = Operator(house.positions, house.log)
+    operator.acknowledge(house.writer, 0, None, Letters()).execute(Deed("ack", "ann", "too long", 0))
+    operator.open(WRITER).execute(Deed("open", "ann", "go on", 0))
+
+    assert (house.deliver().gate, list(read_visible(house.session, house.keyspace, TOPIC))) == (None, ["k"])
+
+
+def test_of_a_key_that_is_too_long_nothing_is_found(house: JournalHouse) -> None:
+    house.publish(1_000_000, [given_append("k", 0)])
+    house.deliver()
+    reader, longer = JournalReader.open(house.connection, house.writer.declared), LONGEST + "k"
+    assert list(reader.read_heads(TOPIC, [longer, "k"])) == ["k"]
+    assert [key for key, _ in reader.read_rows(TOPIC, [(longer, 0), ("k", 0)])] == ["k"]

@@ -1,0 +1,72 @@
+"""An entity that begins in two Kafka partitions, written by two tasks at once into real Cassandra."""
+
+from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import pytest
+from tests.system.journal_house import JournalHouse, Record, given_keyspace
+from tests.system.journal_runs import read_pointers
+
+from tidemark.delivery.deliver import PartDone, write_part
+from tidemark.delivery.lease import Ticket
+from tidemark.delivery.writer import Part, Writer
+from tidemark.delivery.writer_state import Cause
+from tidemark.journal.action import append
+from tidemark.journal.events import Event, Events
+from tidemark.journal.record import write_action
+from tidemark.log.files import LogFolder
+from tidemark.writers.collecting import seldom_collecting
+from tidemark.writers.journal_heads import Heads
+
+pytestmark = pytest.mark.system
+
+TOPIC = "enlarged"
+
+
+@pytest.fixture
+def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
+    with given_keyspace(services.cassandra, TOPIC) as keyspace:
+        yield JournalHouse(tmp_path, services.cassandra, keyspace)
+
+
+def given_append(key: str, partition: int, offset: int, seq_nr: int) -> Record:
+    events = Events((Event(seq_nr, (), "text", f"event {seq_nr}"),))
+    return Record(TOPIC, partition, offset, *write_action(append(key, seq_nr, events)))
+
+
+def write_at_once(
+    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+) -> list[PartDone]:
+    """All parts at the same time: none writes before all have looked for heads."""
+    looked, load = Barrier(len(parts), timeout=30), Heads.load
+
+    def wait_for_others(heads: Heads, keys: Any) -> None:
+        load(heads, keys)
+        looked.wait()
+
+    # Tasks are processes: threads would leave each other's settings behind.
+    with seldom_collecting(), pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(parts)) as pool:
+        patch.setattr(Heads, "load", wait_for_others)
+        return list(pool.map(lambda part: write_part(writer, part, log, acknowledged, ticket), parts))
+
+
+def test_it_stops_its_writer_and_readers_are_promised_nothing_of_it(house: JournalHouse) -> None:
+    old = [given_append("other", 0, 0, 1), *(given_append("k", 0, n, n) for n in (1, 2, 3))]
+    new = [given_append("k", 1, n, n + 4) for n in (0, 1)]
+    house.publish(1_000_000, [*old, *new])
+
+    gate = house.deliver(write_at_once).gate
+
+    assert gate is not None
+    assert (gate.cause, gate.first_id, house.state.position) == (Cause.MESSAGE, 1, 0)
+    assert "is kept for partition 1, but offset 1 of partition 0 is about it too" in gate.reason
+    assert read_pointers(house.session, house.keyspace, TOPIC) == {0: 0}
+
+
+def test_entities_of_one_partition_each_are_written_at_once(house: JournalHouse) -> None:
+    house.publish(1_000_000, [given_append("j", 0, 0, 1), given_append("k", 1, 0, 1)])
+    assert house.deliver(write_at_once).gate is None
+    assert read_pointers(house.session, house.keyspace, TOPIC) == {0: 0, 1: 0}

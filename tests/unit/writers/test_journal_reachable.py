@@ -1,0 +1,45 @@
+"""A journal is reachable when it could be written to, not when some node answers."""
+
+import pytest
+from tests.unit.writers.journal_samples import WriterInMemory, journal_writer
+from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+
+from tidemark.log.binding import TopicPartition
+from tidemark.writers import journal
+
+pytestmark = pytest.mark.unit
+
+
+class WithoutQuorum(MemoryTables):
+    """Too few nodes are up for what the writer asks."""
+
+    def read_pointers(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        raise ConnectionError("2 replicas are needed, and 1 is alive")
+
+
+@pytest.fixture
+def writer(monkeypatch: pytest.MonkeyPatch) -> WriterInMemory:
+    """One of whose cluster a node knows the time."""
+    monkeypatch.setattr(journal, "connect", lambda connection: None)
+    monkeypatch.setattr(journal, "server_time", lambda session: 1)
+    return journal_writer(WithoutQuorum(MemoryJournal()))
+
+
+def test_a_cluster_without_a_quorum_is_not_reachable(writer, monkeypatch):
+    monkeypatch.setattr(journal, "are_there", lambda session, declared: True)
+    with pytest.raises(ConnectionError, match="1 is alive"):
+        writer.is_reachable()
+
+
+def test_before_there_are_tables_one_node_is_enough(writer, monkeypatch):
+    monkeypatch.setattr(journal, "are_there", lambda session, declared: False)
+    writer.is_reachable()
+
+
+def test_a_cluster_that_does_not_know_the_time_is_not_reachable(writer, monkeypatch):
+    def silent(session: object) -> int:
+        raise ConnectionError("no host available")
+
+    monkeypatch.setattr(journal, "server_time", silent)
+    with pytest.raises(ConnectionError, match="no host"):
+        writer.is_reachable()
