@@ -19,6 +19,7 @@ from tidemark.work.entries import Entries, Stored
 from tidemark.work.entry import Entry, Hint
 from tidemark.work.errors import TooBusy
 from tidemark.work.registry import Registry
+from tidemark.work.rules import FURTHEST
 
 TRIES = 60
 Clock = Callable[[], int]
@@ -133,7 +134,8 @@ class Changing:
         wanted = appointment(entry, self._declared.rules)
         if serves(entry.hint, wanted, now):
             return None
-        due_at = self._open_from(max(wanted.at, now), now)
+        # One that comes too early is replaced then; one that is too far away cannot be written.
+        due_at = self._open_from(min(max(wanted.at, now), now + FURTHEST), now)
         return Hint(
             id=self._parts.new_id(),
             key=entry.key,

@@ -22,6 +22,7 @@ from tidemark.work.lanes import Lanes
 from tidemark.work.lapse import notice
 from tidemark.work.merge import merge
 from tidemark.work.registry import Registered
+from tidemark.work.rules import FURTHEST
 
 MOST_AT_ONCE = 1_000
 LONGEST_ERROR = 4_000
@@ -130,6 +131,8 @@ class WorkJournal:
         """Give it back until later, without counting it as a failure."""
         if until < 0 or isinstance(until, bool):
             raise BadRequest(self.declared.name, f"`until` is {until!r}, but must be a time")
+        if until > self._clock() + FURTHEST:
+            raise BadRequest(self.declared.name, "`until` is more than ten years ahead")
         return self._tell(claimed, Snooze(claimed.token, until)).outcome
 
     def release(self, claimed: Claimed) -> Outcome:

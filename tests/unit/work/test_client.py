@@ -75,6 +75,8 @@ def test_a_time_without_a_zone_is_refused(work):
         (lambda work: work.claim(1, owner="x" * 201), "`owner` must be text"),
         (lambda work: work.snooze(Ticket("k", "token"), -1), "`until` is -1"),
         (lambda work: work.snooze(Ticket("k", "token"), None), "`until` is missing"),
+        (lambda work: work.snooze(Ticket("k", "token"), 2**60), "`until` is more than ten years ahead"),
+        (lambda work: work.insert("new", {"data": 1}, expires=2**60), "expiry of new is more than ten"),
         (lambda work: work.fail(Ticket("k", "token"), None), "`error` must be text"),
         (lambda work: work.history(-1), "`days` is -1"),
     ],
