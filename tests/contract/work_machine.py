@@ -37,7 +37,15 @@ TROUBLES = st.sampled_from([None] * 20 + list(range(5)) + list(Fault))
 """Nothing, death before one of the next writes, or a transaction of unknown outcome."""
 
 ALWAYS = [*["insert"] * 4, *["claim"] * 5, *["tick"] * 3, *["sweep"] * 2, "cancel", "restart", "land"]
-WITH_A_CLAIM = [*["insert behind"] * 4, *["keep"] * 6, *["done"] * 4, *["fail"] * 2, "snooze", "release"]
+WITH_A_CLAIM = [
+    *["insert behind"] * 4,
+    *["keep"] * 6,
+    *["done"] * 4,
+    *["fail"] * 2,
+    "snooze",
+    "release",
+    "outwait",
+]
 WITH_A_LOST_CLAIM = ["late refresh", "late done", "late fail"]
 WITH_A_LETTER = ["redrive"] * 3
 """As often as it takes to get far: a run that only waits and sweeps shows nothing."""
@@ -159,6 +167,8 @@ class WorkMachine(RuleBasedStateMachine):
                 self.redrive(data.draw(st.sampled_from(self.letters)), trouble)
             case "keep":
                 self.keep(trouble)
+            case "outwait":
+                self.outwait(data.draw(st.sampled_from(self.held)))
             case what if what.startswith("late "):
                 self.end(data.draw(st.sampled_from(self.over)), what.removeprefix("late "), trouble)
             case what:
@@ -222,6 +232,14 @@ class WorkMachine(RuleBasedStateMachine):
         if claimed in self.held:
             self.let_go(claimed)
 
+    def outwait(self, claimed: Claimed) -> None:
+        """A change lands after everybody has stopped waiting for it; then somebody reconciles."""
+        self.end(claimed, "release", Fault.LATE)
+        self.house.clock.now += 61_000
+        self.end_by_time()
+        for reconciles in (False, True):
+            self.sweep(reconciles, None)
+
     def cancel(self, key: str, trouble: Any) -> None:
         with self.troubled(trouble):
             self.house.journal.cancel(key)
@@ -230,9 +248,16 @@ class WorkMachine(RuleBasedStateMachine):
             self.let_go(claimed)
 
     def sweep(self, reconciles: bool, trouble: Any) -> None:
-        """Seals and disposes of buckets too, and forgets what has long been gone."""
-        with self.troubled(trouble):
+        """Seals and disposes of buckets too, and forgets what has long been gone.
+
+        Reconciling repairs what was late: from then on every entry has to be in sight again.
+        """
+        if reconciles:
+            self.flaky.land()
+        with self.troubled(trouble) as outcome:
             self.house.sweep(*(ALL_KEYS if reconciles else ()), gone=ALL_KEYS)
+        if reconciles and trouble is None and outcome.is_certain:
+            self.something_was_late = False
         self.letters = list(dead_letters(self.house.parts, self.house.clock()))
 
     def redrive(self, letter: DeadLetter, trouble: Any) -> None:
@@ -275,12 +300,15 @@ class WorkMachine(RuleBasedStateMachine):
         """A change that lands after everybody has given it up is what reconciling is for."""
         if self.something_was_late:
             return
-        buckets = self.house.parts.registry.read().buckets
+        registered = self.house.parts.registry.read()
         for key in ALL_KEYS:
             entry = self.house.stored(key)
             if entry is not None:
-                assert self.house.parts.due.holds(entry.hint), f"{key} has no hint"
-                assert buckets[entry.hint.bucket].state in (BucketState.OPEN, BucketState.SEALED)
+                hint = entry.hint
+                mark = registered.marks.get((hint.bucket, hint.shard, hint.priority), 0)
+                assert self.house.parts.due.holds(hint), f"{key} has no hint"
+                assert registered.buckets[hint.bucket].state in (BucketState.OPEN, BucketState.SEALED)
+                assert mark <= hint.due_at, f"the hint of {key} is taken to be settled"
 
     def teardown(self) -> None:
         """Everything promised comes out, however long nobody looked."""

@@ -138,3 +138,20 @@ def test_an_entry_that_is_too_far_away_holds_up_no_other(house):
     house.clock.to("11:00:01")
     assert house.sweep().lapsed == 1
     assert house.claim_keys(limit=5) == ["near"]
+
+
+def test_what_a_sweep_finds_behind_the_mark_of_a_process_is_looked_at():
+    house, due = given_counting()
+    journal = WorkJournal(house.parts, Lanes(house.declared, due, 0, 0), registry_for=0)
+    house.clock.to("10:05")
+    house.insert("first")
+    journal.done(*journal.claim("w"))
+    house.clock.to("10:10")
+    for _ in range(2 * LOOKS_UNTIL_ALL):
+        journal.claim("w")
+    house.clock.to("10:03")
+    house.insert("late")
+    house.clock.to("10:10")
+    assert [journal.claim("w") for _ in range(LOOKS_UNTIL_ALL)] == [[]] * LOOKS_UNTIL_ALL
+    house.sweep()
+    assert [one.key for one in journal.claim("w")] == ["late"]
