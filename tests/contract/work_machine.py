@@ -184,8 +184,15 @@ class WorkMachine(RuleBasedStateMachine):
 
     def claim(self, limit: int, trouble: Any) -> None:
         got: list[Claimed] = []
-        with self.troubled(trouble):
-            got = self.house.claim("w", limit)
+        request = f"request-{next(self.numbers)}"
+        with self.troubled(trouble) as outcome:
+            got = self.house.journal.claim("w", limit, request)
+        if not outcome.is_certain:
+            self.flaky.land()
+            got = self.house.journal.claim("w", limit, request)
+            tokens = {entry.token for key in ALL_KEYS if (entry := self.house.stored(key)) is not None}
+            in_doubt = {token for token in tokens if token is not None and token.startswith(f"{request}-")}
+            assert in_doubt == {claimed.token for claimed in got}, "held by nobody who knows"
         now = self.house.clock()
         for claimed in got:
             assert not has_expired(claimed.request.expires, now), "given out after it expired"

@@ -129,6 +129,12 @@ class Lanes:
             self._busy.discard(hint.id)
             self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
 
+    def put_back(self, hint: Hint) -> None:
+        """Nothing has become of it: the next pass looks at it again."""
+        with self._lock:
+            self._busy.discard(hint.id)
+            self._push([hint])
+
     def marks(self) -> dict[Lane, int]:
         """How far every lane is settled."""
         with self._lock:
