@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.work.client import Work
+    from tidemark.work.draining import Stop
     from tidemark.work.items import WorkItem
-    from tidemark.work.keeping import KeptClaims
 
 EVERY = 30.0
 """Seconds between two looks: the guarantee, whether or not anybody is woken up."""
@@ -94,69 +94,24 @@ class ClaimWork(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.journal, self.handler, self.limit = journal, handler, limit
+        self._stop: Stop | None = None
 
     def execute(self, context: "Context") -> dict[str, int]:
         """Claim, do, and say what became of it."""
+        from tidemark.work.draining import Stop, drain
+
         instance = context["ti"]
         owner = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"[:200]
+        self._stop = Stop()
         with open_work(self.journal, owner) as work:
-            result = drain(work, self.handler, int(self.limit), self.log.info)
+            result = drain(work, self.handler, int(self.limit), self.log.info, self._stop)
         self.log.info("%s: %s", self.journal, result)
         return result
 
-
-def drain(
-    work: "Work", handler: "Callable[[WorkItem], Any]", limit: int, show: Callable[..., None]
-) -> dict[str, int]:
-    """Do up to ``limit`` entries in one claim; what became of them."""
-    from tidemark.work.keeping import KeptClaims
-
-    items = work.claim(limit)
-    counts = dict.fromkeys(("done", "failed", "dead", "lost"), 0)
-    left = {item.token: item for item in items}
-    with KeptClaims(work, items) as kept:
-        try:
-            for item in items:
-                outcome = "lost" if item.token in kept.lost else _do(work, handler, item, kept, show)
-                counts[outcome] = counts.get(outcome, 0) + 1
-                del left[item.token]
-        finally:
-            for item in left.values():
-                _give_back(work, kept.ended(item), show)
-    return counts
-
-
-def _do(
-    work: "Work",
-    handler: "Callable[[WorkItem], Any]",
-    item: "WorkItem",
-    kept: "KeptClaims",
-    show: Callable[..., None],
-) -> str:
-    """One entry: done, failed, dead or lost."""
-    from tidemark.work.errors import ClaimLost
-
-    error: str | None = None
-    try:
-        handler(item)
-    except Exception as failure:  # whatever it is, it is the entry's error, and the others go on
-        error = f"{type(failure).__name__}: {failure}"
-        show("%s: %s failed: %s", work.name, item.key, error)
-    current = kept.ended(item)
-    try:
-        return str(work.done(current) if error is None else work.fail(current, error))
-    except ClaimLost as lost:
-        show("%s", lost)
-        return "lost"
-
-
-def _give_back(work: "Work", item: "WorkItem", show: Callable[..., None]) -> None:
-    from tidemark.work.errors import ClaimLost
-
-    try:
-        work.release(item)
-    except ClaimLost as lost:
-        show("%s", lost)
+    def on_kill(self) -> None:
+        """Stop at once, and give back what is left: Airflow waits for a few seconds, and then kills."""
+        if self._stop is not None:
+            self._stop.ask()
 
 
 class SweepWorkOperator(SparkAppOperator):
