@@ -216,6 +216,32 @@ class JournalContract:
         (letter,) = dead_letters(house.parts, house.clock())
         assert (letter.error, letter.failures) == ("again", 2)
 
+    def test_what_was_asked_for_again_meanwhile_is_no_dead_letter(self, stores: Stores):
+        house = self.given(stores, max_failures=1)
+        house.insert("k", "rev7")
+        (claimed,) = house.claim()
+        house.insert("k", "rev8")
+        assert house.journal.fail(claimed, "no route") == "failed"
+        assert house.stored("k").request.payload == '{"data":"rev8"}'
+        assert list(dead_letters(house.parts, house.clock())) == []
+
+    def test_what_was_cancelled_meanwhile_is_no_dead_letter(self, stores: Stores):
+        house = self.given(stores, max_failures=1)
+        house.insert("k")
+        (claimed,) = house.claim()
+        house.journal.cancel("k")
+        with pytest.raises(ClaimLost):
+            house.journal.fail(claimed, "no route")
+        assert list(dead_letters(house.parts, house.clock())) == []
+
+    def test_a_dead_letter_of_a_long_claim_is_shown(self, stores: Stores):
+        house = self.given(stores, time_limit="5d", dead_letters="2d", max_timeouts=1)
+        house.insert("k")
+        house.claim()
+        house.clock.now += 5 * 86_400_000 + 1_000
+        assert house.sweep("k").dead == 1
+        assert [letter.key for letter in dead_letters(house.parts, house.clock())] == ["k"]
+
     def test_snoozed_released_and_cancelled(self, house: House):
         house.insert("k")
         (claimed,) = house.claim()

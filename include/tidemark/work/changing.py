@@ -78,11 +78,17 @@ class Changing:
         """Buckets known to be open, and when that is over."""
 
     def change(self, key: str, decide: Decide, known: Stored | None = None) -> Changed:
-        """Decide about an entry and store the result; ``known`` saves a read, but is not enough to refuse."""
+        """Decide about an entry and store the result.
+
+        ``known`` saves a read, but is not enough to refuse something, or to give something up.
+        """
         for tries in range(1, TRIES + 1):
             stored, is_fresh = (self._parts.entries.read(key), True) if known is None else (known, False)
             known = None
             (planned,) = self.plan({key: stored}, lambda _: decide)
+            if planned.decision.dead is not None and not is_fresh:
+                # A letter is written before the entry changes: not for one that others have changed already.
+                continue
             if planned.is_nothing:
                 if is_fresh:
                     return Changed(planned.decision.outcome, stored, planned.decision)

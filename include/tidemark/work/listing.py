@@ -116,8 +116,7 @@ def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
 
 def dead_letters(parts: Parts, now: int) -> Iterator[DeadLetter]:
     """Every dead letter that is kept, newest first."""
-    for day in days_back(now, parts.declared.dead_letters.days + 1):
-        yield from parts.archive.letters(day)
+    yield from parts.archive.letters(days_back(now, parts.declared.dead_letters.days + 1))
 
 
 def history(parts: Parts, now: int, days: int) -> Iterator[Run]:
