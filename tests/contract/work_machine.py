@@ -219,19 +219,23 @@ class WorkMachine(RuleBasedStateMachine):
 
     def end(self, claimed: Claimed, how: str, trouble: Any) -> None:
         journal, is_held = self.house.journal, claimed in self.held
-        now, may_be_done = self.house.clock(), how == "done"
+        now, may_be_done, may_be_dead = self.house.clock(), how == "done", trouble is not None
+        letters = self.known_letters() if how == "fail" else []
         with self.told(claimed, trouble) as outcome:
             match how:
                 case "done":
                     may_be_done = journal.done(claimed) is Said.DONE
                 case "fail":
-                    journal.fail(claimed, "no route")
+                    may_be_dead |= journal.fail(claimed, "no route") is Said.DEAD
                 case "snooze":
                     journal.snooze(claimed, now + 30_000)
                 case "release":
                     journal.release(claimed)
                 case "refresh":
                     journal.refresh(claimed)
+        if how == "fail" and not may_be_dead:
+            # It would count as found, whatever becomes of the entry.
+            assert self.known_letters() == letters, f"{claimed.key} is a dead letter and was not given up"
         if outcome.is_lost:
             assert not is_held, f"{claimed.key} was held and could not be ended"
         elif may_be_done:
@@ -265,7 +269,7 @@ class WorkMachine(RuleBasedStateMachine):
             self.house.sweep(*(ALL_KEYS if reconciles else ()), gone=ALL_KEYS)
         if reconciles and trouble is None and outcome.is_certain:
             self.something_was_late = False
-        self.letters = list(dead_letters(self.house.parts, self.house.clock()))
+        self.letters = self.known_letters()
 
     def redrive(self, letter: DeadLetter, trouble: Any) -> None:
         with self.troubled(trouble):
@@ -346,8 +350,11 @@ class WorkMachine(RuleBasedStateMachine):
         requests = [] if entry is None else [entry.request, entry.successor or entry.request]
         if any(number_of(request.payload) >= number for request in requests) or not number:
             return True
-        letters = dead_letters(self.house.parts, self.house.clock())
+        letters = self.known_letters()
         return any(letter.key == key and number_of(letter.request.payload) >= number for letter in letters)
+
+    def known_letters(self) -> list[DeadLetter]:
+        return list(dead_letters(self.house.parts, self.house.clock()))
 
     def keep_only(self, key: str, above: int) -> None:
         self.promised[key] = [one for one in self.promised.get(key, []) if one.number > above]
