@@ -14,7 +14,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidemark_airflow.connections import look_up
 from tidemark_airflow.gates import NO_TIMEOUT
-from tidemark_airflow.spark_app import SparkAppOperator
+from tidemark_airflow.spark_app import ApplicationFailed, SparkAppOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -115,26 +115,40 @@ class ClaimWork(BaseOperator):
 
 
 class SweepWorkOperator(SparkAppOperator):
-    """Runs ``spark_apps/sweep_work.py`` over work journals; returns its JSON summary."""
+    """Runs ``spark_apps/sweep_work.py`` over work journals; returns its JSON summary.
 
-    template_fields: Sequence[str] = (*SparkAppOperator.template_fields, "journals")
+    One that cannot be swept fails the task after the others have been, and so does a file that is refused.
+    """
 
-    def __init__(self, *, journals: Any, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*SparkAppOperator.template_fields, "journals", "plans_only")
+
+    def __init__(self, *, journals: Any, plans_only: bool | str = False, **kwargs: Any) -> None:
         super().__init__(pipeline="work", app="sweep_work", **kwargs)
-        self.journals = journals
+        self.journals, self.plans_only = journals, plans_only
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Sweep."""
+        from tidemark.work.files import load_journals
+
         self.application_args = [part for name in self.journals for part in ("--journal", name)]
-        return super().execute(context)
+        if str(self.plans_only) == "True":
+            self.application_args.append("--dry-run")
+        result = super().execute(context)
+        if not context["params"].get("journal") and (refused := load_journals().refused):
+            raise ApplicationFailed("\n".join(str(refusal) for refusal in refused))
+        return result
 
     def hand_over_connections(self, path: Path) -> None:
-        """Write the connections of all journals."""
+        """Write the connections of all journals; who needs one that cannot be used will say so."""
         from tidemark.connections import CassandraConnection, WorkConnections
-        from tidemark.work.files import find_journal
+        from tidemark.work.known import Address
 
-        names = {find_journal(journal).connection for journal in self.journals}
-        found = {name: CassandraConnection.from_airflow(name, look_up(name)) for name in sorted(names)}
+        found = {}
+        for name in sorted({Address.parse(journal).connection for journal in self.journals}):
+            try:
+                found[name] = CassandraConnection.from_airflow(name, look_up(name))
+            except Exception as error:
+                self.log.error("%s: %s", name, error)
         WorkConnections(cassandra=found).write(path)
 
 
@@ -144,29 +158,31 @@ class SweepWorkOperator(SparkAppOperator):
     doc_md="Say what a sweep would do to every journal that was created; nothing is changed.",
 )
 def plan(**context: Any) -> list[str]:
-    """The journals to sweep: none of them where the run is only to show its plan."""
+    """The journals to sweep. What keeps one from being looked at fails the sweep, after all others."""
     from dataclasses import asdict
 
     from tidemark.cassandra.session import connect
     from tidemark.connections import CassandraConnection
     from tidemark.work.errors import UnknownJournal
-    from tidemark.work.files import find_journal, load_journals
+    from tidemark.work.known import find_known
     from tidemark.work.opened import open_parts
     from tidemark.work.sweeping import Sweep
 
-    chosen, dry_run = context["params"]["journal"], context["params"]["dry_run"]
-    declared = [find_journal(chosen)] if chosen else load_journals().journals
-    created = []
-    for journal in declared:
-        connection = CassandraConnection.from_airflow(journal.connection, look_up(journal.connection))
+    known = find_known(look_up, context["params"]["journal"])
+    for problem in known.problems:
+        print(problem)
+    if known.problems and not known.addresses:
+        raise ApplicationFailed("\n".join(known.problems))
+    for address in known.addresses:
         try:
-            parts = open_parts(connect(connection), journal.name, journal.keyspace)
+            connection = CassandraConnection.from_airflow(address.connection, look_up(address.connection))
+            parts = open_parts(connect(connection), address.journal, address.keyspace)
+            print(asdict(Sweep(parts, execute=False).run()))
         except UnknownJournal as error:
             print(error)
-            continue
-        print(asdict(Sweep(parts, execute=False).run()))
-        created.append(journal.name)
-    return [] if dry_run else created
+        except Exception as error:
+            print(f"{address}: {error}")
+    return [str(address) for address in known.addresses]
 
 
 @task.short_circuit(task_id="is_wanted", doc_md="Go on where there is something to sweep.")
