@@ -84,6 +84,18 @@ class JournalContract:
         (second,) = house.claim()
         assert second.request.payload == '{"data":"rev8"}'
 
+    def test_S36_done_twice_leaves_what_waited_behind_alone(self, house: House):
+        house.insert("k", "rev7")
+        (first,) = house.claim()
+        house.insert("k", "rev8")
+        assert [house.journal.done(first), house.journal.done(first)] == ["done", "gone"]
+        (second,) = house.claim()
+        assert house.journal.done(first) == "gone"
+        assert house.stored("k").token == second.token
+        with pytest.raises(ClaimLost):
+            house.journal.refresh(first)
+        assert house.journal.done(second) == "done"
+
     def test_3_3_what_has_expired_is_seen_by_nobody(self, house: House):
         house.insert("k", expires=MORNING + 3_600_000)
         house.clock.to("11:00:00")

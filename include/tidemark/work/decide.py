@@ -108,6 +108,8 @@ def _cancel(entry: Entry | None, noticed: Decision, now: int) -> Decision:
 def _held(entry: Entry | None, noticed: Decision, event: Held, now: int, rules: Rules) -> Decision:
     if isinstance(event, Done) and (entry is None or _was_held_until_it_expired(entry, event.token, now)):
         return replace(noticed, outcome=Outcome.GONE)
+    if isinstance(event, Done) and entry is not None and entry.ended == event.token:
+        return Decision(entry, Outcome.GONE)
     held = noticed.entry
     if held is None or held.is_waiting or held.token != event.token:
         # What only looking at it would have changed is left to those who look.

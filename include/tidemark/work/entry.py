@@ -98,6 +98,8 @@ class Entry:
     hint: Hint | None = None
     successor: Request | None = None
     """What was asked for while the entry was being processed."""
+    ended: str | None = None
+    """The token of the claim that this request waited behind: its holder may say again that it is done."""
 
     @property
     def is_waiting(self) -> bool:

@@ -60,7 +60,7 @@ def waiting_again(entry: Entry, rules: Rules) -> Entry:
 
 def promoted(entry: Entry, successor: Request) -> Entry:
     """The successor as the key's entry: its own dates, its own counters."""
-    return Entry(entry.key, Status.WAITING, successor, total_timeouts=entry.total_timeouts)
+    return Entry(entry.key, Status.WAITING, successor, total_timeouts=entry.total_timeouts, ended=entry.token)
 
 
 def run_of(entry: Entry, now: int, ending: Ending, error: str | None = None) -> Run | None:
