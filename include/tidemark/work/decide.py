@@ -95,7 +95,9 @@ def _claim(noticed: Decision, event: Claim, now: int) -> Decision:
         return replace(noticed, outcome=Outcome.HELD)
     if not is_due(entry, now):
         return replace(noticed, outcome=Outcome.NOT_DUE)
-    taken = replace(entry, status=Status.PROCESSING, token=event.token, owner=event.owner, start=now)
+    taken = replace(
+        entry, status=Status.PROCESSING, token=event.token, owner=event.owner, start=now, claimed=now
+    )
     return replace(noticed, entry=taken, outcome=Outcome.CLAIMED)
 
 
