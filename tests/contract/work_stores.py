@@ -134,4 +134,11 @@ class StoreContract:
         lapsed = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + 1, version=4)
         archive.record(lapsed)
         archive.record(RUN)
-        assert list(archive.runs("2026-11-17")) == [lapsed]
+        assert list(archive.runs(["2026-11-17"])) == [lapsed]
+
+    def test_a_run_is_found_once_by_the_day_it_ended(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        archive.record(RUN)
+        later = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + DAY, version=4)
+        archive.record(later)
+        assert list(archive.runs(["2026-11-18", "2026-11-17"])) == [later]

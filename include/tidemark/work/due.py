@@ -54,8 +54,8 @@ class Archive(Protocol):
     def record(self, run: Run) -> None:
         """Keep how a claim ended."""
 
-    def runs(self, day: str) -> Sequence[Run]:
-        """The claims that began on a day; newest first."""
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
+        """The claims that ended on these days, each once; in the order of the days, newest first."""
 
 
 def place_of(hint: Hint) -> Place:

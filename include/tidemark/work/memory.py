@@ -1,6 +1,6 @@
 """Dead letters and history in memory: for tests of what stands on them. Nothing survives the process."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from threading import Lock
 
 from tidemark.work.days import day_of
@@ -48,11 +48,12 @@ class MemoryArchive:
             if old is None or old.ended <= run.ended:
                 self._runs[run.token] = run
 
-    def runs(self, day: str) -> Sequence[Run]:
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
         """See ``Archive.runs``."""
         with self._lock:
-            found = [run for run in self._runs.values() if day_of(run.started) == day]
-        return sorted(found, key=lambda run: (run.started, run.token), reverse=True)
+            newest = sorted(self._runs.values(), key=lambda run: (run.started, run.token), reverse=True)
+        for day in days:
+            yield from (run for run in newest if day_of(run.ended) == day)
 
 
 def _place(letter: DeadLetter) -> tuple[str, Identity]:

@@ -194,7 +194,7 @@ class CassandraArchive:
         day = "WHERE journal = ? AND day = ?"
         letters = f"SELECT started, key_hash, version, body, dug_up FROM {dead} {day}"
         self._letters = _prepared(session, letters)
-        self._runs = _prepared(session, f"SELECT body FROM {history} {day}")
+        self._runs = _prepared(session, f"SELECT claim, body FROM {history} {day}")
 
     def bury(self, letter: DeadLetter) -> None:
         """See ``Archive.bury``."""
@@ -216,14 +216,18 @@ class CassandraArchive:
 
     def record(self, run: Run) -> None:
         """See ``Archive.record``."""
-        place = (self._journal, day_of(run.started), run.started, run.token)
+        place = (self._journal, day_of(run.ended), run.started, run.token)
         ended = run.ended * MICROSECONDS
         self._session.execute(self._record, (self._history_for, ended, _text(run), *place))
 
-    def runs(self, day: str) -> Sequence[Run]:
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
         """See ``Archive.runs``."""
-        rows = self._session.execute(self._runs, (self._journal, day))
-        return [_value(row.body, Run) for row in rows if row.body]
+        seen: set[str] = set()
+        for day in days:
+            for row in self._session.execute(self._runs, (self._journal, day)):
+                if row.body and row.claim not in seen:
+                    yield _value(row.body, Run)
+                seen.add(row.claim)
 
     def _mark(self, statement: PreparedStatement, letter: DeadLetter, at: int, value: Any) -> None:
         place = (day_of(letter.died), letter.started, key_hash(letter.key), letter.version)
