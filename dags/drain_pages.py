@@ -14,7 +14,7 @@ own there.
 ### When it fails, and repairs itself
 
 An entry that fails comes back after its back-off, the others of the run go on. Where the task is stopped,
-what it has not begun is given back at once. A worker that dies loses its claims after the time limit.
+what it has not done is given back at once. A worker that dies loses its claims after the time limit.
 
 ### When a person must step in
 

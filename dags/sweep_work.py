@@ -2,24 +2,26 @@
 
 ### What it does
 
-`plan` says what a sweep would do to every journal that was created, and changes nothing. `sweep` then looks
-at every entry: claims whose time limit has passed are waiting again, or dead letters; what has expired is
-removed; buckets are sealed, and disposed of as a whole when no entry is in them any more; an entry whose hint
-is lost gets a new one; nothing is left of keys whose last entry went a day ago. It may run beside live
-workers and beside itself.
+`plan` says what a sweep would do to every journal that was created, with a file or without, in the keyspaces
+that the files name and in the usual one; it changes nothing. `sweep` then looks at every entry: claims whose
+time limit has passed are waiting again, or dead letters; what has expired is removed; buckets are sealed, and
+disposed of as a whole when no entry is in them any more; an entry whose hint is lost gets a new one; nothing
+is left of keys whose last entry went a day ago. It may run beside live workers and beside itself.
 
 ### Parameters
 
-`journal`: only this one; all of them when empty. `dry_run`: only show the plan.
+`journal`: only this one; all of them when empty. `dry_run`: `sweep` too only says what it would do.
 
 ### When it fails, and repairs itself
 
 Every step may be repeated at any time: each change of an entry or a bucket is the one that anybody else would
-make, and is made once. Tasks are retried twice.
+make, and is made once. Tasks are retried twice. A journal that cannot be swept holds up no other: `sweep`
+fails when all others have been.
 
 ### When a person must step in
 
-When there are new dead letters: `tidemark work dead J` shows them with their errors, and once the cause is
+When `sweep` fails because a file in `include/work` is refused: its log says where and why. When there are new
+dead letters: `tidemark work dead J` shows them with their errors, and once the cause is
 gone `tidemark work redrive J` puts them back.
 
 ### What it returns
@@ -58,6 +60,7 @@ with DAG(
     swept = SweepWorkOperator(
         task_id="sweep",
         journals=planned,
+        plans_only="{{ params.dry_run }}",
         conn_id="spark_default",
         doc_md="Sweep every journal in one Spark application.",
     )

@@ -4,46 +4,58 @@ With --dry-run it reads, and changes nothing.
 """
 
 import argparse
+import json
 import sys
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidemark.cassandra.session import connect
-from tidemark.connections import WorkConnections
-from tidemark.spark.job import named_session, summarise
+from tidemark.connections import BadConnection, WorkConnections
+from tidemark.spark.job import cause_of, named_session, summarise
 from tidemark.spark.sweep import census_with_spark
-from tidemark.work.errors import UnknownJournal
-from tidemark.work.files import find_journal
+from tidemark.work.errors import SweepIncomplete, UnknownJournal
+from tidemark.work.known import Address
 from tidemark.work.opened import open_parts
 from tidemark.work.sweeping import Sweep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+NAMED = "a declared journal, or CONNECTION/KEYSPACE/JOURNAL; may be repeated"
+
 
 def sweep(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Sweep every journal that is named and was created."""
+    """Sweep every journal that is named and was created; one that cannot be swept holds up no other."""
     connections = WorkConnections.load(arguments.connections)
+    journals: dict[str, Any] = {}
+    errors: dict[str, str] = {}
     with named_session("work.sweep_work") as spark:
-        journals = {
-            name: sweep_one(spark, connections, name, arguments.dry_run) for name in arguments.journal
-        }
+        for name in arguments.journal:
+            try:
+                journals[name] = sweep_one(spark, connections, Address.parse(name), arguments.dry_run)
+            except Exception as error:
+                traceback.print_exc()
+                errors[name] = cause_of(error)
+    if errors:
+        print(json.dumps(journals), file=sys.stderr)
+        raise SweepIncomplete(errors, len(arguments.journal))
     return {"dry_run": arguments.dry_run, "journals": journals}
 
 
 def sweep_one(
-    spark: "SparkSession", connections: WorkConnections, name: str, dry_run: bool
+    spark: "SparkSession", connections: WorkConnections, address: Address, dry_run: bool
 ) -> dict[str, Any]:
     """One journal: first what only a whole scan can find, then everything that is due."""
-    declared = find_journal(name)
-    connection = connections.cassandra[declared.connection]
+    if (connection := connections.cassandra.get(address.connection)) is None:
+        raise BadConnection(address.connection, "was not handed over. Look for the reason in the task's log.")
     try:
-        parts = open_parts(connect(connection), name, declared.keyspace)
+        parts = open_parts(connect(connection), address.journal, address.keyspace)
     except UnknownJournal as error:
         return {"skipped": str(error)}
-    census = census_with_spark(spark, connection, name, declared.keyspace)
+    census = census_with_spark(spark, connection, address.journal, address.keyspace)
     swept = Sweep(parts, execute=not dry_run).run(census.lost, census.gone)
     counts = {"lost": len(census.lost), "gone": len(census.gone)}
     return {**asdict(swept), "census": {**asdict(census), **counts}}
@@ -52,7 +64,7 @@ def sweep_one(
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="sweep_work", description=__doc__)
-    parser.add_argument("--journal", action="append", required=True, help="a journal; may be repeated")
+    parser.add_argument("--journal", action="append", required=True, help=NAMED)
     parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
     parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
     parser.add_argument("--summary", type=Path, help="where to write the JSON summary")

@@ -14,14 +14,14 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from tidemark_airflow.connections import look_up
 from tidemark_airflow.gates import NO_TIMEOUT
-from tidemark_airflow.spark_app import SparkAppOperator
+from tidemark_airflow.spark_app import ApplicationFailed, SparkAppOperator
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
     from tidemark.work.client import Work
+    from tidemark.work.draining import Stop
     from tidemark.work.items import WorkItem
-    from tidemark.work.keeping import KeptClaims
 
 EVERY = 30.0
 """Seconds between two looks: the guarantee, whether or not anybody is woken up."""
@@ -94,92 +94,61 @@ class ClaimWork(BaseOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.journal, self.handler, self.limit = journal, handler, limit
+        self._stop: Stop | None = None
 
     def execute(self, context: "Context") -> dict[str, int]:
         """Claim, do, and say what became of it."""
+        from tidemark.work.draining import Stop, drain
+
         instance = context["ti"]
         owner = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"[:200]
+        self._stop = Stop()
         with open_work(self.journal, owner) as work:
-            result = drain(work, self.handler, int(self.limit), self.log.info)
+            result = drain(work, self.handler, int(self.limit), self.log.info, self._stop)
         self.log.info("%s: %s", self.journal, result)
         return result
 
-
-def drain(
-    work: "Work", handler: "Callable[[WorkItem], Any]", limit: int, show: Callable[..., None]
-) -> dict[str, int]:
-    """Do up to ``limit`` entries in one claim; what became of them."""
-    from tidemark.work.keeping import KeptClaims
-
-    items = work.claim(limit)
-    counts = dict.fromkeys(("done", "failed", "dead", "lost"), 0)
-    left = {item.token: item for item in items}
-    with KeptClaims(work, items) as kept:
-        try:
-            for item in items:
-                outcome = "lost" if item.token in kept.lost else _do(work, handler, item, kept, show)
-                counts[outcome] = counts.get(outcome, 0) + 1
-                del left[item.token]
-        finally:
-            for item in left.values():
-                _give_back(work, kept.ended(item), show)
-    return counts
-
-
-def _do(
-    work: "Work",
-    handler: "Callable[[WorkItem], Any]",
-    item: "WorkItem",
-    kept: "KeptClaims",
-    show: Callable[..., None],
-) -> str:
-    """One entry: done, failed, dead or lost."""
-    from tidemark.work.errors import ClaimLost
-
-    error: str | None = None
-    try:
-        handler(item)
-    except Exception as failure:  # whatever it is, it is the entry's error, and the others go on
-        error = f"{type(failure).__name__}: {failure}"
-        show("%s: %s failed: %s", work.name, item.key, error)
-    current = kept.ended(item)
-    try:
-        return str(work.done(current) if error is None else work.fail(current, error))
-    except ClaimLost as lost:
-        show("%s", lost)
-        return "lost"
-
-
-def _give_back(work: "Work", item: "WorkItem", show: Callable[..., None]) -> None:
-    from tidemark.work.errors import ClaimLost
-
-    try:
-        work.release(item)
-    except ClaimLost as lost:
-        show("%s", lost)
+    def on_kill(self) -> None:
+        """Stop at once, and give back what is left: Airflow waits for a few seconds, and then kills."""
+        if self._stop is not None:
+            self._stop.ask()
 
 
 class SweepWorkOperator(SparkAppOperator):
-    """Runs ``spark_apps/sweep_work.py`` over work journals; returns its JSON summary."""
+    """Runs ``spark_apps/sweep_work.py`` over work journals; returns its JSON summary.
 
-    template_fields: Sequence[str] = (*SparkAppOperator.template_fields, "journals")
+    One that cannot be swept fails the task after the others have been, and so does a file that is refused.
+    """
 
-    def __init__(self, *, journals: Any, **kwargs: Any) -> None:
+    template_fields: Sequence[str] = (*SparkAppOperator.template_fields, "journals", "plans_only")
+
+    def __init__(self, *, journals: Any, plans_only: bool | str = False, **kwargs: Any) -> None:
         super().__init__(pipeline="work", app="sweep_work", **kwargs)
-        self.journals = journals
+        self.journals, self.plans_only = journals, plans_only
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Sweep."""
+        from tidemark.work.files import load_journals
+
         self.application_args = [part for name in self.journals for part in ("--journal", name)]
-        return super().execute(context)
+        if str(self.plans_only) == "True":
+            self.application_args.append("--dry-run")
+        result = super().execute(context)
+        if not context["params"].get("journal") and (refused := load_journals().refused):
+            raise ApplicationFailed("\n".join(str(refusal) for refusal in refused))
+        return result
 
     def hand_over_connections(self, path: Path) -> None:
-        """Write the connections of all journals."""
+        """Write the connections of all journals; who needs one that cannot be used will say so."""
         from tidemark.connections import CassandraConnection, WorkConnections
-        from tidemark.work.files import find_journal
+        from tidemark.work.known import Address
 
-        names = {find_journal(journal).connection for journal in self.journals}
-        found = {name: CassandraConnection.from_airflow(name, look_up(name)) for name in sorted(names)}
+        found = {}
+        for name in sorted({Address.parse(journal).connection for journal in self.journals}):
+            try:
+                found[name] = CassandraConnection.from_airflow(name, look_up(name))
+            except Exception as error:
+                self.log.error("%s: %s", name, error)
         WorkConnections(cassandra=found).write(path)
 
 
@@ -189,29 +158,31 @@ class SweepWorkOperator(SparkAppOperator):
     doc_md="Say what a sweep would do to every journal that was created; nothing is changed.",
 )
 def plan(**context: Any) -> list[str]:
-    """The journals to sweep: none of them where the run is only to show its plan."""
+    """The journals to sweep. What keeps one from being looked at fails the sweep, after all others."""
     from dataclasses import asdict
 
     from tidemark.cassandra.session import connect
     from tidemark.connections import CassandraConnection
     from tidemark.work.errors import UnknownJournal
-    from tidemark.work.files import find_journal, load_journals
+    from tidemark.work.known import find_known
     from tidemark.work.opened import open_parts
     from tidemark.work.sweeping import Sweep
 
-    chosen, dry_run = context["params"]["journal"], context["params"]["dry_run"]
-    declared = [find_journal(chosen)] if chosen else load_journals().journals
-    created = []
-    for journal in declared:
-        connection = CassandraConnection.from_airflow(journal.connection, look_up(journal.connection))
+    known = find_known(look_up, context["params"]["journal"])
+    for problem in known.problems:
+        print(problem)
+    if known.problems and not known.addresses:
+        raise ApplicationFailed("\n".join(known.problems))
+    for address in known.addresses:
         try:
-            parts = open_parts(connect(connection), journal.name, journal.keyspace)
+            connection = CassandraConnection.from_airflow(address.connection, look_up(address.connection))
+            parts = open_parts(connect(connection), address.journal, address.keyspace)
+            print(asdict(Sweep(parts, execute=False).run()))
         except UnknownJournal as error:
             print(error)
-            continue
-        print(asdict(Sweep(parts, execute=False).run()))
-        created.append(journal.name)
-    return [] if dry_run else created
+        except Exception as error:
+            print(f"{address}: {error}")
+    return [str(address) for address in known.addresses]
 
 
 @task.short_circuit(task_id="is_wanted", doc_md="Go on where there is something to sweep.")

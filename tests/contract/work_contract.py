@@ -84,6 +84,18 @@ class JournalContract:
         (second,) = house.claim()
         assert second.request.payload == '{"data":"rev8"}'
 
+    def test_S36_done_twice_leaves_what_waited_behind_alone(self, house: House):
+        house.insert("k", "rev7")
+        (first,) = house.claim()
+        house.insert("k", "rev8")
+        assert [house.journal.done(first), house.journal.done(first)] == ["done", "gone"]
+        (second,) = house.claim()
+        assert house.journal.done(first) == "gone"
+        assert house.stored("k").token == second.token
+        with pytest.raises(ClaimLost):
+            house.journal.refresh(first)
+        assert house.journal.done(second) == "done"
+
     def test_3_3_what_has_expired_is_seen_by_nobody(self, house: House):
         house.insert("k", expires=MORNING + 3_600_000)
         house.clock.to("11:00:00")
@@ -215,6 +227,32 @@ class JournalContract:
         assert house.journal.fail(claimed, "again") == "dead"
         (letter,) = dead_letters(house.parts, house.clock())
         assert (letter.error, letter.failures) == ("again", 2)
+
+    def test_what_was_asked_for_again_meanwhile_is_no_dead_letter(self, stores: Stores):
+        house = self.given(stores, max_failures=1)
+        house.insert("k", "rev7")
+        (claimed,) = house.claim()
+        house.insert("k", "rev8")
+        assert house.journal.fail(claimed, "no route") == "failed"
+        assert house.stored("k").request.payload == '{"data":"rev8"}'
+        assert list(dead_letters(house.parts, house.clock())) == []
+
+    def test_what_was_cancelled_meanwhile_is_no_dead_letter(self, stores: Stores):
+        house = self.given(stores, max_failures=1)
+        house.insert("k")
+        (claimed,) = house.claim()
+        house.journal.cancel("k")
+        with pytest.raises(ClaimLost):
+            house.journal.fail(claimed, "no route")
+        assert list(dead_letters(house.parts, house.clock())) == []
+
+    def test_a_dead_letter_of_a_long_claim_is_shown(self, stores: Stores):
+        house = self.given(stores, time_limit="5d", dead_letters="2d", max_timeouts=1)
+        house.insert("k")
+        house.claim()
+        house.clock.now += 5 * 86_400_000 + 1_000
+        assert house.sweep("k").dead == 1
+        assert [letter.key for letter in dead_letters(house.parts, house.clock())] == ["k"]
 
     def test_snoozed_released_and_cancelled(self, house: House):
         house.insert("k")

@@ -37,7 +37,15 @@ TROUBLES = st.sampled_from([None] * 20 + list(range(5)) + list(Fault))
 """Nothing, death before one of the next writes, or a transaction of unknown outcome."""
 
 ALWAYS = [*["insert"] * 4, *["claim"] * 5, *["tick"] * 3, *["sweep"] * 2, "cancel", "restart", "land"]
-WITH_A_CLAIM = [*["insert behind"] * 4, *["keep"] * 6, *["done"] * 4, *["fail"] * 2, "snooze", "release"]
+WITH_A_CLAIM = [
+    *["insert behind"] * 4,
+    *["keep"] * 6,
+    *["done"] * 4,
+    *["fail"] * 2,
+    "snooze",
+    "release",
+    "outwait",
+]
 WITH_A_LOST_CLAIM = ["late refresh", "late done", "late fail"]
 WITH_A_LETTER = ["redrive"] * 3
 """As often as it takes to get far: a run that only waits and sweeps shows nothing."""
@@ -159,6 +167,8 @@ class WorkMachine(RuleBasedStateMachine):
                 self.redrive(data.draw(st.sampled_from(self.letters)), trouble)
             case "keep":
                 self.keep(trouble)
+            case "outwait":
+                self.outwait(data.draw(st.sampled_from(self.held)))
             case what if what.startswith("late "):
                 self.end(data.draw(st.sampled_from(self.over)), what.removeprefix("late "), trouble)
             case what:
@@ -174,8 +184,15 @@ class WorkMachine(RuleBasedStateMachine):
 
     def claim(self, limit: int, trouble: Any) -> None:
         got: list[Claimed] = []
-        with self.troubled(trouble):
-            got = self.house.claim("w", limit)
+        request = f"request-{next(self.numbers)}"
+        with self.troubled(trouble) as outcome:
+            got = self.house.journal.claim("w", limit, request)
+        if not outcome.is_certain:
+            self.flaky.land()
+            got = self.house.journal.claim("w", limit, request)
+            tokens = {entry.token for key in ALL_KEYS if (entry := self.house.stored(key)) is not None}
+            in_doubt = {token for token in tokens if token is not None and token.startswith(f"{request}-")}
+            assert in_doubt == {claimed.token for claimed in got}, "held by nobody who knows"
         now = self.house.clock()
         for claimed in got:
             assert not has_expired(claimed.request.expires, now), "given out after it expired"
@@ -202,25 +219,37 @@ class WorkMachine(RuleBasedStateMachine):
 
     def end(self, claimed: Claimed, how: str, trouble: Any) -> None:
         journal, is_held = self.house.journal, claimed in self.held
-        now, may_be_done = self.house.clock(), how == "done"
+        now, may_be_done, may_be_dead = self.house.clock(), how == "done", trouble is not None
+        letters = self.known_letters() if how == "fail" else []
         with self.told(claimed, trouble) as outcome:
             match how:
                 case "done":
                     may_be_done = journal.done(claimed) is Said.DONE
                 case "fail":
-                    journal.fail(claimed, "no route")
+                    may_be_dead |= journal.fail(claimed, "no route") is Said.DEAD
                 case "snooze":
                     journal.snooze(claimed, now + 30_000)
                 case "release":
                     journal.release(claimed)
                 case "refresh":
                     journal.refresh(claimed)
+        if how == "fail" and not may_be_dead:
+            # It would count as found, whatever becomes of the entry.
+            assert self.known_letters() == letters, f"{claimed.key} is a dead letter and was not given up"
         if outcome.is_lost:
             assert not is_held, f"{claimed.key} was held and could not be ended"
         elif may_be_done:
             self.keep_only(claimed.key, above=number_of(claimed.request.payload))
         if claimed in self.held:
             self.let_go(claimed)
+
+    def outwait(self, claimed: Claimed) -> None:
+        """A change lands after everybody has stopped waiting for it; then somebody reconciles."""
+        self.end(claimed, "release", Fault.LATE)
+        self.house.clock.now += 61_000
+        self.end_by_time()
+        for reconciles in (False, True):
+            self.sweep(reconciles, None)
 
     def cancel(self, key: str, trouble: Any) -> None:
         with self.troubled(trouble):
@@ -230,10 +259,17 @@ class WorkMachine(RuleBasedStateMachine):
             self.let_go(claimed)
 
     def sweep(self, reconciles: bool, trouble: Any) -> None:
-        """Seals and disposes of buckets too, and forgets what has long been gone."""
-        with self.troubled(trouble):
+        """Seals and disposes of buckets too, and forgets what has long been gone.
+
+        Reconciling repairs what was late: from then on every entry has to be in sight again.
+        """
+        if reconciles:
+            self.flaky.land()
+        with self.troubled(trouble) as outcome:
             self.house.sweep(*(ALL_KEYS if reconciles else ()), gone=ALL_KEYS)
-        self.letters = list(dead_letters(self.house.parts, self.house.clock()))
+        if reconciles and trouble is None and outcome.is_certain:
+            self.something_was_late = False
+        self.letters = self.known_letters()
 
     def redrive(self, letter: DeadLetter, trouble: Any) -> None:
         with self.troubled(trouble):
@@ -275,12 +311,15 @@ class WorkMachine(RuleBasedStateMachine):
         """A change that lands after everybody has given it up is what reconciling is for."""
         if self.something_was_late:
             return
-        buckets = self.house.parts.registry.read().buckets
+        registered = self.house.parts.registry.read()
         for key in ALL_KEYS:
             entry = self.house.stored(key)
             if entry is not None:
-                assert self.house.parts.due.holds(entry.hint), f"{key} has no hint"
-                assert buckets[entry.hint.bucket].state in (BucketState.OPEN, BucketState.SEALED)
+                hint = entry.hint
+                mark = registered.marks.get((hint.bucket, hint.shard, hint.priority), 0)
+                assert self.house.parts.due.holds(hint), f"{key} has no hint"
+                assert registered.buckets[hint.bucket].state in (BucketState.OPEN, BucketState.SEALED)
+                assert mark <= hint.due_at, f"the hint of {key} is taken to be settled"
 
     def teardown(self) -> None:
         """Everything promised comes out, however long nobody looked."""
@@ -311,8 +350,11 @@ class WorkMachine(RuleBasedStateMachine):
         requests = [] if entry is None else [entry.request, entry.successor or entry.request]
         if any(number_of(request.payload) >= number for request in requests) or not number:
             return True
-        letters = dead_letters(self.house.parts, self.house.clock())
+        letters = self.known_letters()
         return any(letter.key == key and number_of(letter.request.payload) >= number for letter in letters)
+
+    def known_letters(self) -> list[DeadLetter]:
+        return list(dead_letters(self.house.parts, self.house.clock()))
 
     def keep_only(self, key: str, above: int) -> None:
         self.promised[key] = [one for one in self.promised.get(key, []) if one.number > above]

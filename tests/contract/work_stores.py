@@ -13,6 +13,7 @@ from tidemark.work.due import BEGINNING, place_of
 from tidemark.work.entry import DeadLetter, DeathReason, Ending, Hint, Request, Run
 
 LATER = MORNING + 10_000_000
+DAY = 86_400_000
 
 
 def given_hint(due_at: int, name: str = "a", priority: int = 180, bucket: str = "2026-11-17T10") -> Hint:
@@ -97,18 +98,35 @@ class StoreContract:
         archive = stores.archive(name)
         archive.bury(LETTER)
         archive.bury(LETTER)
-        assert list(archive.letters("2026-11-17")) == [LETTER]
-        assert list(archive.letters("2026-11-18")) == []
+        assert list(archive.letters(["2026-11-17"])) == [LETTER]
+        assert list(archive.letters(["2026-11-18"])) == []
+
+    def test_a_dead_letter_is_found_by_the_day_it_died(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        letter = replace(LETTER, died=MORNING + 5 * DAY)
+        archive.bury(letter)
+        assert list(archive.letters(["2026-11-22"])) == [letter]
+        assert list(archive.letters(["2026-11-17"])) == []
+
+    def test_a_dead_letter_that_was_written_again_on_another_day_is_one(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        again = replace(LETTER, died=MORNING + DAY)
+        for letter in (LETTER, again):
+            archive.bury(letter)
+        days = ["2026-11-18", "2026-11-17"]
+        assert list(archive.letters(days)) == [again]
+        archive.dig_up(again, MORNING + DAY + 1)
+        assert list(archive.letters(days)) == []
 
     def test_dead_letters_come_newest_first_until_they_are_dug_up(self, stores: Stores, name: str):
         archive = stores.archive(name)
         newer = replace(LETTER, started=MORNING + 1000)
         for letter in (LETTER, newer):
             archive.bury(letter)
-        assert list(archive.letters("2026-11-17")) == [newer, LETTER]
+        assert list(archive.letters(["2026-11-17"])) == [newer, LETTER]
         archive.dig_up(newer, MORNING + 5000)
         archive.bury(newer)
-        assert list(archive.letters("2026-11-17")) == [LETTER]
+        assert list(archive.letters(["2026-11-17"])) == [LETTER]
 
     def test_the_last_word_about_a_claim_is_its_history(self, stores: Stores, name: str):
         archive = stores.archive(name)
@@ -116,4 +134,11 @@ class StoreContract:
         lapsed = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + 1, version=4)
         archive.record(lapsed)
         archive.record(RUN)
-        assert list(archive.runs("2026-11-17")) == [lapsed]
+        assert list(archive.runs(["2026-11-17"])) == [lapsed]
+
+    def test_a_run_is_found_once_by_the_day_it_ended(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        archive.record(RUN)
+        later = replace(RUN, ending=Ending.LAPSED, ended=RUN.ended + DAY, version=4)
+        archive.record(later)
+        assert list(archive.runs(["2026-11-18", "2026-11-17"])) == [later]

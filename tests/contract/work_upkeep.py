@@ -82,6 +82,20 @@ class UpkeepContract:
         house.insert("k")
         assert house.sweep("k").rearmed == 0
 
+    def test_a_hint_below_its_lane_s_mark_is_replaced(self, house: House):
+        house.insert("first")
+        house.clock.to("10:05")
+        house.journal.done(*house.claim())
+        house.sweep()
+        house.clock.to("10:03")
+        house.insert("late")
+        house.clock.to("10:05")
+        house.restart()
+        assert house.claim() == [], "everything before 10:04 counts as settled"
+        assert house.sweep("late").rearmed == 1
+        assert house.claim_keys() == ["late"]
+        assert house.sweep("late").rearmed == 0
+
     def test_long_after_it_is_done_nothing_is_left_of_a_key(self, house: House):
         house.insert("k")
         (first,) = house.claim()

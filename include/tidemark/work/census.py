@@ -78,7 +78,7 @@ def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -
 
 def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> Census:
     """Count entries, find those whose hints are lost, and what may be forgotten."""
-    found, now, buckets = Census(), parts.clock(), parts.registry.read().buckets
+    found, now, registered = Census(), parts.clock(), parts.registry.read()
     for entry in found_in_table:
         if isinstance(entry, Trace):
             if is_long_gone(entry.body, now):
@@ -86,7 +86,7 @@ def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> Census
             continue
         seen = notice(entry, now, parts.declared.rules).entry
         found.add(Census(1, expired=1) if seen is None else _of_one(seen))
-        if len(found.lost) < MOST_AT_ONCE and is_lost(entry, buckets, parts.due, now):
+        if len(found.lost) < MOST_AT_ONCE and is_lost(entry, registered, parts.due, now):
             found.lost.append(entry.key)
     return found
 

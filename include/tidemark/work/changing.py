@@ -19,6 +19,7 @@ from tidemark.work.entries import Entries, Stored
 from tidemark.work.entry import Entry, Hint
 from tidemark.work.errors import TooBusy
 from tidemark.work.registry import Registry
+from tidemark.work.rules import FURTHEST
 
 TRIES = 60
 Clock = Callable[[], int]
@@ -77,11 +78,17 @@ class Changing:
         """Buckets known to be open, and when that is over."""
 
     def change(self, key: str, decide: Decide, known: Stored | None = None) -> Changed:
-        """Decide about an entry and store the result; ``known`` saves a read, but is not enough to refuse."""
+        """Decide about an entry and store the result.
+
+        ``known`` saves a read, but is not enough to refuse something, or to give something up.
+        """
         for tries in range(1, TRIES + 1):
             stored, is_fresh = (self._parts.entries.read(key), True) if known is None else (known, False)
             known = None
             (planned,) = self.plan({key: stored}, lambda _: decide)
+            if planned.decision.dead is not None and not is_fresh:
+                # A letter is written before the entry changes: not for one that others have changed already.
+                continue
             if planned.is_nothing:
                 if is_fresh:
                     return Changed(planned.decision.outcome, stored, planned.decision)
@@ -133,7 +140,8 @@ class Changing:
         wanted = appointment(entry, self._declared.rules)
         if serves(entry.hint, wanted, now):
             return None
-        due_at = self._open_from(max(wanted.at, now), now)
+        # One that comes too early is replaced then; one that is too far away cannot be written.
+        due_at = self._open_from(min(max(wanted.at, now), now + FURTHEST), now)
         return Hint(
             id=self._parts.new_id(),
             key=entry.key,

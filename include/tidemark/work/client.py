@@ -26,9 +26,9 @@ from tidemark.work.decision import Outcome
 from tidemark.work.declaration import WorkDeclaration
 from tidemark.work.entry import DeadLetter, Priority, Run
 from tidemark.work.errors import BadRequest
-from tidemark.work.files import find_journal
 from tidemark.work.items import Held, Moment, WorkItem, entry_fields, milliseconds_of
 from tidemark.work.journal import Claimed, WorkJournal
+from tidemark.work.known import find_declaration
 from tidemark.work.listing import Figures, dead_letters, figures, first_due, history, live_entries, next_look
 from tidemark.work.opened import open_parts
 from tidemark.work.packets import checked_key, packet_of
@@ -80,9 +80,12 @@ class Work:
 
     @classmethod
     def of_file(cls, name: str, *, look_up: Lookup | None = None, owner: str | None = None) -> Self:
-        """The journal that a file in ``include/work`` declares, with the connections that it names."""
-        declared = find_journal(name)
+        """The journal that a file in ``include/work`` declares, with the connections that it names.
+
+        One that was created without a file is found as well, where the files' journals are kept.
+        """
         look_up = look_up or _from_environment
+        declared = find_declaration(name, look_up)
         cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
         wake = declared.wake
         kafka = KafkaConnection.from_airflow(wake.connection, look_up(wake.connection)) if wake else None

@@ -95,7 +95,9 @@ def _claim(noticed: Decision, event: Claim, now: int) -> Decision:
         return replace(noticed, outcome=Outcome.HELD)
     if not is_due(entry, now):
         return replace(noticed, outcome=Outcome.NOT_DUE)
-    taken = replace(entry, status=Status.PROCESSING, token=event.token, owner=event.owner, start=now)
+    taken = replace(
+        entry, status=Status.PROCESSING, token=event.token, owner=event.owner, start=now, claimed=now
+    )
     return replace(noticed, entry=taken, outcome=Outcome.CLAIMED)
 
 
@@ -108,6 +110,8 @@ def _cancel(entry: Entry | None, noticed: Decision, now: int) -> Decision:
 def _held(entry: Entry | None, noticed: Decision, event: Held, now: int, rules: Rules) -> Decision:
     if isinstance(event, Done) and (entry is None or _was_held_until_it_expired(entry, event.token, now)):
         return replace(noticed, outcome=Outcome.GONE)
+    if isinstance(event, Done) and entry is not None and entry.ended == event.token:
+        return Decision(entry, Outcome.GONE)
     held = noticed.entry
     if held is None or held.is_waiting or held.token != event.token:
         # What only looking at it would have changed is left to those who look.

@@ -16,9 +16,10 @@ from tidemark.delivery.pipeline_writers import Replication
 from tidemark.work.buckets import Period
 from tidemark.work.columns import ColumnType
 from tidemark.work.entry import LARGEST_COUNT, LARGEST_PRIORITY
-from tidemark.work.rules import OnMerge, Rules
+from tidemark.work.rules import FURTHEST, OnMerge, Rules
 
 MILLISECOND = timedelta(milliseconds=1)
+LONGEST = FURTHEST * MILLISECOND
 PREDEFINED = frozenset(
     ["inserted", "expires", "priority", "process", "status", "start", "timeouts", "key", "payload"]
 )
@@ -40,11 +41,21 @@ DeclaredColumns = Annotated[dict[str, ColumnType], Field(min_length=1), AfterVal
 Counter = Annotated[Count, Field(ge=1, le=LARGEST_COUNT)]
 
 
+def _bounded(duration: timedelta) -> timedelta:
+    if duration > LONGEST:
+        raise ValueError(f"is longer than ten years. Write at most {LONGEST.days}d.")
+    return duration
+
+
+Lasting = Annotated[Duration, AfterValidator(_bounded)]
+"""A length of time for which Cassandra has to keep something, or after which somebody has to look."""
+
+
 class BackOff(Declaration):
     """How long a failed entry waits: twice as long each time, up to the most."""
 
     first: Duration = timedelta(seconds=5)
-    most: Duration = timedelta(hours=1)
+    most: Lasting = timedelta(hours=1)
 
     @model_validator(mode="after")
     def _grows(self) -> Self:
@@ -68,7 +79,7 @@ class WorkDeclaration(Declaration):
     payload: DeclaredColumns
     version: Annotated[Count, Field(ge=1)] = 1
     """Of the payload's columns: one more whenever they change."""
-    time_limit: Duration = timedelta(hours=1)
+    time_limit: Lasting = timedelta(hours=1)
     max_timeouts: Counter = 5
     max_failures: Counter = 25
     backoff: BackOff = BackOff()
@@ -80,8 +91,8 @@ class WorkDeclaration(Declaration):
     payload_limit: Size = 64 * 1024
     max_skew: Duration = timedelta(minutes=5)
     settle: Duration = timedelta(minutes=1)
-    history: Duration | None = None
-    dead_letters: Duration = timedelta(days=90)
+    history: Lasting | None = None
+    dead_letters: Lasting = timedelta(days=90)
     wake: Wake | None = None
     connection: ConnectionId = "cassandra_default"
     keyspace: Annotated[str, AfterValidator(checks.keyspace)] = "work"

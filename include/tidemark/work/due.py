@@ -42,8 +42,11 @@ class Archive(Protocol):
     def bury(self, letter: DeadLetter) -> None:
         """Keep a dead letter."""
 
-    def letters(self, day: str) -> Sequence[DeadLetter]:
-        """Those whose last claim began on a day, and that nobody has sent again; newest first."""
+    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
+        """Those that died on these days, each once, and that nobody has sent again.
+
+        In the order of the days, newest first; a letter that was written again on another day is the newest.
+        """
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """Note that a dead letter was sent again, or given up for good."""
@@ -51,8 +54,8 @@ class Archive(Protocol):
     def record(self, run: Run) -> None:
         """Keep how a claim ended."""
 
-    def runs(self, day: str) -> Sequence[Run]:
-        """The claims that began on a day; newest first."""
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
+        """The claims that ended on these days, each once; in the order of the days, newest first."""
 
 
 def place_of(hint: Hint) -> Place:

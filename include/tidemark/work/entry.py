@@ -94,10 +94,14 @@ class Entry:
     token: str | None = None
     owner: str | None = None
     start: int | None = None
-    """Of the last claim, also when that is over."""
+    """Of the last claim, also when that is over; a refresh moves it."""
     hint: Hint | None = None
     successor: Request | None = None
     """What was asked for while the entry was being processed."""
+    claimed: int | None = None
+    """When the claim was made, however often it was refreshed since."""
+    ended: str | None = None
+    """The token of the claim that this request waited behind: its holder may say again that it is done."""
 
     @property
     def is_waiting(self) -> bool:
@@ -106,7 +110,12 @@ class Entry:
 
     def waiting(self) -> "Entry":
         """The same without its claim; the start of the last one stays."""
-        return replace(self, status=Status.WAITING, token=None, owner=None)
+        return replace(self, status=Status.WAITING, token=None, owner=None, claimed=None)
+
+    @property
+    def began(self) -> int | None:
+        """When the last claim was made; its last refresh where only that was noted."""
+        return self.start if self.claimed is None else self.claimed
 
 
 class DeathReason(StrEnum):

@@ -1,6 +1,6 @@
 """What a work journal refuses: errors with fields, each with what did not happen and what to do next."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tidemark.delivery.pipeline_problems import PipelineRefused
 from tidemark.errors import TidemarkError, closest
@@ -21,10 +21,11 @@ class WorkError(TidemarkError):
 class UnknownJournal(WorkError):
     """Nobody has created a journal of this name."""
 
-    def __init__(self, journal: str, known: Sequence[str]) -> None:
+    def __init__(self, journal: str, known: Sequence[str], unseen: str = "") -> None:
         meant = closest(journal, known)
         hint = f" Did you mean `{meant}`?" if meant else ""
         listed = f" There are: {', '.join(sorted(known))}." if known else " There is none yet."
+        listed += f" Not all could be looked for ({unseen})." if unseen else ""
         super().__init__(
             journal,
             f"there is no such work journal.{hint}{listed} Nothing was changed. Declare it in "
@@ -83,3 +84,15 @@ class TooBusy(WorkError):
             "not made. Try again.",
         )
         self.key, self.times = key, times
+
+
+class SweepIncomplete(TidemarkError):
+    """Some journals could not be swept; the others were."""
+
+    def __init__(self, errors: Mapping[str, str], journals: int) -> None:
+        listed = "".join(f"\n{journal}: {error}" for journal, error in sorted(errors.items()))
+        super().__init__(
+            f"{journals - len(errors)} of {journals} work journals were swept. Remove the cause, and let "
+            f"work.sweep run again.{listed}"
+        )
+        self.errors = dict(errors)

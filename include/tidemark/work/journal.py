@@ -4,13 +4,15 @@ At least once: an entry runs again when its worker was slower than the time limi
 done. Of any number of workers that ask for an entry one gets it, and only that one can say what became of it.
 """
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from random import uniform
 from uuid import uuid4
 
-from tidemark.consensus.objects import ABSENT, Undecided
+from tidemark.consensus.objects import ABSENT
 from tidemark.work.changing import Changed, Changing, Decide, Parts
 from tidemark.work.decide import Cancel, Claim, Done, Event, Fail, Refresh, Release, Snooze, decide
 from tidemark.work.decision import Outcome
@@ -22,6 +24,7 @@ from tidemark.work.lanes import Lanes
 from tidemark.work.lapse import notice
 from tidemark.work.merge import merge
 from tidemark.work.registry import Registered
+from tidemark.work.rules import FURTHEST
 
 MOST_AT_ONCE = 1_000
 LONGEST_ERROR = 4_000
@@ -35,6 +38,7 @@ REGISTRY_FOR = 1_000
 KNOWN_FOR = 3_600_000
 """Milliseconds for which a claim tells what is stored: far fewer than until its version may come back."""
 NOTHING = Stored(None, ABSENT)
+_LOG = logging.getLogger(__name__)
 
 
 def clock() -> int:
@@ -130,6 +134,8 @@ class WorkJournal:
         """Give it back until later, without counting it as a failure."""
         if until < 0 or isinstance(until, bool):
             raise BadRequest(self.declared.name, f"`until` is {until!r}, but must be a time")
+        if until > self._clock() + FURTHEST:
+            raise BadRequest(self.declared.name, "`until` is more than ten years ahead")
         return self._tell(claimed, Snooze(claimed.token, until)).outcome
 
     def release(self, claimed: Claimed) -> Outcome:
@@ -167,28 +173,34 @@ class WorkJournal:
         claimed: dict[str, Claimed] = {}
         passed: set[str] = set()
         while len(claimed) < limit:
-            hints = self._take(min(limit - len(claimed), TOGETHER), below, passed, registered)
-            if not hints:
-                break
             try:
+                hints = self._take(min(limit - len(claimed), TOGETHER), below, passed, registered)
+                if not hints:
+                    break
                 for got in self._try_all(hints, owner, request):
                     # An older hint of the same key leads to the same claim once more.
                     claimed.setdefault(got.key, got)
-            except Undecided:
-                # What was got before is somebody's work already; what is in doubt is asked for again.
-                if claimed:
-                    break
-                raise
+            except Exception as error:
+                # What was got before is somebody's work already; who asks again meets the error, if it lasts.
+                if not claimed:
+                    raise
+                _LOG.warning("%s: a claim got %d of %d: %s", self.declared.name, len(claimed), limit, error)
+                break
         return list(claimed.values())
 
     def _take(self, count: int, below: int | None, passed: set[str], registered: Registered) -> list[Hint]:
         hints: list[Hint] = []
-        while len(hints) < count:
-            hint = self._lanes.take(registered, self._clock(), below, passed)
-            if hint is None:
-                break
-            passed.add(hint.id)
-            hints.append(hint)
+        try:
+            while len(hints) < count:
+                hint = self._lanes.take(registered, self._clock(), below, passed)
+                if hint is None:
+                    break
+                passed.add(hint.id)
+                hints.append(hint)
+        except BaseException:
+            for hint in hints:
+                self._lanes.put_back(hint)
+            raise
         return hints
 
     def _try_all(self, hints: list[Hint], owner: str, request: str) -> Iterator[Claimed]:
@@ -216,33 +228,33 @@ class WorkJournal:
                     yield got
         finally:
             for hint in left:
-                self._lanes.give_back(hint, self._clock())
+                self._lanes.put_back(hint)
 
     def _try(self, hint: Hint, seen: Stored, owner: str, request: str) -> Claimed | None:
         """Claim what one hint points to; what was seen may be late, and is enough only if it has passed."""
-        is_settled = False
+        # Whatever goes wrong, the next pass has to find it: what is in doubt may be this one's claim.
+        hand_on: Callable[[Hint], None] = self._lanes.put_back
         try:
             stored = seen
             if stored.names(hint) or stored.version <= hint.version:
                 stored = self.parts.entries.read(hint.key)
             if stored.names(hint):
                 changed = self.changing.change(hint.key, self._claims(hint.key, owner, request), stored)
-                is_settled = not changed.stored.names(hint)
+                if not changed.stored.names(hint):
+                    hand_on = self._lanes.settle
                 return self._claimed(changed, hint.key, owner, request)
             now, token = self._clock(), self._token(hint.key, request)
-            is_settled = not stored.will_name(hint, now, milliseconds(self.declared.settle))
+            is_awaited = stored.will_name(hint, now, milliseconds(self.declared.settle))
+            hand_on = partial(self._lanes.give_back, now=now) if is_awaited else self._lanes.settle
             entry = notice(stored.entry, now, self._rules).entry
             is_mine = entry is not None and entry.token == token
             return Claimed(hint.key, token, owner, stored) if is_mine else None
         finally:
-            if is_settled:
-                self._lanes.settle(hint)
-            else:
-                self._lanes.give_back(hint, self._clock())
+            hand_on(hint)
 
     def _ended(self, hint: Hint, changed: Changed, owner: str, request: str) -> Claimed | None:
         if changed.stored.names(hint):
-            self._lanes.give_back(hint, self._clock())
+            self._lanes.put_back(hint)
         else:
             self._lanes.settle(hint)
         return self._claimed(changed, hint.key, owner, request)

@@ -3,8 +3,9 @@
 Per bucket, shard and priority a lane remembers how far it has been read and which of those hints are settled,
 that is, named by no entry for good. A hint may become visible a little after later ones, so from time to time
 the lane is read again: often a few seconds back, now and then from its mark, the time before which everything
-is settled; the mark stays ``settle`` behind the clock. One thread reads while the others take what is there.
-Forgetting all of this costs a longer read and nothing else.
+is settled; the mark stays ``settle`` behind the clock. What turns up even later is found by a sweep, whose
+mark then holds for this process too. One thread reads while the others take what is there. Forgetting all of
+this costs a longer read and nothing else.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +37,8 @@ Order = tuple[int, int, int, str]
 @dataclass(slots=True)
 class _LaneState:
     mark: int = 0
+    registered: int = 0
+    """What the mark of the sweeps was when it was last looked at."""
     front: Place = BEGINNING
     settled: set[str] = field(default_factory=set)
     ready: int = 0
@@ -43,6 +46,13 @@ class _LaneState:
     @property
     def beginning(self) -> Place:
         return (self.mark - 1, "\U0010ffff") if self.mark else BEGINNING
+
+    def follow(self, registered: int) -> None:
+        """Begin at the mark of the sweeps; one that got less far than this process found something there."""
+        if registered != self.registered:
+            self.registered = registered
+            if registered < self.mark or self.front == BEGINNING:
+                self.mark, self.front = registered, BEGINNING
 
 
 class Lanes:
@@ -119,6 +129,12 @@ class Lanes:
             self._busy.discard(hint.id)
             self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
 
+    def put_back(self, hint: Hint) -> None:
+        """Nothing has become of it: the next pass looks at it again."""
+        with self._lock:
+            self._busy.discard(hint.id)
+            self._push([hint])
+
     def marks(self) -> dict[Lane, int]:
         """How far every lane is settled."""
         with self._lock:
@@ -135,7 +151,8 @@ class Lanes:
                 for priority in self._due.priorities(bucket, shard):
                     lane = (bucket, shard, priority)
                     with self._lock:
-                        state = self._lane(lane, registered.marks.get(lane, 0))
+                        state = self._state(lane)
+                        state.follow(registered.marks.get(lane, 0))
                     self._read_on(lane, state, now)
                     states[lane] = state
         with self._lock:
@@ -184,10 +201,10 @@ class Lanes:
                 heappush(self._ready, (order(hint), hint))
 
     def _state_of(self, hint: Hint) -> _LaneState:
-        return self._lane((hint.bucket, hint.shard, hint.priority))
+        return self._state((hint.bucket, hint.shard, hint.priority))
 
-    def _lane(self, lane: Lane, mark: int = 0) -> _LaneState:
-        return self._lanes.setdefault(lane, _LaneState(mark))
+    def _state(self, lane: Lane) -> _LaneState:
+        return self._lanes.setdefault(lane, _LaneState())
 
 
 def begun_buckets(registered: Registered, declared: WorkDeclaration, now: int) -> list[str]:

@@ -60,14 +60,14 @@ def waiting_again(entry: Entry, rules: Rules) -> Entry:
 
 def promoted(entry: Entry, successor: Request) -> Entry:
     """The successor as the key's entry: its own dates, its own counters."""
-    return Entry(entry.key, Status.WAITING, successor, total_timeouts=entry.total_timeouts)
+    return Entry(entry.key, Status.WAITING, successor, total_timeouts=entry.total_timeouts, ended=entry.token)
 
 
 def run_of(entry: Entry, now: int, ending: Ending, error: str | None = None) -> Run | None:
     """The claim that ends here, if there is one."""
-    if entry.is_waiting or entry.token is None or entry.owner is None or entry.start is None:
+    if entry.is_waiting or entry.token is None or entry.owner is None or entry.began is None:
         return None
-    return Run(entry.key, entry.owner, entry.token, entry.start, now, ending, error)
+    return Run(entry.key, entry.owner, entry.token, entry.began, now, ending, error)
 
 
 def dead_letter(entry: Entry, reason: DeathReason, now: int) -> DeadLetter:
@@ -81,6 +81,6 @@ def dead_letter(entry: Entry, reason: DeathReason, now: int) -> DeadLetter:
         failures=entry.failures,
         error=entry.error,
         owner=entry.owner,
-        started=entry.start or 0,
+        started=entry.began or 0,
         died=now,
     )

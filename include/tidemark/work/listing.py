@@ -116,11 +116,9 @@ def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
 
 def dead_letters(parts: Parts, now: int) -> Iterator[DeadLetter]:
     """Every dead letter that is kept, newest first."""
-    for day in days_back(now, parts.declared.dead_letters.days + 1):
-        yield from parts.archive.letters(day)
+    yield from parts.archive.letters(days_back(now, parts.declared.dead_letters.days + 1))
 
 
 def history(parts: Parts, now: int, days: int) -> Iterator[Run]:
     """The claims of the last days that have ended, newest first."""
-    for day in days_back(now, days):
-        yield from parts.archive.runs(day)
+    yield from parts.archive.runs(days_back(now, days))

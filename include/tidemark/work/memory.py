@@ -1,10 +1,13 @@
 """Dead letters and history in memory: for tests of what stands on them. Nothing survives the process."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from threading import Lock
 
 from tidemark.work.days import day_of
 from tidemark.work.entry import DeadLetter, Run
+
+Identity = tuple[int, str, int]
+"""Of a dead letter, however often it was written."""
 
 
 class MemoryArchive:
@@ -12,25 +15,31 @@ class MemoryArchive:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._letters: dict[tuple[int, str, int], DeadLetter] = {}
-        self._dug_up: set[tuple[int, str, int]] = set()
+        self._letters: dict[tuple[str, Identity], DeadLetter] = {}
+        self._dug_up: set[tuple[str, Identity]] = set()
         self._runs: dict[str, Run] = {}
 
     def bury(self, letter: DeadLetter) -> None:
         """See ``Archive.bury``."""
         with self._lock:
-            self._letters[_identity(letter)] = letter
+            self._letters[_place(letter)] = letter
 
-    def letters(self, day: str) -> Sequence[DeadLetter]:
+    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
         """See ``Archive.letters``."""
         with self._lock:
-            left = [letter for place, letter in self._letters.items() if place not in self._dug_up]
-        return sorted((one for one in left if day_of(one.started) == day), key=_identity, reverse=True)
+            letters, dug_up = dict(self._letters), set(self._dug_up)
+        seen: set[Identity] = set()
+        for day in days:
+            of_day = sorted((place for place in letters if place[0] == day), reverse=True)
+            for place in of_day:
+                if place[1] not in seen and place not in dug_up:
+                    yield letters[place]
+                seen.add(place[1])
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """See ``Archive.dig_up``."""
         with self._lock:
-            self._dug_up.add(_identity(letter))
+            self._dug_up.add(_place(letter))
 
     def record(self, run: Run) -> None:
         """See ``Archive.record``."""
@@ -39,12 +48,13 @@ class MemoryArchive:
             if old is None or old.ended <= run.ended:
                 self._runs[run.token] = run
 
-    def runs(self, day: str) -> Sequence[Run]:
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
         """See ``Archive.runs``."""
         with self._lock:
-            found = [run for run in self._runs.values() if day_of(run.started) == day]
-        return sorted(found, key=lambda run: (run.started, run.token), reverse=True)
+            newest = sorted(self._runs.values(), key=lambda run: (run.started, run.token), reverse=True)
+        for day in days:
+            yield from (run for run in newest if day_of(run.ended) == day)
 
 
-def _identity(letter: DeadLetter) -> tuple[int, str, int]:
-    return (letter.started, letter.key, letter.version)
+def _place(letter: DeadLetter) -> tuple[str, Identity]:
+    return day_of(letter.died), (letter.started, letter.key, letter.version)

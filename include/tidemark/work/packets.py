@@ -11,9 +11,8 @@ from tidemark.work.columns import json_text, key_text, problems
 from tidemark.work.declaration import WorkDeclaration, milliseconds
 from tidemark.work.entry import LARGEST_PRIORITY, NEVER, Packet, Priority
 from tidemark.work.errors import BadRequest, PayloadTooLarge
+from tidemark.work.rules import FURTHEST
 
-FURTHEST = 10 * 365 * 86_400_000
-"""How far ahead a process date may be: a hint lives that long, and Cassandra keeps nothing for 20 years."""
 LONGEST_KEY = 8 * 1024
 
 
@@ -44,15 +43,17 @@ def packet_of(
             f"the insertion date of {text} is {dated - now:,} ms ahead of this clock; set the clocks",
         )
     wanted = max(dated, now) if process is None else _whole(journal, "process", process)
-    if wanted > now + FURTHEST:
-        raise BadRequest(journal, f"the process date of {text} is more than ten years ahead")
+    ends = NEVER if expires is None else _whole(journal, "expires", expires)
+    for what, date in (("process date", max(wanted, dated)), ("expiry", ends)):
+        if date > now + FURTHEST:
+            raise BadRequest(journal, f"the {what} of {text} is more than ten years ahead")
     return Packet(
         key=text,
         inserted=dated,
         process=wanted,
         payload=body,
         priority=priority,
-        expires=NEVER if expires is None else _whole(journal, "expires", expires),
+        expires=ends,
         schema=declared.version,
     )
 

@@ -84,7 +84,7 @@ class Registry:
 
     def known(self) -> list[str]:
         """The names of all journals there are."""
-        return sorted(self._consensus.whole(ALL).rows)
+        return known_journals(self._consensus)
 
     def read(self) -> Registered:
         """The journal as it is; raises ``UnknownJournal``."""
@@ -180,6 +180,11 @@ class Registry:
         raise WorkError(
             self._journal, f"others changed it {TRIES} times in a row. Nothing was changed. Try again."
         )
+
+
+def known_journals(consensus: Consensus) -> list[str]:
+    """The names of all journals that are registered there."""
+    return sorted(consensus.whole(ALL).rows)
 
 
 def _buckets(found: Snapshot) -> dict[str, Bucket]:

@@ -12,6 +12,8 @@ from tidemark.work.entry import NEVER, Entry, Request
 
 SECOND = 1000
 FOREVER = 2**63 - 1
+FURTHEST = 10 * 365 * 86_400 * SECOND
+"""How far ahead anything may be: a hint lives until then, and Cassandra keeps nothing for 20 years."""
 
 
 class OnMerge(StrEnum):

@@ -4,7 +4,7 @@ Safe beside live workers and other sweeps: every change of an entry and every st
 anybody else would make, by compare-and-set. A plan says what would be done, and does nothing.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from tidemark.faults import FaultPoint, reach
@@ -70,10 +70,10 @@ class Sweep:
 
     def reconcile(self, keys: Iterable[str]) -> None:
         """Give a new hint to every entry whose own is not to be found any more."""
-        buckets = self._parts.registry.read().buckets
+        registered = self._parts.registry.read()
         for key in keys:
             entry = self._parts.entries.read(key).entry
-            if entry is not None and is_lost(entry, buckets, self._parts.due, self._parts.clock()):
+            if entry is not None and is_lost(entry, registered, self._parts.due, self._parts.clock()):
                 self._swept.rearmed += 1
                 self._change(key, lost=entry.hint)
 
@@ -158,11 +158,14 @@ def _sealed_at(bucket: Bucket, state: BucketState, now: int) -> int | None:
     return now if state is BucketState.SEALED else bucket.sealed_at
 
 
-def is_lost(entry: Entry, buckets: Mapping[str, Bucket], due: Due, now: int) -> bool:
+def is_lost(entry: Entry, registered: Registered, due: Due, now: int) -> bool:
     """Whether nobody will look at the entry any more, because its hint is not to be found."""
     hint = entry.hint
-    bucket = buckets.get(hint.bucket) if hint is not None else None
+    bucket = registered.buckets.get(hint.bucket) if hint is not None else None
     if hint is None or bucket is None or bucket.state not in (BucketState.OPEN, BucketState.SEALED):
+        return True
+    # Its change landed after everybody had given it up, or was made by a clock that is behind.
+    if hint.due_at < registered.marks.get((hint.bucket, hint.shard, hint.priority), 0):
         return True
     # Cassandra lets a hint go some time after it was due.
     return now - hint.due_at > OLDEST_HINT or not due.holds(hint)

@@ -192,17 +192,23 @@ class CassandraArchive:
             "WHERE journal = ? AND day = ? AND started = ? AND claim = ?",
         )
         day = "WHERE journal = ? AND day = ?"
-        self._letters = _prepared(session, f"SELECT body, dug_up FROM {dead} {day}")
-        self._runs = _prepared(session, f"SELECT body FROM {history} {day}")
+        letters = f"SELECT started, key_hash, version, body, dug_up FROM {dead} {day}"
+        self._letters = _prepared(session, letters)
+        self._runs = _prepared(session, f"SELECT claim, body FROM {history} {day}")
 
     def bury(self, letter: DeadLetter) -> None:
         """See ``Archive.bury``."""
         self._mark(self._bury, letter, letter.died, _text(letter))
 
-    def letters(self, day: str) -> Sequence[DeadLetter]:
+    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
         """See ``Archive.letters``."""
-        rows = self._session.execute(self._letters, (self._journal, day))
-        return [_value(row.body, DeadLetter) for row in rows if row.body and row.dug_up is None]
+        seen: set[tuple[int, str, int]] = set()
+        for day in days:
+            for row in self._session.execute(self._letters, (self._journal, day)):
+                identity = (row.started, row.key_hash, row.version)
+                if row.body and row.dug_up is None and identity not in seen:
+                    yield _value(row.body, DeadLetter)
+                seen.add(identity)
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """See ``Archive.dig_up``."""
@@ -210,17 +216,21 @@ class CassandraArchive:
 
     def record(self, run: Run) -> None:
         """See ``Archive.record``."""
-        place = (self._journal, day_of(run.started), run.started, run.token)
+        place = (self._journal, day_of(run.ended), run.started, run.token)
         ended = run.ended * MICROSECONDS
         self._session.execute(self._record, (self._history_for, ended, _text(run), *place))
 
-    def runs(self, day: str) -> Sequence[Run]:
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
         """See ``Archive.runs``."""
-        rows = self._session.execute(self._runs, (self._journal, day))
-        return [_value(row.body, Run) for row in rows if row.body]
+        seen: set[str] = set()
+        for day in days:
+            for row in self._session.execute(self._runs, (self._journal, day)):
+                if row.body and row.claim not in seen:
+                    yield _value(row.body, Run)
+                seen.add(row.claim)
 
     def _mark(self, statement: PreparedStatement, letter: DeadLetter, at: int, value: Any) -> None:
-        place = (day_of(letter.started), letter.started, key_hash(letter.key), letter.version)
+        place = (day_of(letter.died), letter.started, key_hash(letter.key), letter.version)
         values = (self._dead_for, at * MICROSECONDS, value, self._journal, *place)
         self._session.execute(statement, values)
 

@@ -1,5 +1,9 @@
-"""What tasks do with claims: done, failed, given back; in memory, with Airflow's own classes around it."""
+"""What tasks do with a journal: wait for it, give claims back; with Airflow's own classes around it."""
 
+import os
+import signal
+import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,44 +29,30 @@ def given_entries(work: Any, *keys: str) -> None:
         work.insert(key, {"data": 1}, priority=priority)
 
 
-def test_what_is_done_is_gone_and_what_fails_comes_back(house: House, work: Any) -> None:
-    from tidemark_airflow.work import drain
-
-    def handler(item: Any) -> None:
-        if item.key == "bad":
-            raise ValueError("no route")
-
-    given_entries(work, "good", "bad", "fine")
-    assert drain(work, handler, 10, print) == {"done": 2, "failed": 1, "dead": 0, "lost": 0}
-    assert (house.stored("good"), house.stored("fine")) == (None, None)
-    assert house.stored("bad").error == "ValueError: no route"
-
-
-def test_a_task_that_is_stopped_gives_back_what_it_has_not_done(house: House, work: Any) -> None:
-    from tidemark_airflow.work import drain
+def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
+    house: House, work: Any, monkeypatch: Any
+) -> None:
+    """As Airflow's task runner does it: the handler of SIGTERM calls ``on_kill`` and nothing else."""
+    from tidemark.work.draining import Stopped
+    from tidemark_airflow import work as module
 
     def handler(item: Any) -> None:
         if item.key == "second":
-            raise KeyboardInterrupt
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(30)
 
     given_entries(work, "first", "second", "third")
-    with pytest.raises(KeyboardInterrupt):
-        drain(work, handler, 10, print)
+    monkeypatch.setattr(module, "open_work", lambda journal, owner: work)
+    task = module.ClaimWork(task_id="do", journal="pages", handler=handler)
+    before = signal.signal(signal.SIGTERM, lambda number, frame: task.on_kill())
+    try:
+        with pytest.raises(Stopped):
+            task.execute({"ti": SimpleNamespace(dag_id="d", task_id="do", run_id="r")})
+    finally:
+        signal.signal(signal.SIGTERM, before)
     assert house.stored("first") is None
-    for key in ("second", "third"):
-        assert house.stored(key).is_waiting
-        assert house.stored(key).failures == 0
-
-
-def test_an_entry_that_took_too_long_is_lost_and_nobody_else_s(house: House, work: Any) -> None:
-    from tidemark_airflow.work import drain
-
-    def handler(item: Any) -> None:
-        house.clock.now = MORNING + 62_000
-
-    given_entries(work, "slow")
-    assert drain(work, handler, 10, print)["lost"] == 1
-    assert not house.stored("slow").is_waiting
+    assert [house.stored(key).is_waiting for key in ("second", "third")] == [True, True]
+    task.on_kill()
 
 
 def test_triggers_say_how_to_make_them_again(dag_bag: Any) -> None:

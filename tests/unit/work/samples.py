@@ -35,7 +35,7 @@ E0 = Entry(
 
 def given_running(start: str = "10:00:10", token: str = "a", owner: str = "w1", **changes: Any) -> Entry:
     running = replace(E0, status=Status.PROCESSING, start=at(start), token=token, owner=owner)
-    return replace(running, **changes)
+    return replace(running, **{"claimed": at(start), **changes})
 
 
 def with_request(entry: Entry, **changes: Any) -> Entry:

@@ -1,6 +1,8 @@
 """``Work`` and ``AsyncWork`` in memory: what callers give and get."""
 
 import asyncio
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,7 +12,7 @@ import tidemark
 from tidemark.work.asynchronous import AsyncWork
 from tidemark.work.client import Work
 from tidemark.work.errors import BadRequest, ClaimLost
-from tidemark.work.items import Ticket
+from tidemark.work.items import Ticket, WorkItem
 from tidemark.work.keeping import KeptClaims
 
 pytestmark = pytest.mark.unit
@@ -75,6 +77,8 @@ def test_a_time_without_a_zone_is_refused(work):
         (lambda work: work.claim(1, owner="x" * 201), "`owner` must be text"),
         (lambda work: work.snooze(Ticket("k", "token"), -1), "`until` is -1"),
         (lambda work: work.snooze(Ticket("k", "token"), None), "`until` is missing"),
+        (lambda work: work.snooze(Ticket("k", "token"), 2**60), "`until` is more than ten years ahead"),
+        (lambda work: work.insert("new", {"data": 1}, expires=2**60), "expiry of new is more than ten"),
         (lambda work: work.fail(Ticket("k", "token"), None), "`error` must be text"),
         (lambda work: work.history(-1), "`days` is -1"),
     ],
@@ -227,6 +231,61 @@ def test_a_claim_that_is_lost_meanwhile_is_known(house, work):
         house.clock.now += 62_000
         kept.refresh()
         assert kept.lost == {item.token}
+
+
+def given_unreachable(work: Work, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(item: object) -> None:
+        raise OSError("no host answers")
+
+    monkeypatch.setattr(work, "refresh", refuse)
+
+
+def test_a_refresh_that_meets_an_error_is_tried_again(house, work, monkeypatch):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    with KeptClaims(work, [item], every=3600) as kept:
+        with monkeypatch.context() as trouble:
+            given_unreachable(work, trouble)
+            house.clock.now += 45_000
+            kept.refresh()
+        assert kept.lost == frozenset()
+        kept.refresh()
+        house.clock.now += 45_000
+        assert kept.lost == frozenset()
+        assert work.done(kept.ended(item)) == "done"
+
+
+def test_a_claim_that_cannot_be_refreshed_is_lost_after_its_limit(house, work, monkeypatch):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    with KeptClaims(work, [item], every=3600) as kept:
+        given_unreachable(work, monkeypatch)
+        house.clock.now += 60_000
+        kept.refresh()
+        assert kept.lost == frozenset()
+        house.clock.now += 1_000
+        assert kept.lost == {item.token}
+
+
+def test_the_thread_goes_on_after_an_error(house, work, monkeypatch):
+    work.insert("k", {"data": 1})
+    (item,) = work.claim()
+    rounds, asked = threading.Semaphore(0), work.refresh
+
+    def refuse_once(item: WorkItem) -> WorkItem:
+        monkeypatch.setattr(work, "refresh", asked)
+        rounds.release()
+        raise OSError("no host answers")
+
+    monkeypatch.setattr(work, "refresh", refuse_once)
+    before = house.stored("k").start
+    house.clock.now += 5_000
+    with KeptClaims(work, [item], every=0.01):
+        assert rounds.acquire(timeout=10)
+        until = time.monotonic() + 10
+        while house.stored("k").start == before and time.monotonic() < until:
+            time.sleep(0.01)
+    assert house.stored("k").start == before + 5_000
 
 
 def test_all_of_it_without_blocking(house):

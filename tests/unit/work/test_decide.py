@@ -1,5 +1,6 @@
 """Worked example 3.2 and the statements about claims and timeouts (33 to 43), case by case."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ from tests.unit.work.samples import E0, HOUR_LIMIT, at, given_running, with_requ
 
 from tidemark.work.decide import Cancel, Claim, Done, Event, Fail, Notice, Refresh, Release, Snooze, decide
 from tidemark.work.decision import Decision, Outcome
+from tidemark.work.entries import body_of, entry_of
 from tidemark.work.entry import DeathReason, Ending, Entry, Request, Status
 from tidemark.work.rules import Rules, back_off
 
@@ -45,7 +47,22 @@ def test_3_2_w2_together_with_w1_gets_nothing():
 
 def test_3_2_at_10_40_10_a_refresh_moves_the_start():
     decision = told(running(), Refresh("a"), "10:40:10")
-    assert decision.entry == running("10:40:10")
+    assert decision.entry == running("10:40:10", claimed=at("10:00:10"))
+
+
+def test_history_shows_the_whole_run_however_often_it_was_refreshed():
+    refreshed = told(running(), Refresh("a"), "10:40:10").entry
+    assert told(refreshed, Done("a"), "11:10:00").run.started == at("10:00:10")
+    assert told(refreshed, Notice(), "11:40:11").run.started == at("10:00:10")
+
+
+def test_an_entry_that_was_stored_without_these_fields_is_read():
+    old = json.loads(body_of(running()))
+    for field in ("claimed", "ended"):
+        del old[field]
+    read = entry_of(json.dumps(old))
+    assert read == running(claimed=None)
+    assert told(read, Done("a"), "10:10:00").run.started == at("10:00:10")
 
 
 def test_3_2_at_11_40_10_exactly_the_limit_is_still_processing():

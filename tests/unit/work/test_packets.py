@@ -10,6 +10,7 @@ from tidemark.work.entry import Priority, Status
 from tidemark.work.errors import BadRequest, JournalRefused, PayloadTooLarge, UnknownJournal
 from tidemark.work.files import find_journal, load_journals
 from tidemark.work.packets import packet_of
+from tidemark.work.rules import FURTHEST
 
 pytestmark = pytest.mark.unit
 
@@ -104,6 +105,13 @@ def test_a_date_is_a_whole_number_of_milliseconds(option, value):
         packet(**{option: value})
 
 
+@pytest.mark.parametrize("option", ["process", "expires"])
+def test_a_date_is_at_most_ten_years_ahead(option):
+    assert getattr(packet(**{option: NOW + FURTHEST}), option) == NOW + FURTHEST
+    with pytest.raises(BadRequest, match="more than ten years ahead"):
+        packet(**{option: NOW + FURTHEST + 1})
+
+
 # Files
 
 
@@ -132,6 +140,10 @@ def test_D2_28_the_journal_that_comes_with_tidemark_is_right():
         ("name: p\nkey: {k: text}\npayload: {x: int}\npayload_limit: -1\n", 4, "payload_limit"),
         ("name: p\nkey: {k: text}\npayload: {x: int}\ntime_limit: -1h\n", 4, "time_limit"),
         ("name: p\nkey: {k: text}\npayload: {x: int}\ntime_limit: 0s\n", 4, "longer than nothing"),
+        ("name: p\nkey: {k: text}\npayload: {x: int}\ntime_limit: 3651d\n", 4, "at most 3650d"),
+        ("name: p\nkey: {k: text}\npayload: {x: int}\ndead_letters: 3651d\n", 4, "at most 3650d"),
+        ("name: p\nkey: {k: text}\npayload: {x: int}\nhistory: 3651d\n", 4, "at most 3650d"),
+        ("name: p\nkey: {k: text}\npayload: {x: int}\nbackoff: {most: 3651d}\n", 4, "at most 3650d"),
         ("name: p\nkey: {k: text}\npayload: {x: int}\nbucket: week\n", 4, "not one of hour, day, month"),
         ("name: p\nkey: {k: text}\npayload: {x: int}\nbackoff: {first: 2h}\n", 4, "0 < first"),
         ("", 1, "Declare a work journal"),

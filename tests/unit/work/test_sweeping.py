@@ -6,6 +6,7 @@ import pytest
 from tests.contract.work_house import MORNING, House, Stores, given_declaration, memory_stores
 
 from tidemark.faults import FaultPoint
+from tidemark.work.decide import Snooze, decide
 from tidemark.work.due import MemoryDue
 from tidemark.work.journal import WorkJournal
 from tidemark.work.lanes import AGAIN_AFTER, LOOK_BACK, LOOKS_UNTIL_ALL, Lanes
@@ -125,3 +126,32 @@ def test_more_entries_than_a_page_come_out_in_order():
     house.clock.to("10:00:01")
     keys = [key for _ in range(5) for key in house.claim_keys(limit=8)]
     assert keys == [f"k{number:02}" for number in range(40)]
+
+
+def test_an_entry_that_is_too_far_away_holds_up_no_other(house):
+    for key in ("far", "near"):
+        house.insert(key)
+    far = next(one for one in house.claim(limit=2) if one.key == "far")
+    house.journal.changing.change(
+        "far", lambda entry, now: decide(entry, Snooze(far.token, 2**60), now, house.declared.rules)
+    )
+    house.clock.to("11:00:01")
+    assert house.sweep().lapsed == 1
+    assert house.claim_keys(limit=5) == ["near"]
+
+
+def test_what_a_sweep_finds_behind_the_mark_of_a_process_is_looked_at():
+    house, due = given_counting()
+    journal = WorkJournal(house.parts, Lanes(house.declared, due, 0, 0), registry_for=0)
+    house.clock.to("10:05")
+    house.insert("first")
+    journal.done(*journal.claim("w"))
+    house.clock.to("10:10")
+    for _ in range(2 * LOOKS_UNTIL_ALL):
+        journal.claim("w")
+    house.clock.to("10:03")
+    house.insert("late")
+    house.clock.to("10:10")
+    assert [journal.claim("w") for _ in range(LOOKS_UNTIL_ALL)] == [[]] * LOOKS_UNTIL_ALL
+    house.sweep()
+    assert [one.key for one in journal.claim("w")] == ["late"]
