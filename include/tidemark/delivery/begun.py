@@ -47,4 +47,7 @@ def _share_any(partitions: list[list[bytes]]) -> bool:
 
 def _different(parts: list[bytes]) -> NDArray[np.uint64]:
     """One partition's, each once: a part that wrote its heads early may name one again."""
-    return np.unique(np.frombuffer(b"".join(parts), np.uint64))
+    found = np.sort(np.frombuffer(b"".join(parts), np.uint64))  # ``np.unique`` takes many times as long
+    is_first = np.ones(len(found), np.bool_)
+    is_first[1:] = found[1:] != found[:-1]
+    return found[is_first]
