@@ -37,8 +37,8 @@ from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
 from tidemark.writers.journal_tables import JournalTables, are_there
 
-MESSAGES_AT_ONCE = at_once(16_384)
-BYTES_AT_ONCE = 8 * 2**20
+MESSAGES_AT_ONCE = at_once(8_192)
+BYTES_AT_ONCE = 4 * 2**20
 """How many messages are read before they are folded, and how much of them: enough to ask for many heads at
 once."""
 MESSAGES_A_PART = 250_000

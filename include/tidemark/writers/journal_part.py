@@ -28,7 +28,7 @@ from tidemark.writers.journal_tables import JournalTables
 
 events = structlog.get_logger()
 
-ROWS_TOGETHER, BYTES_TOGETHER = at_once(100_000), 40 * 2**20
+ROWS_TOGETHER, BYTES_TOGETHER = at_once(125_000), 50 * 2**20
 """How many rows may wait, and how much of them: the more there are, the more of an entity's rows travel
 together, which Cassandra takes as one write."""
 MOST_HEADS = 200_000
