@@ -8,8 +8,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.expiry.days import days_to_ask
-from tidemark.expiry.ledger import open_days, read_days
+from tidemark.expiry.ledger import read_days
+from tidemark.expiry.run import ExpiryRun
 from tidemark.log.control import LogControl
 
 pytestmark = pytest.mark.system
@@ -18,29 +18,13 @@ PRAGUE = ZoneInfo("Europe/Prague")
 NOW = int(datetime(2026, 11, 17, 12, tzinfo=UTC).timestamp() * 1_000_000)
 
 
-class Run:
-    """As much of a run as is asked for its days."""
-
-    zone, writer = PRAGUE, "w"
-
-    def __init__(self) -> None:
-        self.log = SimpleNamespace(control=LogControl(MemoryConsensus(), "orders"))
-
-    def clock(self) -> int:
-        return NOW
-
-    def days(self, covered: tuple[date, ...]) -> tuple[date, ...]:
-        return days_to_ask(covered, read_days(self.log.control, self.writer).unfinished)
-
-    def open_days(self, days: tuple[date, ...], *, is_scheduled: bool = False) -> None:
-        open_days(self.log.control, self.writer, days, is_scheduled=is_scheduled)
-
-
 def nov(*days: int) -> tuple[date, ...]:
     return tuple(date(2026, 11, day) for day in days)
 
 
-def ask(run: Run, kind: str, day: int = 16, keeps: bool = True, **params: str | None) -> tuple[date, ...]:
+def ask(
+    run: ExpiryRun, kind: str, day: int = 16, keeps: bool = True, **params: str | None
+) -> tuple[date, ...]:
     from tidemark_airflow.expiry import find_days
 
     dag_run = SimpleNamespace(
@@ -49,43 +33,46 @@ def ask(run: Run, kind: str, day: int = 16, keeps: bool = True, **params: str | 
         data_interval_end=datetime(2026, 11, day + 1, tzinfo=PRAGUE),
     )
     params = {"first_day": None, "last_day": None, **params}
-    return find_days(run, {"dag_run": dag_run, "params": params}, keeps=keeps)  # type: ignore[arg-type]
+    return find_days(run, {"dag_run": dag_run, "params": params}, keeps=keeps)
 
 
 @pytest.fixture
-def run(dag_bag: Any) -> Run:
-    """One with a day that an earlier run could not finish."""
-    run = Run()
+def run(dag_bag: Any) -> ExpiryRun:
+    """One with a day that an earlier run could not finish; it has what it needs to know its days."""
+    log: Any = SimpleNamespace(control=LogControl(MemoryConsensus(), "orders"))
+    nobody: Any = None
+    ports = (nobody, log, nobody, nobody, nobody)
+    run = ExpiryRun("run", "w", PRAGUE, *ports, is_ours=lambda topic: True, clock=lambda: NOW)
     run.open_days(nov(3))
     return run
 
 
-def test_a_run_on_schedule_asks_its_day_and_what_is_unfinished(run: Run) -> None:
+def test_a_run_on_schedule_asks_its_day_and_what_is_unfinished(run: ExpiryRun) -> None:
     assert ask(run, "scheduled") == nov(3, 16)
     assert read_days(run.log.control, "w").through == date(2026, 11, 16)
 
 
-def test_the_next_one_asks_the_days_between_too(run: Run) -> None:
+def test_the_next_one_asks_the_days_between_too(run: ExpiryRun) -> None:
     ask(run, "scheduled", 10)
     assert ask(run, "scheduled", 13) == nov(3, 10, 11, 12, 13)
 
 
-def test_a_backfill_asks_its_own_days(run: Run) -> None:
+def test_a_backfill_asks_its_own_days(run: ExpiryRun) -> None:
     assert ask(run, "backfill", 9) == nov(9)
     assert read_days(run.log.control, "w").unfinished == nov(3, 9)
     assert read_days(run.log.control, "w").through is None
 
 
-def test_a_person_means_the_days_they_name(run: Run) -> None:
+def test_a_person_means_the_days_they_name(run: ExpiryRun) -> None:
     assert ask(run, "manual", first_day="2026-11-12", last_day="2026-11-13") == nov(12, 13)
 
 
-def test_without_a_name_the_last_day_that_is_over_and_what_is_unfinished(run: Run) -> None:
+def test_without_a_name_the_last_day_that_is_over_and_what_is_unfinished(run: ExpiryRun) -> None:
     assert ask(run, "manual") == nov(3, 16)
     assert read_days(run.log.control, "w").unfinished == nov(3)
 
 
-def test_a_dry_run_writes_nothing_down(run: Run) -> None:
+def test_a_dry_run_writes_nothing_down(run: ExpiryRun) -> None:
     assert ask(run, "scheduled", keeps=False) == nov(3, 16)
     assert read_days(run.log.control, "w").unfinished == nov(3)
 
