@@ -52,7 +52,7 @@ from tidemark_airflow.compaction import (
     publish,
     sweep,
 )
-from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
+from tidemark_airflow.house import START, Tag, data_intervals, plan_params, task_defaults
 from tidemark_airflow.spark_app import SparkAppOperator
 
 POLICIES = [policy.value for policy in CompactionPolicy if policy is not CompactionPolicy.NONE]
@@ -74,12 +74,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
         max_active_runs=1,
         default_args=task_defaults(),
         params={
-            "dry_run": Param(
-                True, type="boolean", description="Only show the plan. Runs on schedule are never dry."
-            ),
-            "approve": Param(
-                False, type="boolean", description="Wait for a person to approve the plan before it is done."
-            ),
+            **plan_params(),
             "policy": Param(
                 None,
                 type=["null", "string"],

@@ -63,7 +63,7 @@ from tidemark.delivery.pipeline import Expiry, Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark_airflow.asking import Approval
 from tidemark_airflow.expiry import RUN, PlanOperator, decide, follow_approval, purge, report
-from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
+from tidemark_airflow.house import START, Tag, data_intervals, plan_params, task_defaults
 from tidemark_airflow.replicated import ReplicatedSensor
 
 
@@ -80,12 +80,7 @@ def purge_expired(pipeline: Pipeline, expiry: Expiry) -> DAG:
         max_active_runs=1,
         default_args=task_defaults(),
         params={
-            "dry_run": Param(
-                True, type="boolean", description="Only show the plan. Runs on schedule are not dry."
-            ),
-            "approve": Param(
-                False, type="boolean", description="Wait for a person to approve the plan before it is done."
-            ),
+            **plan_params(),
             "first_day": Param(
                 None,
                 type=["null", "string"],

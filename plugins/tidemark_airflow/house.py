@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from airflow.sdk import CronDataIntervalTimetable
+from airflow.sdk import CronDataIntervalTimetable, Param
 
 
 class Tag(StrEnum):
@@ -31,6 +31,16 @@ def task_defaults() -> dict[str, Any]:
         "retry_exponential_backoff": 2.0,
         "max_retry_delay": timedelta(minutes=5),
         "execution_timeout": timedelta(hours=6),
+    }
+
+
+def plan_params() -> dict[str, Param]:
+    """What people choose where a plan comes before what it destroys."""
+    dry = "Only show the plan. Runs on schedule are not dry."
+    approve = "Wait for a person to approve the plan before it is done."
+    return {
+        "dry_run": Param(True, type="boolean", description=dry),
+        "approve": Param(False, type="boolean", description=approve),
     }
 
 
