@@ -1,6 +1,7 @@
 """Gates of writers in the DAGs: what a closed one holds up, and the resume that it starts."""
 
 import asyncio
+from abc import abstractmethod
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,8 @@ def resume_run_id(writer: str, version: int) -> str:
     return f"auto__{writer}__gate_{version}"
 
 
-class GateTrigger(BaseTrigger):
-    """Waits until a writer's gate is open."""
+class WriterTrigger(BaseTrigger):
+    """Waits for something of a writer's, and shows for what whenever that changes."""
 
     def __init__(self, pipeline: str, writer: str, every: float = 5.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -71,8 +72,15 @@ class GateTrigger(BaseTrigger):
             await asyncio.sleep(self.every)
         yield TriggerEvent({"writer": self.writer})  # type: ignore[no-untyped-call]
 
+    @abstractmethod
     def _reason(self) -> str | None:
-        """Why to go on waiting; None when the gate is open."""
+        """Why to go on waiting; None when there is none. Raises nothing: a wait must not end with that."""
+
+
+class GateTrigger(WriterTrigger):
+    """Waits until a writer's gate is open."""
+
+    def _reason(self) -> str | None:
         try:
             gate = open_pipeline(self.pipeline).stopped().get(self.writer)
         except Exception as error:  # a restart of Cassandra must not end the wait for a person

@@ -1,13 +1,11 @@
 """Waiting until replication has passed the purges of a run, without holding a worker."""
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseSensorOperator
-from airflow.triggers.base import BaseTrigger, TriggerEvent
 
-from tidemark_airflow.gates import NO_TIMEOUT, advice, open_pipeline
+from tidemark_airflow.gates import NO_TIMEOUT, WriterTrigger, advice, open_pipeline
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -16,30 +14,19 @@ Place = tuple[str, int, int]
 """A topic, a partition, and the offset of the last purge in it."""
 
 
-class ReplicatedTrigger(BaseTrigger):
+class ReplicatedTrigger(WriterTrigger):
     """Waits until a writer has finished with these offsets."""
 
     def __init__(self, pipeline: str, writer: str, offsets: Sequence[Place], every: float = 5.0) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.pipeline, self.writer, self.offsets, self.every = pipeline, writer, offsets, every
+        super().__init__(pipeline, writer, every)
+        self.offsets = offsets
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """See ``BaseTrigger.serialize``."""
-        keys = {"pipeline": self.pipeline, "writer": self.writer, "every": self.every}
-        return f"{type(self).__module__}.{type(self).__name__}", {**keys, "offsets": list(self.offsets)}
+        path, keys = super().serialize()
+        return path, {**keys, "offsets": list(self.offsets)}
 
-    async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, and look again."""
-        shown = None
-        while said := await asyncio.to_thread(self._look):
-            if said != shown:
-                self.log.info("%s", said)
-                shown = said
-            await asyncio.sleep(self.every)
-        yield TriggerEvent({"writer": self.writer})  # type: ignore[no-untyped-call]
-
-    def _look(self) -> str | None:
-        """What it waits for; None when all is passed."""
+    def _reason(self) -> str | None:
         try:
             return missing(self.pipeline, self.writer, self.offsets)
         except Exception as error:  # whatever it is, it is shown, and asked again
