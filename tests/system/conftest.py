@@ -87,6 +87,8 @@ expiry: {schedule: "@daily", timezone: Europe/Prague, max_purges: 3}
 """
 """Its days end in another zone than UTC, and more than three entities are suspicious."""
 TURNS = Turns()
+KEPT = "TIDEMARK_TEST_SERVICES"
+"""Names a folder whose services are used, and go on running afterwards: for one test again and again."""
 BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 
@@ -212,6 +214,9 @@ class Services:
 
 def shared_folder(config: pytest.Config) -> Path:
     """The folder that all processes of this test session have in common."""
+    if kept := os.environ.get(KEPT):
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        return Path(kept)
     own: Path = config._tmp_path_factory.getbasetemp()  # type: ignore[attr-defined]
     folder = (own.parent if hasattr(config, "workerinput") else own) / "system"
     folder.mkdir(exist_ok=True)
@@ -250,7 +255,7 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
                     yield Services(settings, State.read(settings), airflow)
         finally:
             disconnect_all()
-            if environment.exists() and is_last(users):
+            if environment.exists() and KEPT not in os.environ and is_last(users):
                 down(Settings.read())
                 lines = {p.pid: " ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])}
                 left = [pid for pid, line in lines.items() if str(folder / "home") in line]

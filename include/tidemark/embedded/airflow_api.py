@@ -4,7 +4,7 @@ Speaks only to the embedded Airflow of one home, as its admin.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -32,18 +32,32 @@ class TaskState:
     state: str | None
 
 
+class _Login(httpx.Auth):
+    """Asks for a token before the first request, so that an API that is never used needs no Airflow."""
+
+    requires_response_body = True
+
+    def __init__(self, settings: Settings, base: str) -> None:
+        self._settings, self._base = settings, base
+        self._token: str | None = None
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """See ``httpx.Auth.auth_flow``."""
+        if self._token is None:
+            password = json.loads(passwords_file(self._settings).read_text())["admin"]
+            credentials = {"username": "admin", "password": password}
+            answer = yield httpx.Request("POST", f"{self._base}/auth/token", json=credentials)
+            self._token = str(_checked(answer, "log in").json()["access_token"])
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
 class AirflowApi:
     """The REST API of this home's Airflow."""
 
     def __init__(self, settings: Settings) -> None:
         base = f"http://{LOOPBACK}:{settings.airflow_port}"
-        password = json.loads(passwords_file(settings).read_text())["admin"]
-        answer = httpx.post(
-            f"{base}/auth/token", json={"username": "admin", "password": password}, timeout=30
-        )
-        _checked(answer, "log in")
-        headers = {"Authorization": f"Bearer {answer.json()['access_token']}"}
-        self._client = httpx.Client(base_url=f"{base}/api/v2", headers=headers, timeout=30)
+        self._client = httpx.Client(base_url=f"{base}/api/v2", auth=_Login(settings, base), timeout=30)
 
     def __enter__(self) -> Self:
         return self
