@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from tidemark.client.journal import Journal
     from tidemark.work.asynchronous import AsyncWork
     from tidemark.work.client import Work
+    from tidemark.work.items import WorkItem
+    from tidemark.work.work_entry import WorkEntry
 
-__all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work"]
+__all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work", "WorkEntry", "WorkItem"]
 
 _PLACES = {
     "AsyncJournal": "client.asynchronous",
@@ -22,6 +24,8 @@ _PLACES = {
     "Event": "client.events",
     "Journal": "client.journal",
     "Work": "work.client",
+    "WorkEntry": "work.work_entry",
+    "WorkItem": "work.items",
 }
 
 

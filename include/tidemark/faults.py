@@ -69,6 +69,7 @@ class FaultPoint(StrEnum):
     WORK_EMPTIED = "work.emptied"
     WORK_DISPOSED = "work.disposed"
     WORK_REDRIVEN = "work.redriven"
+    WORK_SEEN = "work.seen"
     EXPIRY_OPENED = "expiry.opened"
     EXPIRY_PLANNED = "expiry.planned"
     EXPIRY_HELD = "expiry.held"

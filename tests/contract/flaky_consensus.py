@@ -76,6 +76,9 @@ class FlakyConsensus:
     def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         return self._inner.recent(kind, names)
 
+    def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        return self._inner.committed(key, rows)
+
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
 

@@ -9,10 +9,14 @@ import pytest
 from tests.contract.work_house import MORNING, House, Stores, at_once, given_declaration
 from tests.contract.work_stores import given_hint
 
-from tidemark.work.entry import Ending
+from tidemark.work.entry import DeadLetter, Ending
 from tidemark.work.errors import BadRequest, ClaimLost
 from tidemark.work.listing import dead_letters, figures, history, next_look
 from tidemark.work.registry import Pause
+
+
+def letters_of(house: House) -> list[DeadLetter]:
+    return [kept.letter for kept in dead_letters(house.parts, house.clock())]
 
 
 class JournalContract:
@@ -60,7 +64,7 @@ class JournalContract:
         clock.to("13:40:13")
         assert house.sweep().dead == 1
         assert house.stored("k") is None
-        (letter,) = dead_letters(house.parts, clock())
+        (letter,) = letters_of(house)
         assert (letter.key, letter.request.payload, letter.timeouts, letter.owner) == (
             "k",
             '{"data":"rev7"}',
@@ -108,7 +112,8 @@ class JournalContract:
         assert house.insert("k") == "inserted"
 
     def test_3_3_what_expires_is_removed_by_whoever_looks(self, house: House):
-        house.insert("k", process=MORNING + 7_200_000, expires=MORNING + 60_000)
+        house.insert("k", expires=MORNING + 60_000)
+        house.journal.snooze(*house.claim(), MORNING + 7_200_000)
         house.clock.to("10:01:01")
         assert house.sweep().expired == 1
         assert house.stored("k") is None
@@ -225,7 +230,7 @@ class JournalContract:
         (claimed,) = house.claim()
         assert (claimed.entry.failures, claimed.entry.error) == (1, "no route")
         assert house.journal.fail(claimed, "again") == "dead"
-        (letter,) = dead_letters(house.parts, house.clock())
+        (letter,) = letters_of(house)
         assert (letter.error, letter.failures) == ("again", 2)
 
     def test_what_was_asked_for_again_meanwhile_is_no_dead_letter(self, stores: Stores):
@@ -235,7 +240,7 @@ class JournalContract:
         house.insert("k", "rev8")
         assert house.journal.fail(claimed, "no route") == "failed"
         assert house.stored("k").request.payload == '{"data":"rev8"}'
-        assert list(dead_letters(house.parts, house.clock())) == []
+        assert letters_of(house) == []
 
     def test_what_was_cancelled_meanwhile_is_no_dead_letter(self, stores: Stores):
         house = self.given(stores, max_failures=1)
@@ -244,7 +249,7 @@ class JournalContract:
         house.journal.cancel("k")
         with pytest.raises(ClaimLost):
             house.journal.fail(claimed, "no route")
-        assert list(dead_letters(house.parts, house.clock())) == []
+        assert letters_of(house) == []
 
     def test_a_dead_letter_of_a_long_claim_is_shown(self, stores: Stores):
         house = self.given(stores, time_limit="5d", dead_letters="2d", max_timeouts=1)
@@ -252,7 +257,7 @@ class JournalContract:
         house.claim()
         house.clock.now += 5 * 86_400_000 + 1_000
         assert house.sweep("k").dead == 1
-        assert [letter.key for letter in dead_letters(house.parts, house.clock())] == ["k"]
+        assert [letter.key for letter in letters_of(house)] == ["k"]
 
     def test_snoozed_released_and_cancelled(self, house: House):
         house.insert("k")

@@ -76,7 +76,7 @@ class Fuse:
 class Fused:
     """A store whose writes may not be reached."""
 
-    WRITES = frozenset(["put", "dispose", "bury", "record", "dig_up", "commit", "forget"])
+    WRITES = frozenset(["put", "dispose", "bury", "record", "dig_up", "see", "commit", "forget"])
 
     def __init__(self, store: Any, fuse: Fuse) -> None:
         self._store, self._fuse = store, fuse
@@ -177,9 +177,11 @@ class WorkMachine(RuleBasedStateMachine):
     def insert(self, key: str, priority: int, delay: int, life: int | None, trouble: Any) -> None:
         now, number = self.house.clock(), next(self.numbers)
         expires = None if life is None else now + life * 1000
+        said = ""
         with self.troubled(trouble) as outcome:
-            self.house.insert(key, number, priority=priority, process=now + delay * 1000, expires=expires)
-        if outcome.is_certain:
+            process = now + delay * 1000
+            said = self.house.insert(key, number, priority=priority, process=process, expires=expires)
+        if outcome.is_certain and said != Said.EXPIRED:
             self.promised.setdefault(key, []).append(Promise(number, expires or 0))
 
     def claim(self, limit: int, trouble: Any) -> None:
@@ -354,7 +356,7 @@ class WorkMachine(RuleBasedStateMachine):
         return any(letter.key == key and number_of(letter.request.payload) >= number for letter in letters)
 
     def known_letters(self) -> list[DeadLetter]:
-        return list(dead_letters(self.house.parts, self.house.clock()))
+        return [kept.letter for kept in dead_letters(self.house.parts, self.house.clock())]
 
     def keep_only(self, key: str, above: int) -> None:
         self.promised[key] = [one for one in self.promised.get(key, []) if one.number > above]

@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from tests.contract.work_house import MORNING, Stores
 
-from tidemark.work.due import BEGINNING, place_of
-from tidemark.work.entry import DeadLetter, DeathReason, Ending, Hint, Request, Run
+from tidemark.work.due import BEGINNING, Archive, place_of
+from tidemark.work.entry import DeadLetter, DeathReason, Ending, Hint, KeptLetter, Request, Run, Seen
 
 LATER = MORNING + 10_000_000
 DAY = 86_400_000
@@ -35,6 +35,13 @@ LETTER = DeadLetter(
 )
 RUN = Run("page/42", "w1", "token", MORNING, MORNING + 50, Ending.DONE, None, 3)
 LANE = ("2026-11-17T10", 0, 180)
+
+
+SEEN = Seen("ann", MORNING + 60_000, "the route was gone")
+
+
+def letters_of(archive: Archive, *days: str) -> list[DeadLetter]:
+    return [kept.letter for kept in archive.letters(days)]
 
 
 class StoreContract:
@@ -98,15 +105,15 @@ class StoreContract:
         archive = stores.archive(name)
         archive.bury(LETTER)
         archive.bury(LETTER)
-        assert list(archive.letters(["2026-11-17"])) == [LETTER]
-        assert list(archive.letters(["2026-11-18"])) == []
+        assert letters_of(archive, "2026-11-17") == [LETTER]
+        assert letters_of(archive, "2026-11-18") == []
 
     def test_a_dead_letter_is_found_by_the_day_it_died(self, stores: Stores, name: str):
         archive = stores.archive(name)
         letter = replace(LETTER, died=MORNING + 5 * DAY)
         archive.bury(letter)
-        assert list(archive.letters(["2026-11-22"])) == [letter]
-        assert list(archive.letters(["2026-11-17"])) == []
+        assert letters_of(archive, "2026-11-22") == [letter]
+        assert letters_of(archive, "2026-11-17") == []
 
     def test_a_dead_letter_that_was_written_again_on_another_day_is_one(self, stores: Stores, name: str):
         archive = stores.archive(name)
@@ -114,19 +121,28 @@ class StoreContract:
         for letter in (LETTER, again):
             archive.bury(letter)
         days = ["2026-11-18", "2026-11-17"]
-        assert list(archive.letters(days)) == [again]
+        assert letters_of(archive, *days) == [again]
         archive.dig_up(again, MORNING + DAY + 1)
-        assert list(archive.letters(days)) == []
+        assert letters_of(archive, *days) == []
 
     def test_dead_letters_come_newest_first_until_they_are_dug_up(self, stores: Stores, name: str):
         archive = stores.archive(name)
         newer = replace(LETTER, started=MORNING + 1000)
         for letter in (LETTER, newer):
             archive.bury(letter)
-        assert list(archive.letters(["2026-11-17"])) == [newer, LETTER]
+        assert letters_of(archive, "2026-11-17") == [newer, LETTER]
         archive.dig_up(newer, MORNING + 5000)
         archive.bury(newer)
-        assert list(archive.letters(["2026-11-17"])) == [LETTER]
+        assert letters_of(archive, "2026-11-17") == [LETTER]
+
+    def test_a_dead_letter_stays_and_keeps_who_looked_at_it(self, stores: Stores, name: str):
+        archive = stores.archive(name)
+        archive.bury(LETTER)
+        assert [kept.seen for kept in archive.letters(["2026-11-17"])] == [None]
+        archive.see(LETTER, SEEN)
+        archive.see(LETTER, SEEN)
+        archive.bury(LETTER)
+        assert list(archive.letters(["2026-11-17"])) == [KeptLetter(LETTER, SEEN)]
 
     def test_the_last_word_about_a_claim_is_its_history(self, stores: Stores, name: str):
         archive = stores.archive(name)

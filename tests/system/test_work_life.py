@@ -59,7 +59,7 @@ def test_from_an_insert_to_a_dead_letter(services: Any, work: Work) -> None:
     assert work.redrive(letter, who="ann", reason="it is there now") == "inserted"
     (item,) = again.claim()
     assert work.done(item) == "done"
-    assert sorted(run.ending for run in work.history()) == ["done", "failed"]
+    assert sorted(run.status for run in work.history()) == ["done", "failed"]
 
 
 def test_an_insert_wakes_whoever_waits(services: Any, work: Work) -> None:

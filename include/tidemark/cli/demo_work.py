@@ -36,13 +36,12 @@ def show_work(look_up: Lookup, show: Callable[..., Any]) -> None:
     for page, priority in (("page/1", 20), ("page/2", 180), ("page/3", 10)):
         show(f"  {page}, priority {priority}: {work.insert(page, {'revision': 1}, priority=priority)}")
     show(f"  page/2 again: {work.insert('page/2', {'revision': 2})}")
-    late = timedelta(hours=1)
-    work.insert("page/4", {"revision": 1}, process=late, expires=SHORT_LIVED)
     for item in work.claim(10):
         outcome = work.fail(item, "no such page") if item.key == "page/3" else work.done(item)
         show(f"  {item.key}, revision {item.payload['revision']}: claimed, {outcome}")
+    work.insert("page/4", {"revision": 1}, expires=SHORT_LIVED)
     _wait_for_expiry(work, "page/4")
-    show("  page/4: expired before it was due")
+    show("  page/4: expired before anything claimed it")
     for line in figures_lines(work.stats()):
         show(f"  {line}")
     show(f"  .venv/bin/tidemark work dead {JOURNAL}        the dead letter, with its error")

@@ -1,6 +1,7 @@
 """``tidemark work``: journals of work to be done, by hand: ask for work, claim it, say what became of it.
 
-What cannot be taken back (cancel, redrive) shows its plan first, and is done with ``--execute --reason``.
+What cannot be taken back (cancel, redrive, seen) shows its plan first, and is done with ``--execute
+--reason``.
 """
 
 import getpass
@@ -14,13 +15,14 @@ import typer
 from tidemark.cli.options import By, Execute, Json, Reason, print_json
 from tidemark.cli.work_opened import (
     answer,
+    letter_lines,
     opened,
     parsed_duration,
     parsed_json,
     print_table,
     say_ended,
+    say_nothing,
     say_planned,
-    stored_key,
     ticket,
     typed_key,
 )
@@ -84,8 +86,7 @@ def claim(
     with opened(journal) as work:
         items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
     if as_json:
-        names = ("key", "token", "owner", "payload", "schema", "priority", "timeouts", "failures", "error")
-        print_json([{name: getattr(item, name) for name in names} for item in items])
+        print_json([item.to_json() for item in items])
         return
     for item in items:
         typer.echo(f"{item.key}\t{item.token}\t{json.dumps(item.payload, ensure_ascii=False)}")
@@ -155,15 +156,27 @@ def cancel(
     by: By = None,
     as_json: Json = False,
 ) -> None:
-    """Forget a key with everything that is asked for."""
+    """Forget a key with everything that is asked for; exit code 1 where there is nothing to forget."""
+    from tidemark.work.decision import Outcome
+
     demand_reason(reason, execute)
     with opened(journal) as work:
         found, who = work.get(typed_key(work, key)), by or getpass.getuser()
         outcome = None
         if execute:
-            outcome = work.cancel(typed_key(work, key), who=who, reason=reason.strip()).value
-    plan = {"journal": journal, "key": key, "entry": found, "executed": execute, "outcome": outcome}
-    status = "there is no such entry" if found is None else f"{found['status']}, payload {found['payload']}"
+            outcome = work.cancel(typed_key(work, key), who=who, reason=reason.strip())
+    is_nothing = found is None if outcome is None else outcome is not Outcome.CANCELLED
+    entry = None if found is None else found.to_json()
+    plan = {
+        "journal": journal,
+        "key": key,
+        "entry": entry,
+        "executed": execute and not is_nothing,
+        "outcome": outcome,
+    }
+    if is_nothing:
+        say_nothing(as_json, plan, f"{journal}/{key}: there is no such entry. Nothing was cancelled.")
+    status = f"{found.status}, payload {found.payload}" if found else "came while this was planned"
     say_planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
 
 
@@ -173,7 +186,7 @@ def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> No
     with opened(journal) as work:
         entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
     if as_json:
-        print_json(entries)
+        print_json([entry.to_json() for entry in entries])
         return
     from tidemark.cli.work_tables import entries_table
 
@@ -181,16 +194,46 @@ def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> No
 
 
 @app.command()
-def dead(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
-    """Show the dead letters, newest first."""
+def dead(
+    journal: Name,
+    limit: Limit = 100,
+    unseen: Annotated[bool, typer.Option("--unseen", help="Only those not looked at yet.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show the dead letters, newest first, and who has looked at them."""
     with opened(journal) as work:
-        letters = [letter for letter, _ in zip(work.dead(), range(limit), strict=False)]
+        letters = [letter for letter, _ in zip(work.dead(unseen=unseen), range(limit), strict=False)]
     if as_json:
-        print_json([asdict(letter) for letter in letters])
+        print_json([letter.to_json() for letter in letters])
         return
     from tidemark.cli.work_tables import dead_table
 
     print_table(dead_table(letters))
+
+
+@app.command()
+def seen(
+    journal: Name,
+    key: Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Say that a person has looked at dead letters: work.sweep reports these no longer. They stay."""
+    demand_reason(reason, execute)
+    with opened(journal) as work:
+        wanted = None if key is None else typed_key(work, key)
+        letters = [one for one in work.dead(unseen=True) if wanted in (None, one.key)]
+        who = by or getpass.getuser()
+        for letter in letters if execute else ():
+            work.mark_seen(letter, who=who, reason=reason.strip())
+    plan = {"journal": journal, "keys": [one.key for one in letters], "executed": execute and bool(letters)}
+    if not letters:
+        about = f"{journal}/{key}" if key is not None else journal
+        say_nothing(as_json, plan, f"{about}: there is no dead letter left to look at. Nothing was changed.")
+    lines = [f"{journal}: mark {len(letters)} dead letters as seen"]
+    say_planned(as_json, plan, [*lines, *letter_lines(letters)], who if execute else None)
 
 
 @app.command()
@@ -205,28 +248,29 @@ def redrive(
     """Put dead letters back, to be done as soon as possible."""
     demand_reason(reason, execute)
     with opened(journal) as work:
-        stored = None if key is None else stored_key(work, key)
-        letters, who = [one for one in work.dead() if stored in (None, one.key)], by or getpass.getuser()
+        wanted = None if key is None else typed_key(work, key)
+        letters, who = [one for one in work.dead() if wanted in (None, one.key)], by or getpass.getuser()
         for letter in letters if execute else ():
             work.redrive(letter, who=who, reason=reason.strip())
     plan = {"journal": journal, "keys": [letter.key for letter in letters], "executed": execute}
     lines = [f"{journal}: redrive {len(letters)} dead letters"]
-    lines += [f"  {one.key}: {one.reason} ({one.error or 'no error text'})" for one in letters]
-    say_planned(as_json, plan, lines, who if execute else None)
+    say_planned(as_json, plan, [*lines, *letter_lines(letters)], who if execute else None)
 
 
 @app.command()
 def stats(journal: Name, as_json: Json = False) -> None:
     """Show the journal in numbers."""
     with opened(journal) as work:
-        found = work.stats()
+        found, warning = work.stats(), work.copies_warning()
     if as_json:
-        print_json(asdict(found))
+        print_json({**asdict(found), "warnings": [warning] if warning else []})
         return
     from tidemark.cli.work_tables import figures_lines
 
     for line in figures_lines(found):
         typer.echo(line)
+    if warning:
+        typer.echo(f"  warning: {warning}")
 
 
 @app.command()
@@ -240,7 +284,7 @@ def history(
     with opened(journal) as work:
         runs = [run for run, _ in zip(work.history(days), range(limit), strict=False)]
     if as_json:
-        print_json([asdict(run) for run in runs])
+        print_json([run.to_json() for run in runs])
         return
     from tidemark.cli.work_tables import history_table
 

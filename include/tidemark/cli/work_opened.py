@@ -1,10 +1,10 @@
 """What the commands about work journals share: a journal opened, what was typed understood, answers."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -13,6 +13,7 @@ from tidemark.cli.options import print_json
 if TYPE_CHECKING:
     from tidemark.work.client import Work
     from tidemark.work.items import Ticket
+    from tidemark.work.work_entry import WorkEntry
 
 
 @contextmanager
@@ -32,13 +33,6 @@ def typed_key(work: "Work", text: str) -> Any:
     if list(work.declared.key.values()) == [ColumnType.TEXT]:
         return text
     return parsed_json(text, "KEY")
-
-
-def stored_key(work: "Work", text: str) -> str:
-    """A key that was typed, as the journal stores it."""
-    from tidemark.work.packets import checked_key
-
-    return checked_key(work.declared, typed_key(work, text))
 
 
 def ticket(work: "Work", key: str, token: str) -> "Ticket":
@@ -87,6 +81,23 @@ def say_planned(as_json: bool, plan: dict[str, Any], lines: list[str], who: str 
     for line in lines:
         typer.echo(line)
     typer.echo(f"Done by {who}." if who else 'Nothing was changed. Add --execute --reason "…" to do it.')
+
+
+def say_nothing(as_json: bool, plan: dict[str, Any], line: str) -> NoReturn:
+    """Say that there is nothing of what was meant, and end with exit code 1."""
+    if as_json:
+        print_json(plan)
+    typer.echo(line, err=True)
+    raise typer.Exit(1)
+
+
+def letter_lines(letters: "Sequence[WorkEntry]") -> list[str]:
+    """Dead letters as lines of a plan."""
+    return [f"  {_key(one.key)}: {one.reason} ({one.error or 'no error text'})" for one in letters]
+
+
+def _key(key: Any) -> str:
+    return key if isinstance(key, str) else json.dumps(key, ensure_ascii=False)
 
 
 def print_table(table: Any) -> None:

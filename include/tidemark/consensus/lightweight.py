@@ -2,8 +2,8 @@
 
 Every transaction carries a fresh attempt id in the static column ``last_tx``. When the answer to one is
 lost, a SERIAL read settles what became of it: applied, not applied (then it is tried again) or overtaken.
-Reads are SERIAL; only ``recent`` is not, and says so. Nothing here guesses: what cannot be settled is
-``Undecided``.
+Reads are SERIAL; ``recent`` and ``committed`` are not, and say so. Nothing here guesses: what cannot be
+settled is ``Undecided``.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -93,6 +93,8 @@ class LightweightConsensus:
             f"SELECT name, row, body, version FROM {table} WHERE kind = ? AND name IN ?"
         )
         self._committed.consistency_level = ConsistencyLevel.QUORUM
+        self._rows = session.prepare(f"SELECT row, body, version {where} AND row IN ?")
+        self._rows.consistency_level = ConsistencyLevel.QUORUM
         self._last = self._prepare_read(
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
@@ -141,6 +143,10 @@ class LightweightConsensus:
                 versions[one.name] = one.version
                 rows.setdefault(one.name, {}).update({} if one.row is None else {one.row: one.body})
         return {name: Snapshot(version, rows[name]) for name, version in versions.items()}
+
+    def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        """See ``Consensus.committed``: a commit that has returned is at a quorum, and this reads one."""
+        return self._snapshot(key, self._rows, (key.kind, key.name, list(rows)))
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""

@@ -27,6 +27,10 @@ class MemoryConsensus:
         found = {name: self._whole(ObjectKey(kind, name)) for name in names}
         return {name: snapshot for name, snapshot in found.items() if snapshot.version != ABSENT}
 
+    def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        """See ``Consensus.committed``."""
+        return self.read(key, rows)
+
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """See ``Consensus.scan``."""
         whole = self._whole(key)

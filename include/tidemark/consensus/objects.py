@@ -114,8 +114,8 @@ class Undecided(TidemarkError):
 
 
 class Consensus(Protocol):
-    """Reads are linearizable, but for ``recent``; a commit applies whole, at exactly the expected version, or
-    raises ``Outpaced``. Only after ``Undecided`` does nobody know which of the two it was.
+    """Reads are linearizable, but for ``recent`` and ``committed``; a commit applies whole, at exactly the
+    expected version, or raises ``Outpaced``. Only after ``Undecided`` is it not known which of the two it was.
     """
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
@@ -129,6 +129,12 @@ class Consensus(Protocol):
 
         Each as it was at some version, the newest or a little before it. Good enough for a commit, which
         fails where it is not the newest; not for deciding against one.
+        """
+
+    def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        """As ``read``, for less: it does not take part in the transactions on the object.
+
+        Every commit that returned before this began is seen; one that is under way may be or not.
         """
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:

@@ -118,7 +118,8 @@ class JournalDeclaration(WriterDeclaration):
     keyspace: Keyspace = "journal"
     tables: Tables = Tables()
     segment_size: Annotated[Count, Field(ge=2, le=2**31 - 1)] = 10_000
-    replication: Replication = Replication.model_validate({"replication_factor": 1})
+    replication: Replication | None = None
+    """Left out: three copies where there are nodes for them, else one."""
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100

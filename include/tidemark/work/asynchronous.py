@@ -10,16 +10,23 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
-from tidemark.work.client import LONGEST_WAIT, Work
+from tidemark.work.client import Work
 from tidemark.work.decision import Outcome
 from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import DeadLetter, Priority
+from tidemark.work.entry import Priority
 from tidemark.work.items import Held, Moment, WorkItem
 from tidemark.work.listing import Figures
+from tidemark.work.registry import Deed
+from tidemark.work.waiting import LONGEST_WAIT
+from tidemark.work.work_entry import WorkEntry
 
 
 class AsyncWork:
-    """One work journal, for ``async`` and ``await``; arguments and errors are those of ``Work``."""
+    """One work journal, for ``async`` and ``await``; arguments, results and errors are those of ``Work``.
+
+    What ``Work`` gives one by one (``entries``, ``dead``, ``history``) comes as a list. Opened with ``open``,
+    ``create`` or ``of_file``; an ``async with`` block closes it.
+    """
 
     def __init__(self, work: Work) -> None:
         """The same journal, also for an event loop."""
@@ -97,11 +104,11 @@ class AsyncWork:
         """See ``Work.cancel``."""
         return await asyncio.to_thread(self._work.cancel, key, who=who, reason=reason)
 
-    async def get(self, key: Any) -> dict[str, Any] | None:
+    async def get(self, key: Any) -> WorkEntry | None:
         """See ``Work.get``."""
         return await asyncio.to_thread(self._work.get, key)
 
-    async def entries(self) -> list[dict[str, Any]]:
+    async def entries(self) -> list[WorkEntry]:
         """See ``Work.entries``; all of them at once."""
         return await asyncio.to_thread(lambda: list(self._work.entries()))
 
@@ -109,11 +116,35 @@ class AsyncWork:
         """See ``Work.stats``."""
         return await asyncio.to_thread(self._work.stats)
 
-    async def dead(self) -> list[DeadLetter]:
+    async def dead(self, *, unseen: bool = False) -> list[WorkEntry]:
         """See ``Work.dead``; all of them at once."""
-        return await asyncio.to_thread(lambda: list(self._work.dead()))
+        return await asyncio.to_thread(lambda: list(self._work.dead(unseen=unseen)))
 
-    async def redrive(self, letter: DeadLetter, *, who: str = "", reason: str = "") -> Outcome:
+    async def mark_seen(self, letter: WorkEntry, *, who: str, reason: str) -> None:
+        """See ``Work.mark_seen``."""
+        await asyncio.to_thread(self._work.mark_seen, letter, who=who, reason=reason)
+
+    async def is_ready(self) -> bool:
+        """See ``Work.is_ready``."""
+        return await asyncio.to_thread(self._work.is_ready)
+
+    async def history(self, days: int = 7) -> list[WorkEntry]:
+        """See ``Work.history``; all of it at once."""
+        return await asyncio.to_thread(lambda: list(self._work.history(days)))
+
+    async def deeds(self) -> list[Deed]:
+        """See ``Work.deeds``."""
+        return await asyncio.to_thread(self._work.deeds)
+
+    async def pause(self, who: str, reason: str) -> None:
+        """See ``Work.pause``."""
+        await asyncio.to_thread(self._work.pause, who, reason)
+
+    async def resume(self, who: str, reason: str) -> None:
+        """See ``Work.resume``."""
+        await asyncio.to_thread(self._work.resume, who, reason)
+
+    async def redrive(self, letter: WorkEntry, *, who: str = "", reason: str = "") -> Outcome:
         """See ``Work.redrive``."""
         return await asyncio.to_thread(self._work.redrive, letter, who=who, reason=reason)
 

@@ -6,17 +6,17 @@ or nothing: never an entry that nobody will look at.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.faults import FaultPoint, reach
 from tidemark.work.appointments import appointment, serves
 from tidemark.work.buckets import BucketState, bucket_of, ends
-from tidemark.work.decision import Decision, Outcome
+from tidemark.work.decision import Decision, Gone, Outcome
 from tidemark.work.declaration import WorkDeclaration, milliseconds
 from tidemark.work.due import Archive, Due
 from tidemark.work.entries import Entries, Stored
-from tidemark.work.entry import Entry, Hint
+from tidemark.work.entry import Entry, Hint, LastClaim
 from tidemark.work.errors import TooBusy
 from tidemark.work.registry import Registry
 from tidemark.work.rules import FURTHEST
@@ -47,6 +47,8 @@ class Parts:
     clock: Clock
     new_id: Callable[[], str]
     """For a hint: never the same twice."""
+    copies_warning: Callable[[], str | None] = field(kw_only=True, default=lambda: None)
+    """What is wrong with how many copies its keyspace has."""
     wait: Callable[[int], None]
     """Called with the number of tries so far before another: others need a moment to get out of the way."""
 
@@ -66,6 +68,31 @@ class Planned:
     def is_nothing(self) -> bool:
         """Whether everything stays as it is."""
         return self.entry == self.before.entry
+
+
+def with_last_claim(decision: Decision, before: Stored) -> Entry | None:
+    """The decided entry, with the claim that has just ended, or that had when the key was last there."""
+    entry = decision.entry
+    if entry is None:
+        return None
+    if (ended := _ended_claim(decision)) is not None:
+        return replace(entry, last=ended)
+    if before.entry is None and before.gone is not None and before.gone.last is not None:
+        return replace(entry, last=before.gone.last)
+    return entry
+
+
+def gone_by(planned: Planned) -> Gone:
+    """What is written where an entry was: late callers are told from it."""
+    decision, before = planned.decision, planned.before.entry
+    how = Outcome.DEAD if decision.dead is not None else decision.outcome
+    last = _ended_claim(decision) or (None if before is None else before.last)
+    return Gone(planned.at, how, last)
+
+
+def _ended_claim(decision: Decision) -> LastClaim | None:
+    run = decision.run
+    return None if run is None else LastClaim(run.token, run.owner, run.ended, run.ending)
 
 
 class Changing:
@@ -104,7 +131,7 @@ class Changing:
         plans, hints = [], []
         for key, stored in known.items():
             decision = decide(key)(stored.entry, now)
-            entry = decision.entry
+            entry = with_last_claim(decision, stored)
             if entry is not None and (hint := self._missing_hint(entry, now, stored.version)) is not None:
                 hints.append(hint)
                 entry = replace(entry, hint=hint)
@@ -121,7 +148,9 @@ class Changing:
         if self._parts.clock() - planned.at > self._settle // 2:
             return None
         try:
-            after = self._parts.entries.write(planned.key, planned.before.version, planned.entry, planned.at)
+            after = self._parts.entries.write(
+                planned.key, planned.before.version, planned.entry or gone_by(planned)
+            )
         except Outpaced:
             return None
         reach(FaultPoint.WORK_COMMITTED)

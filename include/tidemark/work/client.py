@@ -1,4 +1,4 @@
-"""``tidemark.Work``: one work journal, for those who ask for work and for those who do it. Blocks.
+"""``tidemark.Work``: one work journal, for programs that ask for work and programs that do it. Blocks.
 
 At least once: handlers have to bear being run again. Nothing is tried again that the caller did not ask for;
 after an error of unknown outcome the same call with the same arguments is safe.
@@ -20,28 +20,33 @@ from tidemark.connections import (
     read_environment_connection,
 )
 from tidemark.delivery.addresses import Lookup
-from tidemark.work import tables
 from tidemark.work.changing import Parts
+from tidemark.work.creating import create_journal
 from tidemark.work.decision import Outcome
 from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import DeadLetter, Priority, Run
+from tidemark.work.entry import KeptLetter, Priority, Seen
 from tidemark.work.errors import BadRequest
-from tidemark.work.items import Held, Moment, WorkItem, entry_fields, milliseconds_of
+from tidemark.work.items import Held, Moment, WorkItem, milliseconds_of
 from tidemark.work.journal import Claimed, WorkJournal
 from tidemark.work.known import find_declaration
-from tidemark.work.listing import Figures, dead_letters, figures, first_due, history, live_entries, next_look
+from tidemark.work.listing import Figures, dead_letters, figures, history, live_entries, next_look
 from tidemark.work.opened import open_parts
 from tidemark.work.packets import checked_key, packet_of
 from tidemark.work.redriving import redrive
-from tidemark.work.registry import Deed, Pause, Registry
+from tidemark.work.registry import Deed, Pause
+from tidemark.work.seeing import see
+from tidemark.work.waiting import LONGEST_WAIT, seconds_to_wait
 from tidemark.work.waking import Bell, KafkaBell
-
-LONGEST_WAIT = 300.0
-"""Seconds after which whoever waits looks at the journal, told to or not."""
+from tidemark.work.work_entry import WorkEntry
 
 
 class Work:
-    """One work journal. Threads may share it."""
+    """One work journal. Threads may share it; a ``with`` block closes its clients of Kafka.
+
+    Every method raises ``BadRequest`` for what cannot be meant, ``TooBusy`` where others changed the same
+    entry again and again, and the driver's errors where Cassandra does not answer. None of them has changed
+    anything, but for an answer that was lost: then the same call with the same arguments is safe.
+    """
 
     def __init__(
         self,
@@ -52,10 +57,17 @@ class Work:
         kafka: KafkaConnection | None = None,
         owner: str | None = None,
     ) -> None:
-        """Open a journal that was created before; raises ``UnknownJournal``.
+        """Open a journal that was created before.
 
-        ``kafka`` is needed only to wake others, and to be woken, over the topic that the journal declares.
-        ``owner`` is who claims; this machine and process when left out.
+        Args:
+            name: The journal's name.
+            cassandra: Where it is kept.
+            keyspace: In which keyspace.
+            kafka: Needed only to wake others, and to be woken, over the topic that the journal declares.
+            owner: The name under which this object claims; this machine and process when left out.
+
+        Raises:
+            UnknownJournal: There is none of that name in the keyspace.
         """
         parts = open_parts(connect(cassandra), name, keyspace)
         wake = parts.declared.wake
@@ -68,14 +80,23 @@ class Work:
     ) -> tuple[Self, bool]:
         """Make the journal and its keyspace where they are missing, or give it a changed declaration.
 
-        The second value says whether there was anything to do.
+        Without a declared ``replication`` a new keyspace gets three copies where the data centre has three
+        nodes or more, else one. A keyspace that is there keeps its own; one copy on three nodes is warned
+        about in the log of the process.
+
+        Args:
+            declared: The journal.
+            cassandra: Where it is to be kept.
+            options: ``kafka`` and ``owner``, as of ``Work``.
+
+        Returns:
+            The journal, opened, and whether there was anything to do.
+
+        Raises:
+            NotTheSameJournal: It exists with another key, bucket or shards, or other payload columns of the
+                same version.
         """
-        session = connect(cassandra)
-        copies = {name: str(count) for name, count in declared.replication.factors.items()}
-        replication = {"class": declared.replication.strategy.value, **copies}
-        tables.create_tables(session, replication, declared.keyspace)
-        registry = Registry(tables.registry_consensus(session, declared.keyspace), declared.name)
-        made = registry.create(declared)
+        made = create_journal(connect(cassandra), declared)
         return cls(declared.name, cassandra=cassandra, keyspace=declared.keyspace, **options), made
 
     @classmethod
@@ -83,6 +104,17 @@ class Work:
         """The journal that a file in ``include/work`` declares, with the connections that it names.
 
         One that was created without a file is found as well, where the files' journals are kept.
+
+        Args:
+            name: The journal's name.
+            look_up: Gives a connection by its name; those of the environment (``AIRFLOW_CONN_…``) when left
+                out.
+            owner: As of ``Work``.
+
+        Raises:
+            UnknownJournal: No file declares it, and it was not created without one.
+            JournalRefused: Its file cannot be used.
+            BadConnection: A connection is not known.
         """
         look_up = look_up or _from_environment
         declared = find_declaration(name, look_up)
@@ -93,7 +125,7 @@ class Work:
 
     @classmethod
     def of_journal(cls, journal: WorkJournal, bell: Bell | None = None, owner: str | None = None) -> Self:
-        """The journal that is kept there."""
+        """The journal of parts that were opened before: for programs of Tidemark itself."""
         made = cls.__new__(cls)
         made._assemble(journal, bell, owner)
         return made
@@ -121,8 +153,22 @@ class Work:
     ) -> Outcome:
         """Ask for something to be done about a key; merged with what is asked for already.
 
-        ``process`` left out is as soon as possible, ``expires`` left out never; a ``timedelta`` is from now.
-        ``inserted`` is the sender's date of the request: give the same one to send a request again.
+        Args:
+            key: The text of a key of one text column, else a mapping of its columns.
+            payload: Exactly the declared columns.
+            priority: 0 to 255, smallest first; see ``Priority``.
+            process: From when on it may be done; left out, as soon as possible. A ``timedelta`` is from now.
+            expires: After which it is not wanted any more; left out, never.
+            inserted: The sender's date of the request: give the same one to send a request again.
+
+        Returns:
+            ``inserted``; ``merged`` with an entry that waits; ``queued`` behind one that is being processed;
+            ``unchanged`` where it says nothing new; ``expired`` where its expiry has passed or lies before
+            the date from which it may be done: then nothing was stored.
+
+        Raises:
+            BadRequest: Key, payload, priority or a date is not as declared.
+            PayloadTooLarge: The payload is larger than ``payload_limit``.
         """
         now = self._parts.clock()
         packet = packet_of(
@@ -143,108 +189,260 @@ class Work:
     def claim(
         self, limit: int = 1, *, owner: str | None = None, request: str | None = None
     ) -> list[WorkItem]:
-        """Up to ``limit`` due entries in their order, each held from now on; an empty list if there is none.
+        """Take due entries, smallest priority, then earliest date; each is held from now on.
 
-        After an error, asking again with the same ``request`` gives what was in doubt, if it was got.
+        Args:
+            limit: How many at most, 1 to 1,000.
+            owner: The name under which they are held; that of ``Work`` when left out.
+            request: A name for this call. Asking again with the same one after an error gives what was in
+                doubt, if it was got.
+
+        Returns:
+            The claims; fewer where an error came after the first. Empty where nothing is due, and while the
+            journal is paused: a call that begins after ``pause`` has returned gets nothing.
         """
         claimed = self._journal.claim(owner or self._owner, limit, request)
         return [WorkItem.of(self.declared, one) for one in claimed]
 
     def refresh(self, item: Held) -> WorkItem:
-        """Begin the time limit anew; raises ``ClaimLost``."""
+        """Begin the time limit of a claim anew.
+
+        Args:
+            item: What ``claim`` gave, or a ``Ticket`` of its key and token.
+
+        Returns:
+            The claim as it is now.
+
+        Raises:
+            ClaimLost: It has ended; ``cause`` says how.
+        """
         return WorkItem.of(self.declared, self._journal.refresh(self._claimed(item)))
 
     def done(self, item: Held) -> Outcome:
-        """Say that it is done; saying so twice is a success without effect. Raises ``ClaimLost``."""
+        """Say that a claim's work is done.
+
+        Returns:
+            ``done``; ``gone`` where there is nothing to be done any more: it was said before, or the entry
+            was cancelled or has expired meanwhile.
+
+        Raises:
+            ClaimLost: Another claim may have the entry; ``cause`` says what ended this one.
+        """
         return self._journal.done(self._claimed(item))
 
     def fail(self, item: Held, error: str) -> Outcome:
-        """Say that it could not be done, and why: it comes back later, or becomes a dead letter."""
+        """Say that a claim's work could not be done.
+
+        Args:
+            item: The claim.
+            error: Why; kept with the entry, the first 4,000 characters.
+
+        Returns:
+            ``failed``: it comes back after its back-off; ``dead``: it was given up and is a dead letter.
+
+        Raises:
+            ClaimLost: See ``refresh``.
+        """
         return self._journal.fail(self._claimed(item), error)
 
     def snooze(self, item: Held, until: Moment | timedelta) -> Outcome:
-        """Give it back until later; counts as no failure."""
+        """Give a claim back until later; counts as no failure.
+
+        Args:
+            item: The claim.
+            until: From when on it may be claimed again; a ``timedelta`` is from now.
+
+        Returns:
+            ``snoozed``.
+
+        Raises:
+            ClaimLost: See ``refresh``.
+        """
         moment = milliseconds_of(self.name, "until", until, self._parts.clock())
         if not isinstance(moment, int):
             raise BadRequest(self.name, "`until` is missing")
         return self._journal.snooze(self._claimed(item), moment)
 
     def release(self, item: Held) -> Outcome:
-        """Give it back as it was."""
+        """Give a claim back as it was: it may be claimed again at once.
+
+        Returns:
+            ``released``.
+
+        Raises:
+            ClaimLost: See ``refresh``.
+        """
         return self._journal.release(self._claimed(item))
 
     def cancel(self, key: Any, *, who: str = "", reason: str = "") -> Outcome:
-        """Forget a key with everything that is asked for; who processes it has lost the claim."""
+        """Forget a key with everything that is asked for; a claim of it is lost.
+
+        Args:
+            key: As of ``insert``.
+            who: The person who wants it, for ``deeds``.
+            reason: Why; without one nothing is kept in ``deeds``.
+
+        Returns:
+            ``cancelled``; ``gone`` where there was no entry, ``expired`` where it had expired: nothing was
+            cancelled then, and nothing is kept in ``deeds``.
+        """
         text = checked_key(self.declared, key)
         outcome = self._journal.cancel(text)
-        if reason:
+        if reason and outcome is Outcome.CANCELLED:
             self._parts.registry.note(Deed(f"cancel {text}", who, reason, self._parts.clock()))
         return outcome
 
-    def get(self, key: Any) -> dict[str, Any] | None:
-        """The live entry of a key."""
+    def get(self, key: Any) -> WorkEntry | None:
+        """The live entry of a key; None if there is none, or it has expired."""
         entry = self._journal.get(checked_key(self.declared, key))
-        return None if entry is None else entry_fields(self.declared, entry)
+        return None if entry is None else WorkEntry.of_entry(self.declared, entry)
 
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """Every live entry, smallest priority first."""
+    def entries(self) -> Iterator[WorkEntry]:
+        """Every live entry, smallest priority first; read while it is asked for, one by one."""
         now = self._parts.clock()
         for entry in live_entries(self._parts, self._parts.registry.read(), now):
-            yield entry_fields(self.declared, entry)
+            yield WorkEntry.of_entry(self.declared, entry)
 
     def stats(self) -> Figures:
-        """The journal in numbers."""
+        """The journal in numbers; costs as much as there are entries. Times are ms since 1970."""
         return figures(self._parts, self._parts.clock())
 
-    def dead(self) -> Iterator[DeadLetter]:
-        """Its dead letters, newest first."""
-        return dead_letters(self._parts, self._parts.clock())
+    def copies_warning(self) -> str | None:
+        """What is wrong with how many copies the keyspace has on its cluster; None if nothing is."""
+        return self._parts.copies_warning()
+
+    def dead(self, *, unseen: bool = False) -> Iterator[WorkEntry]:
+        """The dead letters that were not put back, newest first.
+
+        Args:
+            unseen: Only those that no person has looked at: see ``mark_seen``.
+        """
+        for kept in dead_letters(self._parts, self._parts.clock()):
+            if kept.seen is None or not unseen:
+                yield WorkEntry.of_letter(self.declared, kept)
+
+    def mark_seen(self, letter: WorkEntry, *, who: str, reason: str) -> None:
+        """Note that a person has looked at a dead letter: ``work.sweep`` reports it no longer.
+
+        It stays a dead letter, and may be put back later.
+
+        Args:
+            letter: One of ``dead``.
+            who: The person.
+            reason: What they say about it.
+
+        Raises:
+            BadRequest: It is no dead letter of this journal, or ``who`` or ``reason`` is empty.
+            OldTables: The keyspace was made by an earlier version; ``tidemark work create`` mends that.
+        """
+        kept = self._letter(letter)
+        for name, text in (("who", who), ("reason", reason)):
+            if not isinstance(text, str) or not text.strip():
+                raise BadRequest(self.name, f"`{name}` is missing: say who looked at it, and what they found")
+        see(self._parts, kept.letter, Seen(who, self._parts.clock(), reason))
 
     def is_ready(self) -> bool:
-        """Whether a claim would get something; takes nothing."""
+        """Whether a claim would get something; takes nothing. False while the journal is paused."""
         registered = self._parts.registry.read()
-        if registered.paused is not None:
-            return False
-        return first_due(self._parts, registered, self._parts.clock()) is not None
+        return registered.paused is None and self._journal.is_due(registered)
 
-    def redrive(self, letter: DeadLetter, *, who: str = "", reason: str = "") -> Outcome:
-        """Put a dead letter back, to be done as soon as possible."""
-        outcome = redrive(self._journal, letter)
+    def redrive(self, letter: WorkEntry, *, who: str = "", reason: str = "") -> Outcome:
+        """Put a dead letter back, to be done as soon as possible.
+
+        Args:
+            letter: One of ``dead``.
+            who: The person who wants it, for ``deeds``.
+            reason: Why; without one nothing is kept in ``deeds``.
+
+        Returns:
+            As ``insert``. What was asked for since is newer, and keeps its payload.
+        """
+        kept = self._letter(letter)
+        outcome = redrive(self._journal, kept.letter)
         if reason:
-            self._parts.registry.note(Deed(f"redrive {letter.key}", who, reason, self._parts.clock()))
+            self._parts.registry.note(Deed(f"redrive {kept.letter.key}", who, reason, self._parts.clock()))
         return outcome
 
-    def history(self, days: int = 7) -> Iterator[Run]:
-        """The claims of the last days that have ended, newest first; empty unless the journal keeps them."""
+    def history(self, days: int = 7) -> Iterator[WorkEntry]:
+        """The claims of the last days that have ended, newest first; empty unless the journal keeps them.
+
+        Args:
+            days: How many days before today; 0 is today.
+        """
         if not isinstance(days, int) or days < 0:
             raise BadRequest(self.name, f"`days` is {days!r}, but must be a whole number from 0 on")
-        return history(self._parts, self._parts.clock(), days)
+        ended = history(self._parts, self._parts.clock(), days)
+        return (WorkEntry.of_run(self.declared, run) for run in ended)
 
     def deeds(self) -> list[Deed]:
-        """What people did to the journal by hand, newest first."""
+        """The twenty newest things that people did to the journal by hand, newest first."""
         return self._parts.registry.deeds()
 
     def pause(self, who: str, reason: str) -> None:
-        """Give nothing out until it is resumed; everything else goes on."""
+        """Give nothing out until ``resume``; inserts and running work go on.
+
+        No claim that begins after this has returned gets anything, in whichever process. Claims that were
+        made, or had begun, before are not ended.
+
+        Args:
+            who: The person who wants it.
+            reason: Why; ``stats`` shows it.
+        """
         now = self._parts.clock()
         self._parts.registry.note(Deed("pause", who, reason, now))
         self._parts.registry.pause(Pause(who, reason, now))
 
     def resume(self, who: str, reason: str) -> None:
-        """Give out again."""
+        """Give out again, also to claims that wait: those that ``wake`` reaches at once.
+
+        Args:
+            who: The person who wants it.
+            reason: Why.
+        """
         self._parts.registry.note(Deed("resume", who, reason, self._parts.clock()))
         self._parts.registry.pause(None)
+        if self._bell is not None:
+            self._bell.ring("")
 
     def wait(self, seconds: float = LONGEST_WAIT, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Until something may be due: the next date, a message that something was inserted, or so long."""
+        """Return when something may be due: at once while something is.
+
+        Otherwise at the next date of an entry, when an insert wakes it (``wake``), or after ``seconds``. A
+        paused journal is looked at every five seconds, whatever is due.
+
+        Args:
+            seconds: How long at most; never more than five minutes.
+            sleep: Passes the time where nothing can wake this process.
+        """
+        registered = self._parts.registry.read()
+        if registered.paused is None:
+            # An insert between the first look and the first listening rings for nobody: hence the second.
+            is_new_listener = False
+            if self._journal.is_due(registered):
+                return
+            if self._bell is not None:
+                is_new_listener = self._bell.listen(seconds)
+            if is_new_listener and self._journal.is_due(registered := self._parts.registry.read()):
+                return
         now = self._parts.clock()
-        look = next_look(self._parts, self._parts.registry.read(), now)
-        until = LONGEST_WAIT if look is None else (look - now) / 1000
-        left = max(0.0, min(seconds, until, LONGEST_WAIT))
+        left = seconds_to_wait(
+            seconds,
+            now,
+            [next_look(self._parts, registered, now), self._journal.next_again],
+            is_paused=registered.paused is not None,
+            is_busy=self._journal.is_busy,
+        )
         if self._bell is None:
             sleep(left)
         else:
             self._bell.wait(left)
+
+    def _letter(self, letter: WorkEntry) -> KeptLetter:
+        if isinstance(letter, WorkEntry) and isinstance(letter.source, KeptLetter):
+            if letter.journal == self.name:
+                return letter.source
+            raise BadRequest(self.name, f"the dead letter is one of {letter.journal}")
+        raise BadRequest(self.name, "this is no dead letter. Give one that `dead()` gave")
 
     def _claimed(self, item: Held) -> Claimed:
         if isinstance(item, WorkItem):

@@ -1,4 +1,4 @@
-"""Days in UTC, by which dead letters and history are kept."""
+"""Times in UTC, and the days by which dead letters and history are kept."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,3 +14,13 @@ def day_of(at: int) -> str:
 def days_back(now: int, days: int) -> Iterator[str]:
     """Today and so many days before it, newest first."""
     return (day_of(now - back * DAY) for back in range(days + 1) if now >= back * DAY)
+
+
+def moment(at: int) -> datetime:
+    """A time in milliseconds as programs handle it."""
+    return datetime.fromtimestamp(at / 1000, UTC)
+
+
+def iso(at: int) -> str:
+    """A time in milliseconds as text."""
+    return moment(at).isoformat(timespec="milliseconds")

@@ -3,18 +3,19 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.work.entry import DeadLetter, Entry, Run
+from tidemark.work.entry import DeadLetter, Entry, LastClaim, Run
 
 
 class Outcome(StrEnum):
-    """What happened, for whoever asked."""
+    """What happened: the answer to a call."""
 
     INSERTED = "inserted"
     MERGED = "merged"
     QUEUED = "queued"
-    """Somebody is processing the key: the request waits behind."""
+    """The key is being processed: the request waits behind."""
     UNCHANGED = "unchanged"
     EXPIRED = "expired"
+    """Its expiry has passed, or comes before the date from which it may be processed."""
     CLAIMED = "claimed"
     NOT_DUE = "not due"
     HELD = "held"
@@ -39,3 +40,13 @@ class Decision:
     outcome: Outcome
     dead: DeadLetter | None = None
     run: Run | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """When and how the last entry of a key went. Earlier versions noted only when."""
+
+    at: int
+    how: Outcome | None = None
+    last: LastClaim | None = None
+    """Its last claim, if it had one."""

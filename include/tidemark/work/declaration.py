@@ -5,6 +5,7 @@ nothing to entries that are there. What each key means is in ``docs/work-journal
 """
 
 from datetime import timedelta
+from enum import StrEnum
 from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -71,6 +72,17 @@ class Wake(Declaration):
     connection: ConnectionId = "kafka_default"
 
 
+class DeadReport(StrEnum):
+    """What ``work.sweep`` does about dead letters that no person has looked at."""
+
+    FAIL = "fail"
+    """Its task ``report_dead`` fails."""
+    WARN = "warn"
+    """It says so in its log, and as an event of the asset."""
+    NEVER = "never"
+    """Nothing at all."""
+
+
 class WorkDeclaration(Declaration):
     """One work journal."""
 
@@ -96,7 +108,9 @@ class WorkDeclaration(Declaration):
     wake: Wake | None = None
     connection: ConnectionId = "cassandra_default"
     keyspace: Annotated[str, AfterValidator(checks.keyspace)] = "work"
-    replication: Replication = Replication.model_validate({"replication_factor": 1})
+    replication: Replication | None = None
+    """Left out: three copies where there are nodes for them, else one."""
+    report_dead: DeadReport = DeadReport.FAIL
 
     @property
     def rules(self) -> Rules:

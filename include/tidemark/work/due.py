@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Protocol
 
-from tidemark.work.entry import DeadLetter, Hint, Run
+from tidemark.work.entry import DeadLetter, Hint, KeptLetter, Run, Seen
 from tidemark.work.registry import Lane
 
 Place = tuple[int, str]
@@ -42,14 +42,17 @@ class Archive(Protocol):
     def bury(self, letter: DeadLetter) -> None:
         """Keep a dead letter."""
 
-    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
-        """Those that died on these days, each once, and that nobody has sent again.
+    def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
+        """Those that died on these days, each once, without those that were sent again.
 
         In the order of the days, newest first; a letter that was written again on another day is the newest.
         """
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """Note that a dead letter was sent again, or given up for good."""
+
+    def see(self, letter: DeadLetter, seen: Seen) -> None:
+        """Note that a person has looked at a dead letter; it stays where it is."""
 
     def record(self, run: Run) -> None:
         """Keep how a claim ended."""

@@ -13,15 +13,17 @@ from hashlib import blake2b
 import msgspec
 
 from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.work.decision import Gone
 from tidemark.work.entry import Entry, Hint
 
 HASH_BYTES = 16
 NOTHING = Snapshot(ABSENT, {})
 GONE = "gone "
-"""How the text of a row begins whose entry is gone; the time follows. An entry's is JSON."""
+"""How the text of a row begins whose entry is gone; the time follows, and how it went. An entry's is JSON."""
 GONE_FOR = 86_400_000
 """Milliseconds for which what is gone is remembered: nobody changes what was read that long ago."""
 _to_entry: Callable[[str], Entry] = msgspec.json.Decoder(Entry).decode
+_to_gone: Callable[[str], Gone] = msgspec.json.Decoder(Gone).decode
 _to_json = msgspec.json.Encoder().encode
 
 
@@ -31,6 +33,8 @@ class Stored:
 
     entry: Entry | None
     version: int
+    gone: Gone | None = None
+    """What is known of the last entry where there is none now."""
 
     def names(self, hint: Hint) -> bool:
         """Whether this is the hint by which the entry is found."""
@@ -64,9 +68,20 @@ def body_of(entry: Entry) -> str:
     return _to_json(entry).decode()
 
 
+def gone_of(body: str) -> Gone:
+    """What a row says whose entry is gone."""
+    at, _, more = body.removeprefix(GONE).partition(" ")
+    return _to_gone(more) if more else Gone(int(at))
+
+
+def gone_body(gone: Gone) -> str:
+    """The text of a row whose entry is gone."""
+    return f"{GONE}{gone.at} {_to_json(gone).decode()}"
+
+
 def is_long_gone(body: str, now: int) -> bool:
     """Whether what this row says may be forgotten."""
-    return body.startswith(GONE) and now - int(body.removeprefix(GONE)) > GONE_FOR
+    return body.startswith(GONE) and now - gone_of(body).at > GONE_FOR
 
 
 class Entries:
@@ -85,10 +100,13 @@ class Entries:
         found = self._consensus.recent(Kind.WORK_ENTRY, sorted(set(names.values())))
         return {key: self._stored(key, found.get(name, NOTHING)) for key, name in names.items()}
 
-    def write(self, key: str, version: int, entry: Entry | None, now: int) -> Stored:
+    def write(self, key: str, version: int, now: Entry | Gone) -> Stored:
         """Replace or remove the entry if nobody has changed it since; raises as ``Consensus.commit``."""
-        change = Change({key: f"{GONE}{now}" if entry is None else body_of(entry)})
-        return Stored(entry, self._consensus.commit(self._object(key), version, change))
+        if isinstance(now, Gone):
+            change = Change({key: gone_body(now)})
+            return Stored(None, self._consensus.commit(self._object(key), version, change), now)
+        change = Change({key: body_of(now)})
+        return Stored(now, self._consensus.commit(self._object(key), version, change))
 
     def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
         """Leave nothing of an object whose last entry went long ago; whether there was such a one."""
@@ -109,8 +127,9 @@ class Entries:
 
     def _stored(self, key: str, snapshot: Snapshot) -> Stored:
         body = snapshot.rows.get(key)
-        is_there = body is not None and not body.startswith(GONE)
-        return Stored(entry_of(body) if body is not None and is_there else None, snapshot.version)
+        if body is None or body.startswith(GONE):
+            return Stored(None, snapshot.version, None if body is None else gone_of(body))
+        return Stored(entry_of(body), snapshot.version)
 
     def _object(self, key: str) -> ObjectKey:
         return ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{self._hashed(key)}")

@@ -79,6 +79,28 @@ class Hint:
     """The version of the entry that was to be changed: once that is passed, nobody comes to name the hint."""
 
 
+class Ending(StrEnum):
+    """How a claim came to its end."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LAPSED = "lapsed"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    CANCELLED = "cancelled"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class LastClaim:
+    """The newest claim of a key that has ended: what a late caller with its token is told."""
+
+    token: str
+    owner: str
+    ended: int
+    ending: Ending
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """The authority about one key."""
@@ -102,6 +124,8 @@ class Entry:
     """When the claim was made, however often it was refreshed since."""
     ended: str | None = None
     """The token of the claim that this request waited behind: its holder may say again that it is done."""
+    last: LastClaim | None = None
+    """The claim before the present one, or before none; nothing is decided by it."""
 
     @property
     def is_waiting(self) -> bool:
@@ -141,17 +165,27 @@ class DeadLetter:
     died: int
     version: int = 0
 
+    @property
+    def identity(self) -> tuple[int, str, int]:
+        """Of a dead letter, however often it was written."""
+        return self.started, self.key, self.version
 
-class Ending(StrEnum):
-    """How a claim came to its end."""
 
-    DONE = "done"
-    FAILED = "failed"
-    LAPSED = "lapsed"
-    SNOOZED = "snoozed"
-    RELEASED = "released"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Which person looked at a dead letter, when, and what they said about it."""
+
+    by: str
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLetter:
+    """A dead letter as the archive has it: with the person who looked at it, None if there was none."""
+
+    letter: DeadLetter
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)

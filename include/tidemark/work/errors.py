@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from tidemark.delivery.pipeline_problems import PipelineRefused
 from tidemark.errors import TidemarkError, closest
+from tidemark.work.days import iso, moment
+from tidemark.work.loss import Loss, LossCause
 
 
 class JournalRefused(PipelineRefused):
@@ -55,15 +57,67 @@ class PayloadTooLarge(BadRequest):
 
 
 class ClaimLost(WorkError):
-    """Whoever says so does not hold the entry any more."""
+    """The claim has ended: its holder does not hold the entry any more.
 
-    def __init__(self, journal: str, key: str, token: str, doing: str) -> None:
+    ``cause`` says what ended it, ``at`` when (None where that is not known), ``holder`` and ``holder_token``
+    which claim has the entry now.
+    """
+
+    def __init__(self, journal: str, key: str, token: str, doing: str, loss: Loss) -> None:
         super().__init__(
             journal,
-            f"the claim of {key} is lost: its time limit passed, it was cancelled, or it expired. `{doing}` "
-            "changed nothing. Drop the work; if it is still wanted, somebody else has it or will get it.",
+            f"the claim of {key} is lost: {_CAUSES[loss.cause].format(_at(loss.at))}{_now(loss)}. `{doing}` "
+            f"changed nothing. {_ADVICE.get(loss.cause, _DROP)}",
         )
-        self.key, self.token, self.doing = key, token, doing
+        self.key, self.token, self.doing, self.cause = key, token, doing, loss.cause
+        self.at = None if loss.at is None else moment(loss.at)
+        self.holder, self.holder_token = loss.holder, loss.holder_token
+
+
+_CAUSES = {
+    LossCause.LAPSED: "its time limit passed{}",
+    LossCause.EXPIRED: "the entry expired{}",
+    LossCause.CANCELLED: "the entry was cancelled{}",
+    LossCause.DONE: "it was said to be done{}",
+    LossCause.FAILED: "it was said to have failed{}",
+    LossCause.SNOOZED: "it was put off{}",
+    LossCause.RELEASED: "it was given back{}",
+    LossCause.DEAD: "the entry was given up{} and is a dead letter",
+    LossCause.SUPERSEDED: "another claim came after it",
+    LossCause.UNKNOWN: "no claim with this token is known",
+}
+_DROP = "Drop the work; if it is still wanted, another claim has it or will get it."
+_ADVICE = {
+    LossCause.CANCELLED: "Drop the work: it is not wanted any more.",
+    LossCause.EXPIRED: "Drop the work: it is not wanted any more.",
+    LossCause.DONE: "There is nothing left to do.",
+    LossCause.DEAD: "Drop the work; `tidemark work dead` shows it, `tidemark work redrive` puts it back.",
+    LossCause.UNKNOWN: "Check key and token; a claim that ended over a day ago is not remembered.",
+}
+
+
+def _at(at: int | None) -> str:
+    return "" if at is None else f" at {iso(at)}"
+
+
+def _now(loss: Loss) -> str:
+    if loss.holder is not None:
+        return f"; {loss.holder} holds the entry now (token {loss.holder_token})"
+    if loss.after is not None:
+        after = loss.after
+        return f": that of {after.owner} (token {after.token}), {after.ending}{_at(after.ended)}"
+    return ""
+
+
+class OldTables(WorkError):
+    """The journal's tables were made by an earlier version and lack a column."""
+
+    def __init__(self, journal: str) -> None:
+        super().__init__(
+            journal,
+            "its keyspace was made by an earlier version, which has no place for who looked at a dead "
+            f"letter. Nothing was changed. Run once: tidemark work create {journal}",
+        )
 
 
 class NotTheSameJournal(WorkError):

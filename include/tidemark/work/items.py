@@ -2,15 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
 from typing import Any
 
-from tidemark.work.columns import ColumnType, key_values
+from tidemark.work.days import moment
 from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import NEVER, Entry
+from tidemark.work.entry import NEVER
 from tidemark.work.errors import BadRequest
 from tidemark.work.journal import Claimed
+from tidemark.work.work_entry import plain, shown_key
 
 Moment = int | datetime
 """Milliseconds since 1970, or a time with its zone."""
@@ -27,8 +28,10 @@ class WorkItem:
     schema: int
     """The version of the payload's columns."""
     priority: int
-    inserted: int
-    expires: int | None
+    inserted: datetime
+    process: datetime
+    expires: datetime | None
+    """None is never."""
     timeouts: int
     failures: int
     error: str | None
@@ -47,8 +50,9 @@ class WorkItem:
             payload=json.loads(request.payload),
             schema=request.schema,
             priority=request.priority,
-            inserted=request.inserted,
-            expires=request.expires or None,
+            inserted=moment(request.inserted),
+            process=moment(request.process),
+            expires=None if request.expires == NEVER else moment(request.expires),
             timeouts=entry.timeouts,
             failures=entry.failures,
             error=entry.error,
@@ -56,6 +60,11 @@ class WorkItem:
             token=claimed.token,
             claimed=claimed,
         )
+
+    def to_json(self) -> dict[str, Any]:
+        """The form of ``--json``: times as ISO texts in UTC with milliseconds."""
+        shown = [one.name for one in fields(self) if one.name != "claimed"]
+        return {name: plain(getattr(self, name)) for name in shown}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,45 +78,12 @@ class Ticket:
 Held = WorkItem | Ticket
 
 
-def shown_key(declared: WorkDeclaration, key: str) -> Any:
-    """A stored key as people and programs give it."""
-    is_text = list(declared.key.values()) == [ColumnType.TEXT]
-    return key if is_text else key_values(declared.key, key)
-
-
-def entry_fields(declared: WorkDeclaration, entry: Entry) -> dict[str, Any]:
-    """An entry for a program."""
-    request = entry.request
-    return {
-        "key": shown_key(declared, entry.key),
-        "status": entry.status.name,
-        "priority": request.priority,
-        "process": iso(request.process),
-        "inserted": iso(request.inserted),
-        "expires": None if request.expires == NEVER else iso(request.expires),
-        "payload": json.loads(request.payload),
-        "schema": request.schema,
-        "owner": entry.owner,
-        "start": None if entry.start is None else iso(entry.start),
-        "timeouts": entry.timeouts,
-        "total_timeouts": entry.total_timeouts,
-        "failures": entry.failures,
-        "error": entry.error,
-        "successor": None if entry.successor is None else json.loads(entry.successor.payload),
-    }
-
-
-def iso(at: int) -> str:
-    """A time as programs read it."""
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
-
-
-def milliseconds_of(journal: str, name: str, moment: Moment | timedelta | None, now: int) -> int | None:
+def milliseconds_of(journal: str, name: str, given: Moment | timedelta | None, now: int) -> int | None:
     """A time, or one that is so far from now, as the journal counts it."""
-    if isinstance(moment, timedelta):
-        return now + moment // timedelta(milliseconds=1)
-    if isinstance(moment, datetime):
-        if moment.tzinfo is None:
+    if isinstance(given, timedelta):
+        return now + given // timedelta(milliseconds=1)
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
             raise BadRequest(journal, f"`{name}` has no time zone. Give one, such as datetime.UTC")
-        return int(moment.timestamp() * 1000)
-    return moment
+        return int(given.timestamp() * 1000)
+    return given

@@ -22,9 +22,10 @@ from tidemark.work.entry import Entry, Hint, Packet, Request
 from tidemark.work.errors import BadRequest, ClaimLost
 from tidemark.work.lanes import Lanes
 from tidemark.work.lapse import notice
+from tidemark.work.loss import why_lost
 from tidemark.work.merge import merge
 from tidemark.work.registry import Registered
-from tidemark.work.rules import FURTHEST
+from tidemark.work.rules import FURTHEST, is_due
 
 MOST_AT_ONCE = 1_000
 LONGEST_ERROR = 4_000
@@ -32,7 +33,7 @@ LONGEST_TOKEN = 200
 TOGETHER = 50
 """Hints that are looked at in one step."""
 REGISTRY_FOR = 1_000
-"""Milliseconds for which what the registry says is believed: a pause takes that long to be noticed."""
+"""Milliseconds for which what the registry says about buckets is believed; pauses are asked for anew."""
 
 
 KNOWN_FOR = 3_600_000
@@ -103,12 +104,13 @@ class WorkJournal:
         """Up to ``limit`` due entries, each held from now on by ``owner``.
 
         Asking again with the same ``request`` after an error gives the claim that was in doubt, if it was
-        made. Entries from ``slow_from`` on are given only where nothing else was.
+        made. Entries from ``slow_from`` on are given only where nothing else was. A journal that was paused
+        before this call gives nothing.
         """
         self._check(owner, limit, request)
-        registered = self._read_registry()
-        if registered.paused is not None:
+        if self.parts.registry.is_paused():
             return []
+        registered = self._read_registry()
         request = request or uuid4().hex
         claimed = self._claim_below(self.declared.slow_from, owner, limit, request, registered)
         if not claimed and self.declared.slow_from is not None:
@@ -158,12 +160,72 @@ class WorkJournal:
         is_recent = entry is not None and self._clock() - (entry.start or 0) < KNOWN_FOR
         changed = self._decide(claimed.key, event, claimed.stored if is_recent else None)
         if changed.outcome is Outcome.LOST:
-            doing = type(event).__name__.lower()
-            raise ClaimLost(self.declared.name, claimed.key, claimed.token, doing)
+            doing, stored = type(event).__name__.lower(), changed.stored
+            loss = why_lost(stored.entry, stored.gone, claimed.token, self._clock(), self._rules)
+            raise ClaimLost(self.declared.name, claimed.key, claimed.token, doing, loss)
         return changed
 
     def _decide(self, key: str, event: Event, known: Stored | None = None) -> Changed:
         return self.changing.change(key, lambda entry, now: decide(entry, event, now, self._rules), known)
+
+    # Looking
+
+    def is_due(self, registered: Registered) -> bool:
+        """Whether a claim would get something, were the journal not paused. Takes nothing."""
+        self._registered = (self._clock(), registered)
+        passed: set[str] = set()
+        if self._finds_due(registered, passed):
+            return True
+        self._lanes.reread(registered, self._clock())
+        return self._finds_due(registered, passed)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether another thread is about to claim: what it does not take is seen only afterwards."""
+        return self._lanes.is_busy
+
+    @property
+    def next_again(self) -> int | None:
+        """When to look again for an entry whose hint was there before it."""
+        return self._lanes.next_again
+
+    def _finds_due(self, registered: Registered, passed: set[str]) -> bool:
+        while hints := self._take(TOGETHER, None, passed, registered):
+            left = list(hints)
+            try:
+                seen = self.parts.entries.recent(hint.key for hint in hints)
+                for hint in hints:
+                    left.remove(hint)
+                    if self._points_to_due(hint, seen[hint.key]):
+                        return True
+            finally:
+                for hint in left:
+                    self._lanes.put_back(hint)
+        return False
+
+    def _points_to_due(self, hint: Hint, seen: Stored) -> bool:
+        hand_on: Callable[[Hint], None] = self._lanes.put_back
+        try:
+            stored, now = self._newest(hint, seen), self._clock()
+            if stored.names(hint):
+                entry = notice(stored.entry, now, self._rules).entry
+                return entry is not None and is_due(entry, now)
+            hand_on = self._unnamed(hint, stored, now)
+            return False
+        finally:
+            hand_on(hint)
+
+    def _newest(self, hint: Hint, seen: Stored) -> Stored:
+        """What is stored for a hint's key; what was seen may be late, and is enough only if it has passed."""
+        if seen.names(hint) or seen.version <= hint.version:
+            return self.parts.entries.read(hint.key)
+        return seen
+
+    def _unnamed(self, hint: Hint, stored: Stored, now: int) -> Callable[[Hint], None]:
+        """What to do with a hint that no entry names: it may be a moment before its entry."""
+        if stored.will_name(hint, now, milliseconds(self.declared.settle)):
+            return partial(self._lanes.give_back, now=now)
+        return self._lanes.settle
 
     # Claiming
 
@@ -231,21 +293,18 @@ class WorkJournal:
                 self._lanes.put_back(hint)
 
     def _try(self, hint: Hint, seen: Stored, owner: str, request: str) -> Claimed | None:
-        """Claim what one hint points to; what was seen may be late, and is enough only if it has passed."""
+        """Claim what one hint points to."""
         # Whatever goes wrong, the next pass has to find it: what is in doubt may be this one's claim.
         hand_on: Callable[[Hint], None] = self._lanes.put_back
         try:
-            stored = seen
-            if stored.names(hint) or stored.version <= hint.version:
-                stored = self.parts.entries.read(hint.key)
+            stored = self._newest(hint, seen)
             if stored.names(hint):
                 changed = self.changing.change(hint.key, self._claims(hint.key, owner, request), stored)
                 if not changed.stored.names(hint):
                     hand_on = self._lanes.settle
                 return self._claimed(changed, hint.key, owner, request)
             now, token = self._clock(), self._token(hint.key, request)
-            is_awaited = stored.will_name(hint, now, milliseconds(self.declared.settle))
-            hand_on = partial(self._lanes.give_back, now=now) if is_awaited else self._lanes.settle
+            hand_on = self._unnamed(hint, stored, now)
             entry = notice(stored.entry, now, self._rules).entry
             is_mine = entry is not None and entry.token == token
             return Claimed(hint.key, token, owner, stored) if is_mine else None

@@ -31,6 +31,7 @@ LOOKS_UNTIL_ALL = 10
 AGAIN_AFTER = 20
 """Milliseconds after which a hint is looked at again that came a moment before its entry."""
 
+NEVER_YET = -(10**18)
 Order = tuple[int, int, int, str]
 
 
@@ -80,7 +81,7 @@ class Lanes:
         self._busy: set[str] = set()
         self._later: dict[str, tuple[int, Hint]] = {}
         """Hints to be looked at again, and when."""
-        self._refilled = self._looked_back = -(10**18)
+        self._refilled = self._looked_back = NEVER_YET
         self._looks = 0
 
     def take(self, registered: Registered, now: int, below: int | None, passed: set[str]) -> Hint | None:
@@ -134,6 +135,23 @@ class Lanes:
         with self._lock:
             self._busy.discard(hint.id)
             self._push([hint])
+
+    def reread(self, registered: Registered, now: int) -> None:
+        """Read everything behind the marks again: a hint may have turned up behind those that were read."""
+        with self._reading:
+            self._looks, self._looked_back = 0, NEVER_YET
+            self._refill(registered, now)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread has hints in hand: until it gives them back the others do not see them."""
+        return bool(self._busy)
+
+    @property
+    def next_again(self) -> int | None:
+        """When the first hint is to be looked at again whose entry was not there yet."""
+        with self._lock:
+            return min((at for at, _ in self._later.values()), default=None)
 
     def marks(self) -> dict[Lane, int]:
         """How far every lane is settled."""

@@ -12,11 +12,10 @@ from tidemark.work.buckets import BucketState
 from tidemark.work.changing import Parts
 from tidemark.work.days import days_back
 from tidemark.work.due import BEGINNING, Place
-from tidemark.work.entry import DeadLetter, Entry, Run
-from tidemark.work.lanes import PAGE, all_lanes, begun_buckets, pages
+from tidemark.work.entry import Entry, KeptLetter, Run
+from tidemark.work.lanes import PAGE, all_lanes, pages
 from tidemark.work.lapse import notice
 from tidemark.work.registry import Registered
-from tidemark.work.rules import is_due
 
 ALL_TIME: Place = (2**62, "\U0010ffff")
 
@@ -39,6 +38,8 @@ class Figures:
     """When the next entry becomes due, lapses or expires."""
     timeouts: int
     dead: int
+    unseen: int
+    """Dead letters that no person has looked at."""
     buckets: dict[str, str]
 
 
@@ -58,26 +59,11 @@ def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Ent
                     yield seen
 
 
-def first_due(parts: Parts, registered: Registered, now: int) -> Entry | None:
-    """An entry that could be claimed, if there is one; hints that are settled for good are passed over."""
-    rules = parts.declared.rules
-    for lanes in all_lanes(parts.due, begun_buckets(registered, parts.declared, now), parts.declared.shards):
-        for lane in lanes:
-            mark = registered.marks.get(lane, 0)
-            beginning: Place = (mark - 1, ALL_TIME[1]) if mark else BEGINNING
-            for hint in pages(parts.due, lane, beginning, (now, ALL_TIME[1]), PAGE):
-                stored = parts.entries.read(hint.key)
-                seen = notice(stored.entry, now, rules).entry if stored.names(hint) else None
-                if seen is not None and is_due(seen, now):
-                    return seen
-    return None
-
-
 def figures(parts: Parts, now: int) -> Figures:
     """Count everything."""
     registered = parts.registry.read()
     entries = list(live_entries(parts, registered, now))
-    waiting = [entry for entry in entries if entry.is_waiting]
+    waiting, dead = [entry for entry in entries if entry.is_waiting], list(dead_letters(parts, now))
     due = [entry for entry in waiting if entry.request.process <= now]
     return Figures(
         journal=parts.declared.name,
@@ -90,7 +76,8 @@ def figures(parts: Parts, now: int) -> Figures:
         oldest_due=min((entry.request.inserted for entry in due), default=None),
         next_look=next_look(parts, registered, now),
         timeouts=sum(entry.total_timeouts for entry in entries),
-        dead=sum(1 for _ in dead_letters(parts, now)),
+        dead=len(dead),
+        unseen=sum(kept.seen is None for kept in dead),
         buckets={one.id: one.state.value for one in sorted(registered.buckets.values(), key=lambda b: b.id)},
     )
 
@@ -114,7 +101,7 @@ def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
     return None
 
 
-def dead_letters(parts: Parts, now: int) -> Iterator[DeadLetter]:
+def dead_letters(parts: Parts, now: int) -> Iterator[KeptLetter]:
     """Every dead letter that is kept, newest first."""
     yield from parts.archive.letters(days_back(now, parts.declared.dead_letters.days + 1))
 

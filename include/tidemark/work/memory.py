@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from threading import Lock
 
 from tidemark.work.days import day_of
-from tidemark.work.entry import DeadLetter, Run
+from tidemark.work.entry import DeadLetter, KeptLetter, Run, Seen
 
 Identity = tuple[int, str, int]
 """Of a dead letter, however often it was written."""
@@ -17,6 +17,7 @@ class MemoryArchive:
         self._lock = Lock()
         self._letters: dict[tuple[str, Identity], DeadLetter] = {}
         self._dug_up: set[tuple[str, Identity]] = set()
+        self._seen: dict[tuple[str, Identity], Seen] = {}
         self._runs: dict[str, Run] = {}
 
     def bury(self, letter: DeadLetter) -> None:
@@ -24,22 +25,29 @@ class MemoryArchive:
         with self._lock:
             self._letters[_place(letter)] = letter
 
-    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
+    def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
         """See ``Archive.letters``."""
         with self._lock:
-            letters, dug_up = dict(self._letters), set(self._dug_up)
+            letters, dug_up, looked_at = dict(self._letters), set(self._dug_up), dict(self._seen)
         seen: set[Identity] = set()
         for day in days:
             of_day = sorted((place for place in letters if place[0] == day), reverse=True)
             for place in of_day:
                 if place[1] not in seen and place not in dug_up:
-                    yield letters[place]
+                    yield KeptLetter(letters[place], looked_at.get(place))
                 seen.add(place[1])
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """See ``Archive.dig_up``."""
         with self._lock:
             self._dug_up.add(_place(letter))
+
+    def see(self, letter: DeadLetter, seen: Seen) -> None:
+        """See ``Archive.see``."""
+        with self._lock:
+            old = self._seen.get(_place(letter))
+            if old is None or old.at <= seen.at:
+                self._seen[_place(letter)] = seen
 
     def record(self, run: Run) -> None:
         """See ``Archive.record``."""
@@ -57,4 +65,4 @@ class MemoryArchive:
 
 
 def _place(letter: DeadLetter) -> tuple[str, Identity]:
-    return day_of(letter.died), (letter.started, letter.key, letter.version)
+    return day_of(letter.died), letter.identity

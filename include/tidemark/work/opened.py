@@ -4,6 +4,7 @@ from uuid import uuid4
 
 from cassandra.cluster import Session
 
+from tidemark.cassandra.replication import too_few_copies
 from tidemark.work import tables
 from tidemark.work.changing import Parts
 from tidemark.work.entries import Entries
@@ -27,4 +28,5 @@ def open_parts(session: Session, name: str, keyspace: str) -> Parts:
         clock=clock,
         new_id=lambda: uuid4().hex,
         wait=jitter,
+        copies_warning=lambda: too_few_copies(session, keyspace),
     )

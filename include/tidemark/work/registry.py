@@ -100,6 +100,10 @@ class Registry:
             version=found.version,
         )
 
+    def is_paused(self) -> bool:
+        """Whether nothing is to be given out; every pause that returned before this began is seen."""
+        return PAUSED in self._consensus.committed(self._key, [PAUSED]).rows
+
     def pause(self, pause: Pause | None) -> None:
         """Give nothing out from now on; None: go on."""
 

@@ -46,6 +46,11 @@ def expires_at(request: Request) -> int:
     return FOREVER if request.expires == NEVER else (request.expires // SECOND + 1) * SECOND
 
 
+def is_never_due(request: Request) -> bool:
+    """Whether the request expires before it may be processed."""
+    return is_expired(request, request.process)
+
+
 def larger_expiry(one: int, other: int) -> int:
     """The later of two expiries; never is later than any date."""
     return NEVER if NEVER in (one, other) else max(one, other)

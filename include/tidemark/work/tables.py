@@ -19,7 +19,8 @@ from tidemark.work.days import day_of
 from tidemark.work.declaration import WorkDeclaration, milliseconds
 from tidemark.work.due import HINT_LIFE, Place
 from tidemark.work.entries import key_hash
-from tidemark.work.entry import DeadLetter, Hint, Run
+from tidemark.work.entry import DeadLetter, Hint, KeptLetter, Run, Seen
+from tidemark.work.errors import OldTables
 from tidemark.work.registry import Lane
 
 ENTRY, BUCKET = "entry", "bucket"
@@ -45,7 +46,7 @@ CREATE TABLE IF NOT EXISTS {keyspace}.due (
     """
 CREATE TABLE IF NOT EXISTS {keyspace}.dead (
     journal text, day text, started bigint, key_hash text, version bigint,
-    body text, dug_up bigint,
+    body text, dug_up bigint, seen text,
     PRIMARY KEY ((journal, day), started, key_hash, version))
     WITH CLUSTERING ORDER BY (started DESC, key_hash ASC, version DESC)
 """,
@@ -63,18 +64,22 @@ _IN_WINDOWS = (
     "'compaction_window_size': '1'}}"
 )
 _PLAIN_TABLES = ("due", "dead", "history")
+SEEN = "seen"
+"""A column of ``dead`` that tables of earlier versions get with the next ``tidemark work create``."""
 
 T = TypeVar("T")
 
 
 def create_tables(session: Session, replication: Mapping[str, str], keyspace: str) -> None:
-    """Make the keyspace and its tables where they are missing."""
+    """Make the keyspace, its tables and their columns where they are missing."""
     create_schema(session, replication, keyspace, (ENTRY, BUCKET))
-    present = set(session.cluster.metadata.keyspaces[keyspace].tables)
+    present = dict(session.cluster.metadata.keyspaces[keyspace].tables)
     for table, statement in zip(_PLAIN_TABLES, _TABLES, strict=True):
         if table not in present:
             session.execute(statement.format(keyspace=keyspace))
             session.execute(_IN_WINDOWS.format(keyspace=keyspace, table=table, grace=GC_GRACE))
+    if "dead" in present and SEEN not in present["dead"].columns:
+        session.execute(f"ALTER TABLE {keyspace}.dead ADD IF NOT EXISTS {SEEN} text")
 
 
 def entries_consensus(session: Session, keyspace: str) -> Consensus:
@@ -192,7 +197,10 @@ class CassandraArchive:
             "WHERE journal = ? AND day = ? AND started = ? AND claim = ?",
         )
         day = "WHERE journal = ? AND day = ?"
-        letters = f"SELECT started, key_hash, version, body, dug_up FROM {dead} {day}"
+        self._has_seen = SEEN in session.cluster.metadata.keyspaces[keyspace].tables["dead"].columns
+        self._see = _prepared(session, update.format(SEEN)) if self._has_seen else None
+        columns = f"started, key_hash, version, body, dug_up{', ' + SEEN if self._has_seen else ''}"
+        letters = f"SELECT {columns} FROM {dead} {day}"
         self._letters = _prepared(session, letters)
         self._runs = _prepared(session, f"SELECT claim, body FROM {history} {day}")
 
@@ -200,19 +208,27 @@ class CassandraArchive:
         """See ``Archive.bury``."""
         self._mark(self._bury, letter, letter.died, _text(letter))
 
-    def letters(self, days: Iterable[str]) -> Iterable[DeadLetter]:
+    def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
         """See ``Archive.letters``."""
         seen: set[tuple[int, str, int]] = set()
         for day in days:
             for row in self._session.execute(self._letters, (self._journal, day)):
                 identity = (row.started, row.key_hash, row.version)
                 if row.body and row.dug_up is None and identity not in seen:
-                    yield _value(row.body, DeadLetter)
+                    looked_at = row.seen if self._has_seen else None
+                    seen_by = None if looked_at is None else _value(looked_at, Seen)
+                    yield KeptLetter(_value(row.body, DeadLetter), seen_by)
                 seen.add(identity)
 
     def dig_up(self, letter: DeadLetter, now: int) -> None:
         """See ``Archive.dig_up``."""
         self._mark(self._dig_up, letter, now, now)
+
+    def see(self, letter: DeadLetter, seen: Seen) -> None:
+        """See ``Archive.see``."""
+        if self._see is None:
+            raise OldTables(self._journal)
+        self._mark(self._see, letter, seen.at, _text(seen))
 
     def record(self, run: Run) -> None:
         """See ``Archive.record``."""
@@ -264,7 +280,7 @@ def _prepared(session: Session, query: str) -> PreparedStatement:
     return statement
 
 
-def _text(value: DeadLetter | Run) -> str:
+def _text(value: DeadLetter | Run | Seen) -> str:
     return msgspec.json.encode(value).decode()
 
 

@@ -24,6 +24,9 @@ class Bell(Protocol):
     def ring(self, key: str) -> None:
         """Say that there is something new."""
 
+    def listen(self, seconds: float) -> bool:
+        """Hear everything that is said from now on; True if that begins now. Takes so long at most."""
+
     def wait(self, seconds: float) -> bool:
         """Wait for that; False if it did not come."""
 
@@ -58,6 +61,16 @@ class KafkaBell:
             _LOG.warning("%s: nobody was woken up over %s (%s)", self._journal, self._topic, error)
         if self._producer is not None:
             self._producer.poll(0)
+
+    def listen(self, seconds: float) -> bool:
+        """See ``Bell.listen``; without Kafka nothing is heard, and ``wait`` says so."""
+        if self._consumer is not None:
+            return False
+        try:
+            self._consumer = self._listening(min(seconds, PATIENCE))
+        except KafkaException:
+            return False
+        return True
 
     def wait(self, seconds: float) -> bool:
         """See ``Bell.wait``; without Kafka the time passes, and whoever waits looks then."""

@@ -68,7 +68,7 @@ def test_claim_and_done(run, house):
     assert run("work", "done", "pages", "page/42", item["token"]).out == "pages/page/42: done.\n"
     assert run("work", "done", "pages", "page/42", item["token"]).out == "pages/page/42: gone.\n"
     assert run("work", "claim", "pages").out == "Nothing is due.\n"
-    assert json.loads(run("work", "history", "pages", "--json").out)[0]["ending"] == "done"
+    assert json.loads(run("work", "history", "pages", "--json").out)[0]["status"] == "done"
 
 
 def test_a_lost_claim_is_one_sentence_and_exit_code_1(run, house):
@@ -106,7 +106,7 @@ def test_fail_dead_and_redrive(run, house):
 def test_cancel_shows_its_plan_first(run, house):
     inserted(run)
     planned = run("work", "cancel", "pages", "page/42")
-    assert "WAITING" in planned.out
+    assert "waiting" in planned.out
     assert house.stored("page/42") is not None
     assert run("work", "cancel", "pages", "page/42", "--execute").code != 0
     assert run("work", "cancel", "pages", "page/42", *EXECUTE).out.endswith("Done by ann.\n")

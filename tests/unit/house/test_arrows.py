@@ -64,6 +64,7 @@ PURE_WORK = {
     "decision",
     "entry",
     "lapse",
+    "loss",
     "merge",
     "requests",
     "rules",

@@ -8,9 +8,10 @@ from tests.contract.work_house import MORNING, House, given_declaration, memory_
 
 from tidemark import faults
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.work.entry import Ending
+from tidemark.work.entry import Ending, Seen
 from tidemark.work.listing import dead_letters, figures, history
 from tidemark.work.redriving import redrive
+from tidemark.work.seeing import see
 
 pytestmark = pytest.mark.unit
 
@@ -34,8 +35,9 @@ def ask(house: House) -> None:
 def carry_out(house: House) -> None:
     """Two entries to their ends, one of them dead, sent again and done; all buckets thrown away."""
     drain(house, failing="bad")
-    for letter in list(dead_letters(house.parts, house.clock())):
-        redrive(house.journal, letter)
+    for kept in list(dead_letters(house.parts, house.clock())):
+        see(house.parts, kept.letter, Seen("ann", house.clock(), "the route was gone"))
+        redrive(house.journal, kept.letter)
     drain(house, failing="")
     house.clock.now += 3 * 3_600_000
     house.sweep("good", "bad")

@@ -7,6 +7,7 @@ its keyspace: it would hit whatever the session is in, or nothing at all.
 from dataclasses import dataclass
 from typing import Protocol
 
+from tidemark.cassandra.replication import ONE_COPY, Copies
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.writers.journal_schema.layout import TABLES, Found, name_of, qualified
 
@@ -25,10 +26,15 @@ class Change(Protocol):
 class CreateKeyspace:
     """The keyspace as declared. One that is there keeps the replication it has."""
 
+    usual: Copies = ONE_COPY
+    """What it gets where nothing is declared."""
+
     def statement(self, journal: JournalDeclaration) -> str:
         """See ``Change.statement``."""
-        factors = "".join(f", '{place}': {count}" for place, count in journal.replication.factors.items())
-        replication = f"{{'class': '{journal.replication.strategy.value}'{factors}}}"
+        declared = journal.replication
+        copies = Copies(declared.strategy.value, declared.factors) if declared else self.usual
+        factors = "".join(f", '{place}': {count}" for place, count in copies.factors.items())
+        replication = f"{{'class': '{copies.strategy}'{factors}}}"
         return f"CREATE KEYSPACE IF NOT EXISTS {journal.keyspace} WITH replication = {replication}"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:

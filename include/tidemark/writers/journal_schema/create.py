@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import structlog
 from cassandra.cluster import Session
 
+from tidemark.cassandra.replication import default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.writers.journal_schema.changes import Change, CreateKeyspace, CreateTable, DropTable
@@ -72,8 +73,10 @@ class _Setup:
         if not self._plan():
             return Prepared()
         # The lock is kept in the keyspace, so these two are made without it.
-        for change in (CreateKeyspace(), CreateTable("locks")):
+        for change in (CreateKeyspace(default_copies(*local_nodes(self._session))), CreateTable("locks")):
             self._make(change)
+        if warning := too_few_copies(self._session, self._journal.keyspace):
+            events.warning("too few copies", pipeline=self._pipeline, problem=warning)
         with schema_lock(self._session, self._pipeline, self._journal, self._limits.wait) as self._check:
             # Somebody else may have done it while we waited, at a node that ours has not heard of it from.
             self._look_again("agree on the schema before it is changed")

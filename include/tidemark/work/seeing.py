@@ -1,0 +1,19 @@
+"""Dead letters that a person has looked at: kept with the journal's deeds, then with the letter itself.
+
+Nothing else marks a letter as seen: neither showing it nor reporting it does.
+"""
+
+from tidemark.faults import FaultPoint, reach
+from tidemark.work.changing import Parts
+from tidemark.work.entry import DeadLetter, Seen
+from tidemark.work.registry import Deed
+
+
+def see(parts: Parts, letter: DeadLetter, seen: Seen) -> None:
+    """Note which person looked at a dead letter; it stays one.
+
+    A death in between leaves the letter unseen, and doing it again brings it to its end.
+    """
+    parts.registry.note(Deed(f"seen {letter.key}", seen.by, seen.reason, seen.at))
+    reach(FaultPoint.WORK_SEEN)
+    parts.archive.see(letter, seen)
