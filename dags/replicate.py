@@ -12,8 +12,10 @@ A run that finds nothing new starts no JVM and ends in seconds.
 
 ### Parameters
 
-`from_t`, `to_t`: deliver the bindings of this interval again, in µs, and verify every entity they touch; none
-is made and no position moves. A backfill does the same for its interval.
+`from_t`, `to_t`: deliver the bindings of this interval again and verify every entity they touch; none is made
+and no position moves. A date or time (`2026-11-01`, `2026-11-01T12:00:00Z`; UTC where it says nothing else)
+or µs since 1970. A backfill does the same for each of its intervals, and needs a pipeline with a schedule:
+Airflow refuses one with `schedule: null`, because it has no intervals. A run with `from_t` does for both.
 `verify`: compare all entities with the log after the delivery, not only a sample.
 
 ### When it fails, and repairs itself
@@ -51,7 +53,7 @@ from tidemark_airflow.audit import AuditOperator
 from tidemark_airflow.gates import GateSensor, check_writers, find_stopped, gate_task
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
 from tidemark_airflow.reconcile import ReconcileOperator
-from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TO_T, VERIFY, bind, publish
+from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TIME, TO_T, VERIFY, bind, publish
 from tidemark_airflow.spark_app import SparkAppOperator
 
 
@@ -70,15 +72,17 @@ def replicate(pipeline: Pipeline) -> DAG:
         params={
             "from_t": Param(
                 None,
-                type=["null", "integer"],
+                type=["null", "string", "integer"],
                 minimum=0,
-                description="Deliver the bindings from this time (µs) on again; none is made.",
+                pattern=TIME,
+                description="Deliver the bindings from this time on again: a date, a time or µs.",
             ),
             "to_t": Param(
                 None,
-                type=["null", "integer"],
+                type=["null", "string", "integer"],
                 minimum=0,
-                description="The last binding (µs) to deliver again; left out, the newest.",
+                pattern=TIME,
+                description="Up to this time (a date, a time or µs), included; left out, the newest.",
             ),
             "verify": Param(
                 False, type="boolean", description="Compare all entities with the log, not only a sample."

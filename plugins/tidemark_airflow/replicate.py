@@ -1,8 +1,10 @@
 """The small tasks of ``<pipeline>.replicate``: they decide and start no JVM."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import Asset, TriggerRule, task
+from airflow.sdk.exceptions import AirflowFailException
 
 from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.connections import pipeline_connections
@@ -12,6 +14,8 @@ BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
 FROM_T = "{{ ti.xcom_pull(task_ids='bind', key='from_t') or '' }}"
 TO_T = "{{ ti.xcom_pull(task_ids='bind', key='to_t') or '' }}"
 VERIFY = "{{ 'all' if params.verify else 'sample' }}"
+TIME = r"^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*)$"
+"""What the form takes as a time; ``binding_time`` says what is wrong with the rest."""
 NEVER = 2**62
 """Later than any binding, in µs."""
 HOLDER = "{{ dag.dag_id }} {{ run_id }}"
@@ -62,11 +66,28 @@ def bind(pipeline: str, **context: Any) -> list[str]:
 def again_interval(dag_run: Any, params: Any) -> tuple[int, int] | None:
     """The times (µs) whose bindings a run delivers again: a backfill's, or what a person asked for."""
     if params["from_t"] is not None or params["to_t"] is not None:
-        return params["from_t"] or 0, NEVER if params["to_t"] is None else params["to_t"]
+        return binding_time(params["from_t"], 0), binding_time(params["to_t"], NEVER)
     if dag_run.run_type != "backfill":
         return None
     start, end = dag_run.data_interval_start, dag_run.data_interval_end
     return int(start.timestamp() * 1_000_000), int(end.timestamp() * 1_000_000) - 1
+
+
+def binding_time(given: int | str | None, otherwise: int) -> int:
+    """A time in µs from what a person gave: that, or a date or time, in UTC unless it says otherwise."""
+    if given is None:
+        return otherwise
+    if isinstance(given, int) or given.isdecimal():
+        return int(given)
+    try:
+        moment = datetime.fromisoformat(given)
+    except ValueError:
+        raise AirflowFailException(
+            f"`{given}` is no time. Give a date or time, such as 2026-11-01 or 2026-11-01T12:00:00Z, or µs "
+            "since 1970. Nothing was delivered."
+        ) from None
+    zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(zoned.timestamp() * 1_000_000)
 
 
 def publish(pipeline: str) -> Any:

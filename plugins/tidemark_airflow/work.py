@@ -161,11 +161,8 @@ def plan(**context: Any) -> list[str]:
     """The journals to sweep. What keeps one from being looked at fails the sweep, after all others."""
     from dataclasses import asdict
 
-    from tidemark.cassandra.session import connect
-    from tidemark.connections import CassandraConnection
     from tidemark.work.errors import UnknownJournal
-    from tidemark.work.known import find_known
-    from tidemark.work.opened import open_parts
+    from tidemark.work.known import find_known, open_address
     from tidemark.work.sweeping import Sweep
 
     known = find_known(look_up, context["params"]["journal"])
@@ -175,9 +172,7 @@ def plan(**context: Any) -> list[str]:
         raise ApplicationFailed("\n".join(known.problems))
     for address in known.addresses:
         try:
-            connection = CassandraConnection.from_airflow(address.connection, look_up(address.connection))
-            parts = open_parts(connect(connection), address.journal, address.keyspace)
-            print(asdict(Sweep(parts, execute=False).run()))
+            print(asdict(Sweep(open_address(address, look_up), execute=False).run()))
         except UnknownJournal as error:
             print(error)
         except Exception as error:

@@ -66,6 +66,7 @@ def status(
 ) -> None:
     """Show the log's end, and every writer's position, lag and gate."""
     from tidemark.cli.connections import look_up
+    from tidemark.cli.copies import copies_warnings
     from tidemark.cli.tables import status_table
     from tidemark.delivery.addresses import collect_connections
     from tidemark.delivery.pipeline_file import find_pipeline, load_pipelines
@@ -73,13 +74,19 @@ def status(
     from tidemark.delivery.status import read_status
 
     chosen = [find_pipeline(pipeline)] if pipeline else list(load_pipelines().pipelines)
-    found = [read_status(each, look_at_control(collect_connections(each, look_up))) for each in chosen]
+    found, warnings = [], []
+    for each in chosen:
+        connections = collect_connections(each, look_up)
+        found.append(read_status(each, look_at_control(connections)))
+        warnings.append(copies_warnings(each, connections))
     if as_json:
-        whole = [each.to_dict() for each in found]
+        whole = [{**each.to_dict(), "warnings": said} for each, said in zip(found, warnings, strict=True)]
         print_json(whole[0] if pipeline else whole)
     else:
-        for each in found:
+        for each, said in zip(found, warnings, strict=True):
             Console().print(status_table(each))
+            for line in said:
+                typer.echo(f"warning: {line}")
 
 
 @app.command()

@@ -115,7 +115,7 @@ class Undecided(TidemarkError):
 
 class Consensus(Protocol):
     """Reads are linearizable, but for ``recent`` and ``committed``; a commit applies whole, at exactly the
-    expected version, or raises ``Outpaced``. Only after ``Undecided`` is it not known which of the two it was.
+    expected version, or raises ``Outpaced``. Only after ``Undecided`` it is not known which of them it was.
     """
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:

@@ -13,9 +13,11 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.addresses import Lookup
 from tidemark.work import tables
+from tidemark.work.changing import Parts
 from tidemark.work.declaration import WorkDeclaration
 from tidemark.work.errors import UnknownJournal
 from tidemark.work.files import find_journal, load_journals
+from tidemark.work.opened import open_parts
 from tidemark.work.registry import Registry, known_journals
 
 Place = tuple[str, str]
@@ -95,6 +97,12 @@ def find_declaration(name: str, look_up: Lookup) -> WorkDeclaration:
         except Exception as error:  # whatever it is, the other places are looked at
             unseen = f"{'/'.join(place)}: {error}"
     raise UnknownJournal(name, sorted(names), unseen)
+
+
+def open_address(address: Address, look_up: Lookup) -> Parts:
+    """A journal that was created, opened where it is kept. Raises ``UnknownJournal``."""
+    connection = CassandraConnection.from_airflow(address.connection, look_up(address.connection))
+    return open_parts(connect(connection), address.journal, address.keyspace)
 
 
 def registries(place: Place, look_up: Lookup) -> Consensus:
