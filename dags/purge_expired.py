@@ -27,7 +27,7 @@ in the log, and the run fails with the entities and ids. Until the search is don
 unfinished. `max_purges`: stop if more entities are to be purged; left out, what the pipeline's file says.
 `approve`: wait for a person to approve the plan before anything is sent.
 
-Days that were missed: one run with `first_day` and `last_day`, or
+Days that were missed: one run with `first_day` and `last_day`, or, where `expiry` has a schedule,
 `airflow backfill create --dag-id <pipeline>.purge_expired --from-date … --to-date …`, in which every run asks
 the days that end in its interval. However often a day is asked, its entities are purged once.
 

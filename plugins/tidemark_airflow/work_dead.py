@@ -24,7 +24,7 @@ def dead_asset(journal: str) -> Asset:
     outlets=[AssetAlias(ALL_DEAD, group="tidemark")],
     multiple_outputs=False,
     trigger_rule=TriggerRule.ALL_DONE,  # a journal that cannot be swept hides no other's dead letters
-    doc_md="Find the dead letters that no person has looked at; each journal that has some is an asset event.",
+    doc_md="Find dead letters that no person has looked at; a journal that has some is an asset event.",
 )
 def find_dead(journals: list[str], **context: Any) -> dict[str, Any]:
     """Per journal, how many there are and the newest of them; what could not be looked at."""
