@@ -72,6 +72,15 @@ class ConsensusContract:
         found = consensus.recent(one.kind, [one.name, emptied.name, absent.name])
         assert found == {one.name: Snapshot(1, {"a": "1", "b": "2"}), emptied.name: Snapshot(2, {})}
 
+    def test_rows_that_were_committed_are_seen_by_those_who_ask_afterwards(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        assert consensus.committed(key, ["a"]) == Snapshot(ABSENT, {})
+        consensus.commit(key, ABSENT, Change({"a": "1", "b": "2"}))
+        assert consensus.committed(key, ["a", "none"]) == Snapshot(1, {"a": "1"})
+        consensus.commit(key, 1, Change(deletes=["a"]))
+        assert consensus.committed(key, ["a"]) == Snapshot(2, {})
+
     # Forgetting
 
     def test_a_forgotten_object_is_as_if_nobody_had_written_it(self, consensus: Consensus, key: ObjectKey):

@@ -120,6 +120,10 @@ class AsyncWork:
         """See ``Work.dead``; all of them at once."""
         return await asyncio.to_thread(lambda: list(self._work.dead(unseen=unseen)))
 
+    async def copies_warning(self) -> str | None:
+        """See ``Work.copies_warning``."""
+        return await asyncio.to_thread(self._work.copies_warning)
+
     async def mark_seen(self, letter: WorkEntry, *, who: str, reason: str) -> None:
         """See ``Work.mark_seen``."""
         await asyncio.to_thread(self._work.mark_seen, letter, who=who, reason=reason)

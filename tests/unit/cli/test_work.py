@@ -113,6 +113,81 @@ def test_cancel_shows_its_plan_first(run, house):
     assert house.stored("page/42") is None
 
 
+def test_i24_cancel_of_nothing_says_so_and_ends_with_1(run, house):
+    for more in ((), EXECUTE):
+        ended = run("work", "cancel", "pages", "page/42", *more)
+        assert (ended.code, ended.out) == (1, "")
+        assert ended.err == "pages/page/42: there is no such entry. Nothing was cancelled.\n"
+    as_json = run("work", "cancel", "pages", "page/42", *EXECUTE, "--json")
+    assert as_json.code == 1
+    assert json.loads(as_json.out) == {
+        "journal": "pages",
+        "key": "page/42",
+        "entry": None,
+        "executed": False,
+        "outcome": "gone",
+    }
+    assert house.parts.registry.deeds() == [], "nothing was done, so nothing is kept of it"
+
+
+def test_i24_an_insert_that_expires_before_its_date_says_so(run, house):
+    when = ("--process-in", "1h", "--expires-in", "1m")
+    ended = run("work", "insert", "pages", "page/42", "--payload", '{"revision": 7}', *when)
+    assert (ended.code, ended.out) == (0, "pages/page/42: expired.\n")
+    assert house.stored("page/42") is None
+
+
+def test_i24_entries_dead_letters_and_history_are_printed_in_one_form(run, house):
+    inserted(run)
+    (waiting,) = json.loads(run("work", "list", "pages", "--json").out)
+    item = claimed(run)
+    run("work", "fail", "pages", "page/42", item["token"], "--error", "no route")
+    (dead,) = json.loads(run("work", "dead", "pages", "--json").out)
+    (ended,) = json.loads(run("work", "history", "pages", "--json").out)
+    assert waiting.keys() == dead.keys() == ended.keys()
+    assert (waiting["status"], dead["status"], ended["status"]) == ("waiting", "dead", "failed")
+    assert dead["ended"] == ended["ended"] == "2026-11-17T10:00:00.000+00:00"
+    assert item["inserted"] == dead["inserted"] == waiting["inserted"]
+
+
+def given_dead(run, *keys: str) -> None:
+    for key in keys:
+        inserted(run, key)
+        run("work", "fail", "pages", key, claimed(run)["token"], "--error", "no route")
+
+
+def test_i11_a_person_says_that_a_dead_letter_was_looked_at(run, house):
+    given_dead(run, "page/42", "page/43")
+    assert "2 dead letters (2 not looked at)" in run("work", "stats", "pages").out
+    planned = run("work", "seen", "pages", "page/42")
+    assert (planned.code, "Nothing was changed" in planned.out) == (0, True)
+    assert run("work", "seen", "pages", "page/42", "--execute").code != 0
+    assert run("work", "seen", "pages", "page/42", *EXECUTE).out.endswith("Done by ann.\n")
+    (left,) = json.loads(run("work", "dead", "pages", "--unseen", "--json").out)
+    assert left["key"] == "page/43"
+    seen = {one["key"]: one["seen"] for one in json.loads(run("work", "dead", "pages", "--json").out)}
+    assert seen["page/42"] == {"by": "ann", "at": "2026-11-17T10:00:00.000+00:00", "reason": "asked for"}
+    assert "not yet" in run("work", "dead", "pages").out
+    assert [deed.what for deed in house.parts.registry.deeds()] == ["seen page/42"]
+
+
+def test_i11_all_dead_letters_at_once_and_then_none_is_left(run, house):
+    given_dead(run, "page/42", "page/43")
+    done = run("work", "seen", "pages", *EXECUTE, "--json")
+    assert json.loads(done.out)["executed"] is True
+    again = run("work", "seen", "pages", *EXECUTE)
+    assert again.code == 1
+    assert again.err == "pages: there is no dead letter left to look at. Nothing was changed.\n"
+
+
+def test_i24_one_copy_on_three_nodes_is_warned_about(run, house, monkeypatch):
+    monkeypatch.setattr(Work, "copies_warning", lambda self: "keyspace work has one copy")
+    assert "  warning: keyspace work has one copy\n" in run("work", "stats", "pages").out
+    assert json.loads(run("work", "stats", "pages", "--json").out)["warnings"] == [
+        "keyspace work has one copy"
+    ]
+
+
 def test_list_and_stats(run, house):
     inserted(run)
     inserted(run, "page/43")
@@ -149,6 +224,8 @@ def test_pause_and_resume(run, house):
         (["list", "pages", "--limit", "-1"], "--limit"),
         (["history", "pages", "--days", "-1"], "--days"),
         (["claim", "pages", "--limit", "1001"], "from 1 to 1000"),
+        (["seen", "pagse"], "Did you mean `pages`"),
+        (["seen", "pages", "--execute"], "--reason"),
     ],
 )
 def test_wrong_input_is_refused_and_changes_nothing(run, house, arguments, said):
