@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tidemark.delivery import pipeline_checks as checks
+from tidemark.delivery.declared_file import read_declared
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_conflicts import conflicts
 from tidemark.delivery.pipeline_messages import explain
@@ -26,7 +27,7 @@ from tidemark.delivery.pipeline_problems import (
     UnknownPipeline,
     quoted,
 )
-from tidemark.delivery.pipeline_yaml import Document, NotYaml, read_document
+from tidemark.delivery.pipeline_yaml import Document, NotYaml
 from tidemark.errors import did_you_mean
 from tidemark.settings import Settings
 
@@ -124,7 +125,7 @@ def _files_in(folder: Path, settings: Settings) -> list[Path]:
 def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
     """One file, checked by itself."""
     try:
-        document = read_document(file.read_bytes())
+        document = read_declared(file)
     except OSError as error:
         problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
         raise PipelineRefused(file, [Problem(1, problem)]) from None
