@@ -233,18 +233,14 @@ def test_a_broken_pipeline_file_is_one_import_error_and_hides_nothing(services: 
     assert services.airflow.has_dag("skeleton.replicate")
 
 
-def test_a_missing_topic_fails_the_run_with_what_to_do(services: Any) -> None:
-    airflow = services.airflow
-    airflow.unpause("unreachable.replicate")
-    run_id = airflow.trigger("unreachable.replicate")
+def test_a_missing_topic_fails_the_run_at_once_with_what_to_do(services: Any) -> None:
+    """Item 15: no retries, and the command that creates the topic."""
+    run_id = services.replicate("unreachable", expected="failed", seconds=60)
 
-    def failed_once() -> bool:
-        tasks = {task.task_id: task.state for task in airflow.tasks("unreachable.replicate", run_id)}
-        return tasks["bind"] in ("up_for_retry", "failed")
-
-    wait_until(failed_once, 60, "the first failure of bind")
     log = services.task_logs("unreachable.replicate", run_id)
-    assert "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it" in log
+    said = "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it with: "
+    assert f"{said}tidemark topics create unreachable;" in log
+    assert attempts_of(services, "unreachable", run_id, "bind") == ["attempt=1.log"]
     assert status_of(services, "unreachable").upper == 0
 
 
@@ -255,5 +251,10 @@ def test_what_only_a_person_can_heal_fails_at_once_without_retries(services: Any
 
     log = services.task_logs("compacted.replicate", run_id)
     assert "compacted: topic compacted has cleanup.policy=compact" in log
-    folder = services.settings.home / "airflow" / "logs" / "dag_id=compacted.replicate" / f"run_id={run_id}"
-    assert [path.name for path in folder.glob("task_id=bind/*.log")] == ["attempt=1.log"]
+    assert attempts_of(services, "compacted", run_id, "bind") == ["attempt=1.log"]
+
+
+def attempts_of(services: Any, pipeline: str, run_id: str, task: str) -> list[str]:
+    """The logs of a task, one per attempt."""
+    logs = services.settings.home / "airflow" / "logs" / f"dag_id={pipeline}.replicate" / f"run_id={run_id}"
+    return sorted(path.name for path in logs.glob(f"task_id={task}/*.log"))

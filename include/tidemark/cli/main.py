@@ -18,6 +18,7 @@ from tidemark.cli.log import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.services import app as services
+from tidemark.cli.topics import app as topics
 from tidemark.cli.work import app as work
 from tidemark.errors import TidemarkError
 
@@ -34,6 +35,7 @@ app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
     journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
 )
+app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
 

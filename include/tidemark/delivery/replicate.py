@@ -127,7 +127,8 @@ def _bind_new(
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
     head = control.bindings_head()
-    available = read_available(source_topics(pipeline), connections.kafka)
+    read_before = {topic for topic, _ in head.reached}
+    available = read_available(source_topics(pipeline), connections.kafka, read_before)
     if next_offsets and head.newest is None and not head.reached:
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
