@@ -54,6 +54,17 @@ class LoadedPipelines:
     files: tuple[Path, ...] = ()
     """The file of each pipeline."""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the pipelines that can be used."""
+        return frozenset(pipeline.name for pipeline in self.pipelines)
+
+    @property
+    def refused_names(self) -> frozenset[str]:
+        """What the refused files are probably about: the names they declare, and their own."""
+        declared = {refusal.name for refusal in self.refused if refusal.name is not None}
+        return frozenset({*declared, *(refusal.file.stem for refusal in self.refused)})
+
 
 def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
     """All pipelines of the installation. Never raises for a bad file or folder: see ``refused``."""
