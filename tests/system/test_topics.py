@@ -10,7 +10,8 @@ from kafka import KafkaAdminClient
 
 from tidemark.connections import Connections
 from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.replicate import begin_run
+from tidemark.delivery.replicate import begin_run, open_control
+from tidemark.log.control import LogControl
 from tidemark.log.source import NoSuchTopic
 from tidemark.log.topic_creation import create_topics
 from tidemark.log.topic_shape import FOREVER, Outcome, TopicShape
@@ -26,6 +27,7 @@ def name(services: Any) -> Iterator[str]:
     with KafkaAdminClient(**services.kafka.client_options()) as admin:
         if left := [topic for topic in admin.list_topics() if topic.startswith(own)]:
             admin.delete_topics(left)
+    LogControl(open_control(connections_of(services)), own).forget_bindings()
 
 
 def given_pipeline(name: str, **kafka: Any) -> Pipeline:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from cassandra.cluster import Session
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.consensus.lease import Clock, Lease, wall_clock
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.consensus.objects import Consensus, Outpaced
 from tidemark.delivery import pipeline_checks
@@ -58,6 +58,20 @@ class FolderShared(TidemarkError):
             "out --log: the files belong to the other one now."
         )
         self.pipeline, self.root, self.other = pipeline, root, other
+
+
+class TakenMeanwhile(TidemarkError):
+    """A process took a writer after the removal had begun."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, and "
+            f"has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the same "
+            "command again: it goes on where it stopped."
+        )
+        self.pipeline, self.writer, self.lease = pipeline, writer, lease
 
 
 class Letters(Protocol):
@@ -239,8 +253,6 @@ class PipelineForgetting:
         mark = begin_forgetting(control, Forgetting(deed.who, deed.reason, deed.at, root))
         reach(FaultPoint.PIPELINE_MARKED)
         for state in self._states():
-            if lease := state.held_at(self.clock()):
-                raise LeaseHeld(self.pipeline, state.name, lease)
             self._forget_writer(positions, state, deed)
             reach(FaultPoint.PIPELINE_WRITER_FORGOTTEN)
         self.letters.remove(self.pipeline, names)
@@ -256,13 +268,12 @@ class PipelineForgetting:
         reach(FaultPoint.PIPELINE_FORGOTTEN)
 
     def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:
-        try:
-            positions.forget(state, deed)
-        except Outpaced:
-            # A process took the writer meanwhile, or another one has forgotten it.
-            found = positions.load(state.name)
-            if found is None:
-                return
+        found: WriterState | None = state
+        while found is not None:
             if lease := found.held_at(self.clock()):
-                raise LeaseHeld(self.pipeline, state.name, lease) from None
-            self._forget_writer(positions, found, deed)
+                raise TakenMeanwhile(self.pipeline, state.name, lease)
+            try:
+                positions.forget(found, deed)
+                return
+            except Outpaced:
+                found = positions.load(state.name)
