@@ -70,7 +70,9 @@ def _packages(env: Mapping[str, str]) -> Iterator[str]:
         if not package.strip():
             continue
         if not all(part.isidentifier() for part in package.strip().split(".")):
-            raise BadSetting(TRANSFORMS, package, "names of packages, such as shop or shop.prices, with : between")
+            raise BadSetting(
+                TRANSFORMS, package, "names of packages, such as shop or shop.prices, with : between"
+            )
         yield package.strip()
 
 

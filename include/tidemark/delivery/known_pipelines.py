@@ -21,7 +21,9 @@ class NotKnown(TidemarkError):
     def __init__(self, pipeline: str, known: Collection[str]) -> None:
         listed = f"Known there: {', '.join(known)}." if known else "It knows none."
         hint = did_you_mean(pipeline, known, listed)
-        super().__init__(f"No file declares a pipeline `{pipeline}`, and the control plane knows none. {hint}")
+        super().__init__(
+            f"No file declares a pipeline `{pipeline}`, and the control plane knows none. {hint}"
+        )
         self.pipeline, self.known = pipeline, tuple(known)
 
 

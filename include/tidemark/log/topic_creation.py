@@ -71,7 +71,9 @@ def _outcome(
     if name in failures:
         if name in after:  # another process was faster
             return judge(after[name], shape)
-        problem = f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
+        problem = (
+            f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
+        )
         return TopicOutcome(name, Outcome.REFUSED, None, problem)
     return TopicOutcome(name, Outcome.CREATED, after.get(name))
 

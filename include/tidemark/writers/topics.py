@@ -82,7 +82,8 @@ def _source_topics(opened: OpenPipeline, chosen: Sequence[str]) -> list[str]:
     if not chosen and not source.topics:
         prefixes = ", ".join(source.topic_prefixes)
         raise NotOurTopic(
-            name, f"it reads every topic that begins with {prefixes}. Name one: --topic {source.topic_prefixes[0]}…"
+            name,
+            f"it reads every topic that begins with {prefixes}. Name one: --topic {source.topic_prefixes[0]}…",
         )
     return list(dict.fromkeys(chosen or source.topics))
 

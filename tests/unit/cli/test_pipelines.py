@@ -56,7 +56,9 @@ def test_i13_the_list_as_json_has_them_with_their_logs(run, positions, root):
 def test_a_list_without_a_control_plane_says_what_is_missing(run):
     ended = run("pipelines")
     assert ended.code == 0
-    assert ended.err.startswith("Pipelines without a file are not listed: Connection cassandra_default: is not")
+    assert ended.err.startswith(
+        "Pipelines without a file are not listed: Connection cassandra_default: is not"
+    )
     listed = json.loads(run("pipelines", "--json").out)
     assert (listed["orphans"], "cassandra_default" in listed["orphans_unknown"]) == (None, True)
 
@@ -79,7 +81,12 @@ def test_gate_show_of_a_writer_that_nothing_knows_is_refused(run, positions):
 
 def test_i13_offsets_list_works_without_a_file(run, positions):
     (archive,) = json.loads(run("offsets", "list", "orders", "--json").out)
-    assert (archive["name"], archive["position"], archive["lag"], archive["retired"]) == ("archive", 0, 2, True)
+    assert (archive["name"], archive["position"], archive["lag"], archive["retired"]) == (
+        "archive",
+        0,
+        2,
+        True,
+    )
     one = json.loads(run("offsets", "list", "orders", "archive", "--json").out)
     assert (one["position"], one["namespaces"]) == (0, {"orders": 0})
 

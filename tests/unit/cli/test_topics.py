@@ -131,7 +131,9 @@ def test_a_topic_that_was_read_before_is_made_again_only_when_that_is_asked_for(
     ended = run("topics", "create", "shop")
 
     assert (ended.code, wanted) == (1, {})
-    assert ended.err.startswith("shop: topic sales is gone, and this pipeline has read it. Nothing was created")
+    assert ended.err.startswith(
+        "shop: topic sales is gone, and this pipeline has read it. Nothing was created"
+    )
     assert run("topics", "create", "shop", "--again").code == 0
     assert list(wanted) == ["sales"]
 

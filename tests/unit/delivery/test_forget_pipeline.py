@@ -75,9 +75,7 @@ class Orphan:
         return self.house.root / "log"
 
     def forgetting(self, **locations):
-        return PipelineForgetting(
-            self.house.consensus, "orders", self.letters, locations, self.house.clock
-        )
+        return PipelineForgetting(self.house.consensus, "orders", self.letters, locations, self.house.clock)
 
     def forget(self, **options):
         self.forgetting().plan(**options).execute(self.house.deed("forget"))
@@ -107,7 +105,9 @@ def orphan(tmp_path):
     house.deliver(archive)
     other = LogControl(house.consensus, "refunds")
     binding = given_binding(1_000, 0, ("refunds", 0, 0, 1))
-    publish_all(other, LogFolder("refunds", str(tmp_path / "refunds")), {binding: {("refunds", 0): {0: b"r"}}})
+    publish_all(
+        other, LogFolder("refunds", str(tmp_path / "refunds")), {binding: {("refunds", 0): {0: b"r"}}}
+    )
     return Orphan(house, MemoryLetters({"stream": 2}))
 
 
