@@ -1,11 +1,10 @@
-"""A pipeline without a file is forgotten on a real control plane, killed in between and finished (item 13)."""
+"""A pipeline without a file is forgotten on a real control plane, killed and finished (item 13)."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,7 @@ class Orphan:
 
 
 @pytest.fixture
-def orphan(services: Any, tmp_path: Path) -> Iterator[Orphan]:
+def orphan(services: Any, tmp_path: Path) -> Orphan:
     session = connect(services.cassandra)
     create_schema(session, services.cassandra.control_replication)
     name, consensus = f"orphan-{uuid4().hex[:12]}", LightweightConsensus(session)
@@ -57,7 +56,7 @@ def orphan(services: Any, tmp_path: Path) -> Iterator[Orphan]:
     message = {"id": 0, "topic": "orders", "partition": 0, "offset": 0, "timestamp": 0, "key": b"k"}
     letter = DeadLetter(name, "archive", {**message, "value": b"a", "headers": []}, "why", "known", "ann", 1)
     DeadLetterTable(lambda: session).keep([letter])
-    yield Orphan(name, tmp_path / "log", consensus)
+    return Orphan(name, tmp_path / "log", consensus)
 
 
 def test_i13_killed_and_run_again_nothing_of_it_is_left_and_in_between_it_looks_unwell(

@@ -115,5 +115,5 @@ def test_i26_no_package_is_listed_unless_the_environment_does():
 
 @pytest.mark.parametrize("value", ["shop-a", "shop:*", "shop..a", "/opt/shop"])
 def test_what_is_not_the_name_of_a_package_is_refused(value):
-    with pytest.raises(BadSetting, match="TIDEMARK_TRANSFORMS is .* names of packages"):
+    with pytest.raises(BadSetting, match=r"TIDEMARK_TRANSFORMS is .* names of packages"):
         Settings.read({"TIDEMARK_TRANSFORMS": value})

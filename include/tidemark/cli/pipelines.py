@@ -1,4 +1,4 @@
-"""``tidemark pipelines``: what files declare, what only the control plane knows, and how that is forgotten."""
+"""``tidemark pipelines``: what files declare, what only the control plane knows, and forgetting it."""
 
 import getpass
 import sys

@@ -36,9 +36,10 @@ def status_table(status: PipelineStatus) -> RenderableType:
     """One pipeline: a line for the log, a line per writer."""
     log = status.log
     bound = moment(status.upper) if status.upper else "never"
+    mark = "" if status.declared else " (no file)"
     head = (
-        f"[bold]{status.pipeline}[/bold]{'' if status.declared else ' (no file)'}  log end {log.end:,}, {log.messages:,} messages in {log.segments} "
-        f"segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
+        f"[bold]{status.pipeline}[/bold]{mark}  log end {log.end:,}, {log.messages:,} messages in "
+        f"{log.segments} segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
     )
     if status.unpublished:
         head += "; a binding waits to be published"

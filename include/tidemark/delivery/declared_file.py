@@ -1,13 +1,13 @@
 """A declared file's bytes as a YAML document: bounded before it is parsed, and parsed once per change.
 
-A file that is too large to be a declaration is refused by its size alone, and one with too many values as soon
-as they are counted, so that no file keeps a process busy that reads all of them. Within a process a content is
-parsed once: whoever asks again gets the same document, which nobody changes.
+A file that is too large to be a declaration is refused by its size alone, and one with too many values as
+soon as they are counted: no file keeps a process busy that reads all of them. Within a process a content is
+parsed once; further callers get the same document and do not change it.
 
-What it refuses to do: read anything but a regular file (a pipe would never end); trust a file's times. Contents
-are compared, because reading a megabyte takes less than a millisecond and parsing an ordinary file three. For
-the same reason there is no cache on disk: DAG files are parsed in processes of their own, and importing Airflow
-takes each of them a hundred times as long as all pipelines do.
+What it refuses to do: read anything but a regular file (a pipe would never end); trust a file's times.
+Contents are compared, because reading a megabyte takes less than a millisecond. There is no cache on disk: an
+ordinary file is parsed in three milliseconds, and every DAG file is loaded by a process of its own that takes
+a hundred times as long to import Airflow.
 """
 
 from functools import lru_cache

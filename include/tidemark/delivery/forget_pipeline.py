@@ -1,12 +1,12 @@
-"""Forgetting a pipeline that no file declares any more: its state in the control plane and, if asked, its log.
+"""Forgetting a pipeline that no file declares any more: its control state and, if asked, its log.
 
-A plan first; it is carried out with who and why. The order makes every half of it visible: the log is marked,
-so that nothing is added any more and its gate shows as closed; then writers, dead letters, bindings and the
-log's files go; the log object with the mark goes last. A process that is killed in between leaves the mark, and
-the same command goes on where it stopped.
+A plan first; it is carried out by a named person with a reason. The order makes every half of it visible: the
+log is marked, so that nothing is added any more and its gate shows as closed; then writers, dead letters,
+bindings and the log's files go; the log object with the mark goes last. A process that is killed in between
+leaves the mark, and the same command goes on where it stopped.
 
-What it refuses to do: touch a pipeline that a file declares; remove what a process holds; remove a folder that
-is not known to be this log, or that another pipeline uses. Outputs (tables, folders, topics) stay.
+What it refuses to do: touch a pipeline that a file declares; remove what a process holds; remove a folder
+that is not known to be this log, or that another pipeline uses. Outputs (tables, folders, topics) stay.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,8 +43,8 @@ class StillDeclared(TidemarkError):
 
     def __init__(self, pipeline: str, file: str) -> None:
         super().__init__(
-            f"{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of its "
-            f"writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
+            f"{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of "
+            f"its writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
         )
         self.pipeline, self.file = pipeline, file
 
@@ -54,8 +54,8 @@ class FolderShared(TidemarkError):
 
     def __init__(self, pipeline: str, root: str, other: str) -> None:
         super().__init__(
-            f"{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. Leave "
-            "out --log: the files belong to the other one now."
+            f"{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. "
+            "Leave out --log: the files belong to the other one now."
         )
         self.pipeline, self.root, self.other = pipeline, root, other
 
@@ -67,9 +67,9 @@ class TakenMeanwhile(TidemarkError):
 
     def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
         super().__init__(
-            f"{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, and "
-            f"has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the same "
-            "command again: it goes on where it stopped."
+            f"{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, "
+            f"and has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the "
+            "same command again: it goes on where it stopped."
         )
         self.pipeline, self.writer, self.lease = pipeline, writer, lease
 
@@ -224,8 +224,8 @@ class PipelineForgetting:
         head, bindings = self._control.log_head(), self._control.bindings_head()
         lines = [f"goes on with what {begun.who} began ({begun.reason})"] if begun else []
         lines += [
-            f"writer {state.name}: position {state.position}, gate and offset log are removed; its output stays"
-            for state in states
+            f"writer {one.name}: position {one.position}, gate and offset log are removed; its output stays"
+            for one in states
         ]
         if bindings.reached:
             topics = ", ".join(sorted({topic for topic, _ in bindings.reached}))

@@ -192,9 +192,9 @@ def listed_function(path: str, info: ValidationInfo) -> str:
     now = f"it names {', '.join(listed)}" if listed else "it names none"
     package = path.partition(".")[0]
     raise ValueError(
-        f"is {quoted(path)}, but functions are called only from packages that {TRANSFORMS} names, and {now}. It "
-        f"was not imported. Set {TRANSFORMS}={':'.join([*listed, package])} wherever pipelines are read, or name "
-        "a function of a listed package."
+        f"is {quoted(path)}, but functions are called only from packages that {TRANSFORMS} names, and {now}. "
+        f"It was not imported. Set {TRANSFORMS}={':'.join([*listed, package])} wherever pipelines are read, or "
+        "name a function of a listed package."
     )
 
 

@@ -1,8 +1,8 @@
-"""What a topic shall be, what it is, and what is said of the difference. Pure values: knows no client of Kafka.
+"""What a topic shall be, what it is, and what is said of the difference. Pure values, no client of Kafka.
 
-A topic that exists is judged and never changed: more partitions would move keys, and a shorter retention would
-remove records. One with ``cleanup.policy=compact`` is refused: its records vanish one by one, so that a second
-read of the same offsets would differ.
+A topic that exists is judged and never changed: more partitions would move keys, and a shorter retention
+would remove records. One with ``cleanup.policy=compact`` is refused: its records vanish one by one, so that a
+second read of the same offsets would differ.
 """
 
 from dataclasses import asdict, dataclass

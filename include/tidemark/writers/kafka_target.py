@@ -45,9 +45,9 @@ class NoTargetTopic(TidemarkError):
     def __init__(self, target: Target) -> None:
         create = f"tidemark topics create {target.pipeline} {target.writer} --partitions N"
         super().__init__(
-            f"{target.origin}: Kafka has no topic {target.topic} (connection {target.connection_id}). Nothing "
-            f"was sent. Create it with the partitions it shall keep: {create}; or correct the writer's "
-            "`topic`."
+            f"{target.origin}: Kafka has no topic {target.topic} (connection {target.connection_id}). "
+            f"Nothing was sent. Create it with the partitions it shall keep: {create}; or correct the "
+            "writer's `topic`."
         )
         self.target = target
 

@@ -80,11 +80,9 @@ def _source_topics(opened: OpenPipeline, chosen: Sequence[str]) -> list[str]:
             declared = ", ".join([*source.topics, *(f"{prefix}…" for prefix in source.topic_prefixes)])
             raise NotOurTopic(name, f"it does not read topic {topic}, but {declared}. Correct the name.")
     if not chosen and not source.topics:
-        prefixes = ", ".join(source.topic_prefixes)
-        raise NotOurTopic(
-            name,
-            f"it reads every topic that begins with {prefixes}. Name one: --topic {source.topic_prefixes[0]}…",
-        )
+        first, prefixes = source.topic_prefixes[0], ", ".join(source.topic_prefixes)
+        problem = f"it reads every topic that begins with {prefixes}. Name one: --topic {first}…"
+        raise NotOurTopic(name, problem)
     return list(dict.fromkeys(chosen or source.topics))
 
 

@@ -9,7 +9,6 @@ from tidemark.consensus.lease import wall_clock
 from tidemark.delivery.lease import take
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Cause, WriterGate
-from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 
 pytestmark = [

@@ -1,4 +1,4 @@
-"""``tidemark status``: one pipeline's trouble is one line, and pipelines without a file are shown (13, 15)."""
+"""``tidemark status``: one pipeline's trouble is one line, and those without a file are shown (13, 15)."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Files that are no declarations: refused before they cost anything, and no file is parsed twice (item 14)."""
+"""Files that are no declarations are refused before they cost anything; none is parsed twice (item 14)."""
 
 import os
 import time
@@ -61,8 +61,8 @@ def test_i14_a_file_of_30_mb_is_refused_at_once_and_hides_no_other(folder):
     assert [pipeline.name for pipeline in loaded.pipelines] == ["orders"]
     (refused,) = loaded.refused
     assert str(refused) == (
-        f"{folder}/big.yaml: the file has {size:,} bytes, and a pipeline may have 1,000,000. It was not read. "
-        "Take out what does not belong there, or move the file away."
+        f"{folder}/big.yaml: the file has {size:,} bytes, and a pipeline may have 1,000,000. It was not "
+        "read. Take out what does not belong there, or move the file away."
     )
 
 
@@ -90,7 +90,7 @@ def test_a_file_below_1_mb_with_too_many_values_is_refused_before_they_are_all_r
 
 def test_a_file_that_grows_while_it_is_read_is_refused_too(folder, monkeypatch):
     (folder / "big.yaml").write_bytes(b"#" * (MOST_BYTES + 1))
-    found = os.stat(folder / "orders.yaml")
+    found = (folder / "orders.yaml").stat()
     monkeypatch.setattr("pathlib.Path.stat", lambda self, **_: found)
     (refused,) = load_pipelines().refused
     assert "may have 1,000,000" in str(refused)

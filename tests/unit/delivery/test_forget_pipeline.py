@@ -1,4 +1,4 @@
-"""A pipeline is forgotten: whole, or visibly not yet; killed anywhere, the same command finishes it (item 13)."""
+"""A pipeline is forgotten whole, or visibly not yet; killed anywhere, it can be finished (item 13)."""
 
 import json
 from dataclasses import dataclass, field, replace
