@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 """
 
 
+TRANSFORMS = "TIDEMARK_TRANSFORMS"
+"""Names the packages from which ``function`` transforms may call."""
+
+
 class BadSetting(TidemarkError):
     """An environment variable holds something that cannot be meant."""
 
@@ -35,6 +39,8 @@ class Settings:
     cassandra_port: int
     airflow_port: int
     work_folders: tuple[Path, ...]
+    transform_packages: tuple[str, ...] = ()
+    """Packages and modules whose functions pipeline files may name; none unless they are listed."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -51,11 +57,23 @@ class Settings:
             cassandra_port=_port(env, "TIDEMARK_CASSANDRA_PORT", 9042),
             airflow_port=_port(env, "TIDEMARK_AIRFLOW_PORT", 8080),
             work_folders=(root / "include" / "work", *_folders(env, "TIDEMARK_WORK")),
+            transform_packages=tuple(_packages(env)),
         )
 
 
 def _folders(env: Mapping[str, str], name: str) -> Iterator[Path]:
     return (Path(folder) for folder in env.get(name, "").split(":") if folder)
+
+
+def _packages(env: Mapping[str, str]) -> Iterator[str]:
+    for package in env.get(TRANSFORMS, "").split(":"):
+        if not package.strip():
+            continue
+        if not all(part.isidentifier() for part in package.strip().split(".")):
+            raise BadSetting(
+                TRANSFORMS, package, "names of packages, such as shop or shop.prices, with : between"
+            )
+        yield package.strip()
 
 
 def _port(env: Mapping[str, str], name: str, default: int) -> int:

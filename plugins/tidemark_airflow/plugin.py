@@ -20,8 +20,9 @@ from tidemark_airflow.audit import PAGES
 from tidemark_airflow.changes_in_turn import ChangesInTurn, needed
 
 _templates = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
-pages = FastAPI(title="Tidemark")
-# A mounted application has no authentication of its own: every route asks for it.
+# A mounted application has no authentication of its own: every route asks for it. FastAPI's own three (the
+# schema and two pages that show it) could not, so there are none.
+pages = FastAPI(title="Tidemark", openapi_url=None, docs_url=None, redoc_url=None)
 _may_look = Depends(requires_access_view(AccessView.PLUGINS))
 
 

@@ -270,6 +270,7 @@ def start_services(folder: Path) -> dict[str, str]:
         declare(pipelines, name)
     declare(pipelines, "clustered", spark="spark_cluster")
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
+    declare(pipelines, "mistrusted", kafka="kafka_mistrusted", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))
     (pipelines / "condensed.yaml").write_text(CONDENSED)
@@ -345,17 +346,19 @@ def further_connections(
     settings: Settings, master_port: int, secured_port: int, certificate: Path
 ) -> dict[str, str]:
     """Connections with the marked password, and one for the Spark cluster."""
+    marked = {
+        "bootstrap.servers": f"{LOOPBACK}:{secured_port}",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "reader",
+        "sasl.password": MARKER,
+        "ssl.ca.location": str(certificate),
+    }
     connections: dict[str, dict[str, Any]] = {
-        "KAFKA_MARKED": {
+        "KAFKA_MARKED": {"conn_type": "kafka", "extra": marked},
+        "KAFKA_MISTRUSTED": {
             "conn_type": "kafka",
-            "extra": {
-                "bootstrap.servers": f"{LOOPBACK}:{secured_port}",
-                "security.protocol": "SASL_SSL",
-                "sasl.mechanism": "PLAIN",
-                "sasl.username": "reader",
-                "sasl.password": MARKER,
-                "ssl.ca.location": str(certificate),
-            },
+            "extra": {**marked, "sasl.password": f"{MARKER}-mistyped"},
         },
         "CASSANDRA_MARKED": {
             "conn_type": "cassandra",

@@ -1,9 +1,12 @@
 """`<pipeline>.replicate` through Airflow, on real Kafka (SASL over TLS), Spark and Cassandra."""
 
 import json
+import sqlite3
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -84,11 +87,14 @@ class Replicated:
     actions: list[Action]
     run_id: str
     command_lines: set[str]
+    failing: str
+    """A run of ``mistrusted``, whose password Kafka refuses."""
 
 
 @pytest.fixture(scope="module")
 def replicated(services: Any) -> Replicated:
     first, second = list(sample_actions(600, 1, NOW)), list(sample_actions(300, 2, NOW + 1000))
+    failing = services.begin("mistrusted")
     services.create_topic("skeleton", partitions=3)
     services.send("skeleton", first)
     services.replicate("skeleton")
@@ -98,7 +104,7 @@ def replicated(services: Any) -> Replicated:
     run_id = services.replicate("skeleton")
     watch.stopped.set()
     watch.join()
-    return Replicated(first + second, run_id, watch.seen)
+    return Replicated(first + second, run_id, watch.seen, failing)
 
 
 def test_every_writer_is_at_the_end_of_the_log(services: Any, replicated: Replicated) -> None:
@@ -183,6 +189,83 @@ def test_a_password_is_in_no_log_xcom_or_template(services: Any, replicated: Rep
     assert files_with(MARKER, Path("/tmp").glob("tidemark-*/connections.json")) == set()
 
 
+def rows_of(database: Path) -> Iterator[tuple[str, str]]:
+    """Every value of every table of a SQLite database as text, with the table's name."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=60)) as opened:
+        opened.text_factory = bytes
+        tables = opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            name = table.decode()
+            for row in opened.execute(f'SELECT * FROM "{name}"'):
+                for value in row:
+                    text = value if isinstance(value, bytes) else str(value).encode()
+                    yield name, text.decode(errors="replace")
+
+
+def test_a_password_is_in_no_table_of_airflow_s_database(services: Any, replicated: Replicated) -> None:
+    """Item 26: XComs, rendered templates, serialised DAGs, audit entries: whatever the scheduler wrote."""
+    hidden = (MARKER, b64encode(MARKER.encode()).decode().rstrip("="))
+    searched, found = Counter[str](), set()
+    for table, text in rows_of(services.settings.home / "airflow" / "airflow.db"):
+        searched[table] += 1
+        found |= {table for secret in hidden if secret in text}
+    assert found == set()
+    assert all(
+        searched[table] for table in ("xcom", "rendered_task_instance_fields", "serialized_dag", "log")
+    )
+
+
+def test_a_password_is_in_nothing_that_the_api_shows_of_a_run(services: Any, replicated: Replicated) -> None:
+    """Item 26: the same as people see it, task by task."""
+    run = f"/dags/skeleton.replicate/dagRuns/{replicated.run_id}"
+    shown = [services.airflow.request("GET", run, "show the run")]
+    for task in services.airflow.tasks("skeleton.replicate", replicated.run_id):
+        place = f"{run}/taskInstances/{task.task_id}"
+        shown.append(services.airflow.request("GET", place, "show the task"))
+        entries = services.airflow.request("GET", f"{place}/xcomEntries", "list XComs")["xcom_entries"]
+        left = ("skeleton.replicate", replicated.run_id, task.task_id)
+        shown += [services.airflow.returned(*left, entry["key"]) for entry in entries]
+        if task.state == "success":
+            shown.append(
+                list(services.airflow.task_log("skeleton.replicate", replicated.run_id, task.task_id))
+            )
+    assert "spark_apps" in str(shown), "no rendered template was looked at"
+    assert MARKER not in str(shown)
+
+
+def test_a_password_that_kafka_refuses_is_not_in_what_the_failed_task_says(
+    services: Any, replicated: Replicated
+) -> None:
+    """Item 26: errors of clients are where passwords slip out."""
+
+    def state() -> str | None:
+        tasks = services.airflow.tasks("mistrusted.replicate", replicated.failing)
+        return {task.task_id: task.state for task in tasks}["bind"]
+
+    wait_until(lambda: state() in ("up_for_retry", "failed"), 120, "the first failure of bind")
+    log = services.task_logs("mistrusted.replicate", replicated.failing)
+    assert "mistrusted: Kafka does not answer at" in log
+    assert MARKER not in log
+
+
+@pytest.mark.parametrize("page", ["docs", "redoc", "openapi.json"])
+def test_nothing_of_the_plugin_s_schema_is_shown_to_strangers(services: Any, page: str) -> None:
+    """Item 26."""
+    url = f"http://127.0.0.1:{services.settings.airflow_port}/tidemark/{page}"
+    assert httpx.get(url).status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.NOT_FOUND)
+
+
+def test_no_other_user_can_read_airflow_s_database_keys_and_passwords(services: Any) -> None:
+    """Item 26."""
+    home = services.settings.home
+    assert [path.stat().st_mode & 0o077 for path in (home, home / "airflow")] == [0, 0]
+    secret = [
+        path for path in (home / "airflow").iterdir() if path.name.startswith(("airflow.", "simple_auth"))
+    ]
+    assert {path.name for path in secret} >= {"airflow.db", "airflow.cfg"}
+    assert {path.name: path.stat().st_mode & 0o077 for path in secret if path.stat().st_mode & 0o077} == {}
+
+
 def test_damage_in_the_tables_fails_the_run_and_closes_the_gate_with_the_entity(
     services: Any, replicated: Replicated
 ) -> None:
@@ -233,18 +316,14 @@ def test_a_broken_pipeline_file_is_one_import_error_and_hides_nothing(services: 
     assert services.airflow.has_dag("skeleton.replicate")
 
 
-def test_a_missing_topic_fails_the_run_with_what_to_do(services: Any) -> None:
-    airflow = services.airflow
-    airflow.unpause("unreachable.replicate")
-    run_id = airflow.trigger("unreachable.replicate")
+def test_a_missing_topic_fails_the_run_at_once_with_what_to_do(services: Any) -> None:
+    """Item 15: no retries, and the command that creates the topic."""
+    run_id = services.replicate("unreachable", expected="failed", seconds=60)
 
-    def failed_once() -> bool:
-        tasks = {task.task_id: task.state for task in airflow.tasks("unreachable.replicate", run_id)}
-        return tasks["bind"] in ("up_for_retry", "failed")
-
-    wait_until(failed_once, 60, "the first failure of bind")
     log = services.task_logs("unreachable.replicate", run_id)
-    assert "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it" in log
+    said = "unreachable: Kafka has no topic unreachable. Nothing was bound. Create it with: "
+    assert f"{said}tidemark topics create unreachable;" in log
+    assert attempts_of(services, "unreachable", run_id, "bind") == ["attempt=1.log"]
     assert status_of(services, "unreachable").upper == 0
 
 
@@ -255,5 +334,10 @@ def test_what_only_a_person_can_heal_fails_at_once_without_retries(services: Any
 
     log = services.task_logs("compacted.replicate", run_id)
     assert "compacted: topic compacted has cleanup.policy=compact" in log
-    folder = services.settings.home / "airflow" / "logs" / "dag_id=compacted.replicate" / f"run_id={run_id}"
-    assert [path.name for path in folder.glob("task_id=bind/*.log")] == ["attempt=1.log"]
+    assert attempts_of(services, "compacted", run_id, "bind") == ["attempt=1.log"]
+
+
+def attempts_of(services: Any, pipeline: str, run_id: str, task: str) -> list[str]:
+    """The logs of a task, one per attempt."""
+    logs = services.settings.home / "airflow" / "logs" / f"dag_id={pipeline}.replicate" / f"run_id={run_id}"
+    return sorted(path.name for path in logs.glob(f"task_id={task}/*.log"))

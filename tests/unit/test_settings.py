@@ -32,6 +32,7 @@ def test_an_empty_variable_is_as_good_as_none():
         "TIDEMARK_HOME",
         "TIDEMARK_CACHE",
         "TIDEMARK_PIPELINES",
+        "TIDEMARK_TRANSFORMS",
         "XDG_CACHE_HOME",
         *PORTS,
     ]
@@ -104,3 +105,15 @@ def test_without_an_argument_the_environment_is_read(monkeypatch):
 def test_settings_do_not_change():
     with pytest.raises(FrozenInstanceError):
         Settings.read({}).kafka_port = 1
+
+
+def test_i26_no_package_is_listed_unless_the_environment_does():
+    assert Settings.read({}).transform_packages == ()
+    listed = Settings.read({"TIDEMARK_TRANSFORMS": "shop: acme.transforms:"}).transform_packages
+    assert listed == ("shop", "acme.transforms")
+
+
+@pytest.mark.parametrize("value", ["shop-a", "shop:*", "shop..a", "/opt/shop"])
+def test_what_is_not_the_name_of_a_package_is_refused(value):
+    with pytest.raises(BadSetting, match=r"TIDEMARK_TRANSFORMS is .* names of packages"):
+        Settings.read({"TIDEMARK_TRANSFORMS": value})

@@ -18,13 +18,15 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show which gates are closed, why, and what to do."""
-    opened = open_pipeline(pipeline)
-    names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
-    states = {name: opened.positions.load(name) for name in names}
+    from tidemark.cli.known import open_known
+
+    known = open_known(pipeline)
+    states = {name: known.positions.load(name) for name in known.chosen(writer)}
     if as_json:
         rows = {
             name: {
                 "gate": state.status.value if state else "open",
+                "declared": known.declared is not None,
                 **(asdict(state.gate) if state and state.gate else {}),
             }
             for name, state in states.items()
@@ -34,9 +36,14 @@ def show(
     for name, state in states.items():
         gate = state.gate if state else None
         if gate is None:
-            typer.echo(f"{pipeline}/{name}: open")
+            typer.echo(f"{pipeline}/{name}{known.mark}: open")
             continue
-        typer.echo(f"{pipeline}/{name}: stopped at {gate.where} ({gate.cause}): {gate.reason}")
+        typer.echo(f"{pipeline}/{name}{known.mark}: stopped at {gate.where} ({gate.cause}): {gate.reason}")
+        if known.declared is None:
+            typer.echo("  go on: put its file back into the folder of the pipelines")
+            typer.echo(f"  forget this writer:           tidemark offsets forget {pipeline} {name}")
+            typer.echo(f"  forget the pipeline:          tidemark pipelines forget {pipeline}")
+            continue
         typer.echo(f"  go on one message at a time:  tidemark resume {pipeline} {name}")
         typer.echo(f"  let the message pass:         tidemark offsets ack {pipeline} {name} {gate.first_id}")
         typer.echo(f"  go on in bulk:                tidemark gate open {pipeline} {name}")

@@ -7,17 +7,18 @@ command that was misspelled, and nothing is destroyed without ``--execute``.
 import getpass
 import sys
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from tidemark.cli.gate import app as gate
 from tidemark.cli.journal_client import app as journal
 from tidemark.cli.log import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
+from tidemark.cli.pipelines import app as pipelines
 from tidemark.cli.services import app as services
+from tidemark.cli.status import status
+from tidemark.cli.topics import app as topics
 from tidemark.cli.work import app as work
 from tidemark.errors import TidemarkError
 
@@ -28,65 +29,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(pipelines, name="pipelines", help="Pipelines: list them; forget one whose file is gone.")
+app.command()(status)
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
     journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
 )
+app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")
-
-
-@app.command()
-def pipelines(as_json: Json = False) -> None:
-    """List the pipelines, and the files that were refused."""
-    from tidemark.cli.tables import pipelines_table
-    from tidemark.delivery.pipeline_file import load_pipelines
-
-    loaded = load_pipelines()
-    if as_json:
-        print_json(
-            {
-                "pipelines": [pipeline.model_dump(mode="json") for pipeline in loaded.pipelines],
-                "refused": [str(refused) for refused in loaded.refused],
-            }
-        )
-    else:
-        Console().print(pipelines_table(loaded.pipelines))
-        for refused in loaded.refused:
-            print(refused, file=sys.stderr)
-    raise typer.Exit(1 if loaded.refused else 0)
-
-
-@app.command()
-def status(
-    pipeline: Annotated[str | None, typer.Argument(help="Name of a pipeline; all when left out.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Show the log's end, and every writer's position, lag and gate."""
-    from tidemark.cli.connections import look_up
-    from tidemark.cli.copies import copies_warnings
-    from tidemark.cli.tables import status_table
-    from tidemark.delivery.addresses import collect_connections
-    from tidemark.delivery.pipeline_file import find_pipeline, load_pipelines
-    from tidemark.delivery.replicate import look_at_control
-    from tidemark.delivery.status import read_status
-
-    chosen = [find_pipeline(pipeline)] if pipeline else list(load_pipelines().pipelines)
-    found, warnings = [], []
-    for each in chosen:
-        connections = collect_connections(each, look_up)
-        found.append(read_status(each, look_at_control(connections)))
-        warnings.append(copies_warnings(each, connections))
-    if as_json:
-        whole = [{**each.to_dict(), "warnings": said} for each, said in zip(found, warnings, strict=True)]
-        print_json(whole[0] if pipeline else whole)
-    else:
-        for each, said in zip(found, warnings, strict=True):
-            Console().print(status_table(each))
-            for line in said:
-                typer.echo(f"warning: {line}")
 
 
 @app.command()

@@ -24,18 +24,18 @@ def list_offsets(
     as_json: Json = False,
 ) -> None:
     """List every writer's position and lag; of one writer also its namespaces and its offset log."""
+    from tidemark.cli.known import open_known
     from tidemark.cli.tables import history_table, status_table
     from tidemark.delivery.resume import NotRegistered
-    from tidemark.delivery.status import read_status
 
-    opened = open_pipeline(pipeline)
+    opened = open_known(pipeline)
     if writer is None:
-        status = read_status(opened.pipeline, opened.consensus)
+        status = opened.status()
         print_json(status.to_dict()["writers"]) if as_json else Console().print(status_table(status))
         return
     state = opened.positions.load(writer)
     if state is None:
-        raise NotRegistered(pipeline, writer, [one.name for one in opened.pipeline.writers])
+        raise NotRegistered(pipeline, writer, opened.writers)
     namespaces, history = opened.positions.namespaces(writer), opened.positions.history(writer, limit)
     deeds = opened.positions.deeds(writer)
     if as_json:
@@ -92,7 +92,13 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
-    carry_out(open_pipeline(pipeline).plan("forget", writer), reason, execute, by, as_json)
+    from tidemark.cli.known import open_known
+    from tidemark.delivery.operate import plan_forget
+
+    known = open_known(pipeline)
+    declared = known.writers if known.declared is not None else []
+    plan = plan_forget(known.positions, known.control, writer, declared)
+    carry_out(plan, reason, execute, by, as_json)
 
 
 @app.command()

@@ -18,14 +18,17 @@ CUT = 60
 """Characters of a key or a payload that a table shows."""
 
 
-def pipelines_table(pipelines: Sequence[Pipeline]) -> Table:
-    """One line per pipeline."""
+def pipelines_table(pipelines: Sequence[Pipeline], orphans: Sequence[PipelineStatus] = ()) -> Table:
+    """One line per pipeline; at the end those that no file declares."""
     table = Table("pipeline", "topics", "schedule", "writers", box=None, pad_edge=False)
     for pipeline in pipelines:
         kafka = pipeline.source.kafka
         topics = [*kafka.topics, *(f"{prefix}…" for prefix in kafka.topic_prefixes)]
         writers = ", ".join(f"{writer.name} ({writer.kind.value})" for writer in pipeline.writers)
         table.add_row(pipeline.name, ", ".join(topics), pipeline.schedule or "by hand", writers)
+    for orphan in orphans:
+        known = ", ".join(f"{writer.name} ({writer.kind})" for writer in orphan.writers)
+        table.add_row(f"{orphan.pipeline} (no file)", "", "never", known)
     return table
 
 
@@ -33,9 +36,10 @@ def status_table(status: PipelineStatus) -> RenderableType:
     """One pipeline: a line for the log, a line per writer."""
     log = status.log
     bound = moment(status.upper) if status.upper else "never"
+    mark = "" if status.declared else " (no file)"
     head = (
-        f"[bold]{status.pipeline}[/bold]  log end {log.end:,}, {log.messages:,} messages in {log.segments} "
-        f"segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
+        f"[bold]{status.pipeline}[/bold]{mark}  log end {log.end:,}, {log.messages:,} messages in "
+        f"{log.segments} segment{'' if log.segments == 1 else 's'}, {_size(log.bytes)}; bound until {bound}"
     )
     if status.unpublished:
         head += "; a binding waits to be published"

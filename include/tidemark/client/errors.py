@@ -41,7 +41,7 @@ class NoJournalTopic(TidemarkError):
     def __init__(self, topic: str, servers: str) -> None:
         super().__init__(
             f"Kafka has no topic {topic} at {servers}. Nothing was sent. Create it with the partitions it "
-            "shall keep, or correct the name."
+            "shall keep (tidemark topics create PIPELINE), or correct the name."
         )
         self.topic, self.servers = topic, servers
 

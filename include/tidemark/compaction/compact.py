@@ -179,7 +179,7 @@ class Compaction:
             after = replace_files(before, plan, files)
             path, digest = self._log.write_manifest(after)
             reach(FaultPoint.COMPACT_MANIFEST_WRITTEN)
-            named = LogHead.naming(after, path, digest)
+            named = LogHead.naming(after, path, digest, self._log.root)
             sizes = before.count, after.count, before.bytes, after.bytes
             done[:] = [Compacted(plan, named, *sizes, written)]
             return named

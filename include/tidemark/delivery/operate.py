@@ -24,6 +24,7 @@ from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, Writ
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
+from tidemark.log.control import LogControl
 from tidemark.log.enrolled import Enrolled, enrol, enrolled
 
 ACKNOWLEDGING = "an acknowledgement"
@@ -102,6 +103,48 @@ def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: C
         return Hold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
     except Outpaced:
         raise ChangedMeanwhile(state.pipeline, state.name) from None
+
+
+def plan_forget(
+    positions: Positions,
+    control: LogControl,
+    name: str,
+    declared: Sequence[str],
+    clock: Clock = wall_clock,
+) -> Plan:
+    """Remove a writer that is in no file any more: it stops holding compaction back.
+
+    Needs no log, so that it works for pipelines that only the control plane knows.
+    """
+    pipeline = positions.pipeline
+    if name in declared:
+        raise NotPossible(pipeline, name, "it is in the pipeline's file; remove it there first.")
+    state = positions.load(name)
+    if state is None and name in enrolled(control):
+        # What is left of a writer whose first run, or whose removal, was interrupted.
+        lines: tuple[str, ...] = ("it was never delivered to; the log does not wait for it any more",)
+        return Plan(
+            "forget",
+            pipeline,
+            name,
+            lines,
+            {"position": NOTHING_YET},
+            lambda _: forget_writer(control, positions, name),
+        )
+    if state is None:
+        raise NotPossible(pipeline, name, "no writer of this name was ever registered.")
+    refuse_held(state, "", clock())
+    lines = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
+
+    def execute(deed: Deed) -> None:
+        try:
+            positions.forget(state, deed)
+        except Outpaced:
+            raise ChangedMeanwhile(state.pipeline, state.name) from None
+        reach(FaultPoint.FORGOTTEN)
+        forget_writer(control, positions, name)
+
+    return Plan("forget", pipeline, name, lines, {"position": state.position}, execute)
 
 
 class Operator:
@@ -251,37 +294,7 @@ class Operator:
 
     def forget(self, name: str, declared: Sequence[str]) -> Plan:
         """Remove a writer that is in no file any more: it stops holding compaction back."""
-        if name in declared:
-            problem = "it is in the pipeline's file; remove it there first."
-            raise NotPossible(self._positions.pipeline, name, problem)
-        if self._positions.load(name) is None and name in enrolled(self._log.control):
-            return self._forget_name(name)
-        state = self._free(name)
-        lines = (
-            f"position {state.position}, gate and offset log are removed",
-            "the output stays where it is",
-        )
-
-        def execute(deed: Deed) -> None:
-            try:
-                self._positions.forget(state, deed)
-            except Outpaced:
-                raise ChangedMeanwhile(state.pipeline, state.name) from None
-            reach(FaultPoint.FORGOTTEN)
-            forget_writer(self._log.control, self._positions, name)
-
-        return self._plan("forget", state, lines, {"position": state.position}, execute)
-
-    def _forget_name(self, name: str) -> Plan:
-        """What is left of a writer whose first run, or whose removal, was interrupted."""
-        return Plan(
-            "forget",
-            self._positions.pipeline,
-            name,
-            ("it was never delivered to; the log does not wait for it any more",),
-            {"position": NOTHING_YET},
-            lambda _: forget_writer(self._log.control, self._positions, name),
-        )
+        return plan_forget(self._positions, self._log.control, name, declared, self._clock)
 
     def _messages(self, state: WriterState, first: int, last: int) -> list[dict[str, Any]]:
         """The messages to let pass: exactly those after the position."""

@@ -19,7 +19,7 @@ from pydantic import ValidationInfo
 
 from tidemark.delivery.pipeline_problems import quoted
 from tidemark.errors import did_you_mean
-from tidemark.settings import Settings
+from tidemark.settings import TRANSFORMS, Settings
 
 PRESETS = ("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@quarterly", "@yearly", "@annually")
 
@@ -155,8 +155,12 @@ def _operations(tree: Any) -> Iterator[str]:
 
 
 def path_variables(settings: Settings) -> dict[str, str]:
-    """What ``${…}`` may name: the environment, and TIDEMARK_HOME whether it is set or not."""
-    return {**os.environ, "TIDEMARK_HOME": str(settings.home)}
+    """What ``${…}`` may name: the environment, and TIDEMARK_HOME whether it is set or not.
+
+    Also what a file may rely on beside paths: the packages whose functions it may name.
+    """
+    packages = ":".join(settings.transform_packages)
+    return {**os.environ, "TIDEMARK_HOME": str(settings.home), TRANSFORMS: packages}
 
 
 def location(text: str, info: ValidationInfo) -> str:
@@ -174,6 +178,24 @@ def location(text: str, info: ValidationInfo) -> str:
             "Write ${TIDEMARK_HOME}/…, an absolute path or a URI."
         )
     return place
+
+
+def listed_function(path: str, info: ValidationInfo) -> str:
+    """A dotted path into one of the packages that ``TIDEMARK_TRANSFORMS`` names. Imports nothing.
+
+    A pipeline file is data: unless an installation says so, it cannot make a process import and call code.
+    """
+    variables = info.context if info.context is not None else path_variables(Settings.read())
+    listed = [package for package in variables.get(TRANSFORMS, "").split(":") if package]
+    if any(path.startswith(f"{package}.") for package in listed):
+        return path
+    now = f"it names {', '.join(listed)}" if listed else "it names none"
+    package = path.partition(".")[0]
+    raise ValueError(
+        f"is {quoted(path)}, but functions are called only from packages that {TRANSFORMS} names, and {now}. "
+        f"It was not imported. Set {TRANSFORMS}={':'.join([*listed, package])} wherever pipelines are read, or "
+        "name a function of a listed package."
+    )
 
 
 def _value_of(match: re.Match[str], variables: Mapping[str, str]) -> str:

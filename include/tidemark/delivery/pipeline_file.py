@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tidemark.delivery import pipeline_checks as checks
+from tidemark.delivery.declared_file import read_declared
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_conflicts import conflicts
 from tidemark.delivery.pipeline_messages import explain
@@ -26,7 +27,7 @@ from tidemark.delivery.pipeline_problems import (
     UnknownPipeline,
     quoted,
 )
-from tidemark.delivery.pipeline_yaml import Document, NotYaml, read_document
+from tidemark.delivery.pipeline_yaml import Document, NotYaml
 from tidemark.errors import did_you_mean
 from tidemark.settings import Settings
 
@@ -52,6 +53,17 @@ class LoadedPipelines:
     refused: tuple[PipelineRefused, ...]
     files: tuple[Path, ...] = ()
     """The file of each pipeline."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the pipelines that can be used."""
+        return frozenset(pipeline.name for pipeline in self.pipelines)
+
+    @property
+    def refused_names(self) -> frozenset[str]:
+        """What the refused files are probably about: the names they declare, and their own."""
+        declared = {refusal.name for refusal in self.refused if refusal.name is not None}
+        return frozenset({*declared, *(refusal.file.stem for refusal in self.refused)})
 
 
 def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
@@ -124,7 +136,7 @@ def _files_in(folder: Path, settings: Settings) -> list[Path]:
 def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
     """One file, checked by itself."""
     try:
-        document = read_document(file.read_bytes())
+        document = read_declared(file)
     except OSError as error:
         problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
         raise PipelineRefused(file, [Problem(1, problem)]) from None

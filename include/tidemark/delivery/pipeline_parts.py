@@ -18,7 +18,14 @@ from pydantic import (
 from tidemark.delivery import pipeline_checks as checks
 from tidemark.delivery.pipeline_choices import CompactionPolicy, Format, Isolation, SourceStart
 from tidemark.delivery.pipeline_problems import Contradiction, Finding
-from tidemark.delivery.quantities import duration_text, parse_duration, parse_size
+from tidemark.delivery.quantities import (
+    duration_text,
+    parse_duration,
+    parse_retention,
+    parse_size,
+    retention_text,
+)
+from tidemark.log.topic_shape import TopicShape
 
 
 def each_once(items: tuple[str, ...]) -> tuple[str, ...]:
@@ -40,6 +47,10 @@ Size = Annotated[int, BeforeValidator(parse_size)]
 Duration = Annotated[
     timedelta, BeforeValidator(parse_duration), PlainSerializer(duration_text, when_used="json")
 ]
+Retention = Annotated[
+    int, BeforeValidator(parse_retention), PlainSerializer(retention_text, when_used="json")
+]
+"""Milliseconds."""
 Count = Annotated[int, Strict()]
 
 
@@ -52,6 +63,25 @@ class Declaration(BaseModel):
     """Keys people try here, with the reason why they are not taken."""
 
 
+class TopicCreation(Declaration):
+    """How ``tidemark topics create`` makes a topic; what is not said is the broker's default."""
+
+    not_here: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("cleanup.policy", "cleanup_policy", "cleanup", "policy"),
+        "Topics are created with cleanup.policy=delete: the records of a compacted one vanish one by one. "
+        "Remove it.",
+    )
+
+    partitions: Annotated[Count, Field(ge=1, le=100_000)] | None = None
+    replication: Annotated[Count, Field(ge=1, le=32_767)] | None = None
+    retention: Retention | None = None
+
+    @property
+    def shape(self) -> TopicShape:
+        """The same, in Kafka's units."""
+        return TopicShape(self.partitions, self.replication, self.retention)
+
+
 class KafkaSource(Declaration):
     """The topics a pipeline reads; those that begin with a prefix are listed again at each bind."""
 
@@ -61,6 +91,7 @@ class KafkaSource(Declaration):
     start: SourceStart = SourceStart.EARLIEST
     connection: ConnectionId = "kafka_default"
     isolation: Isolation = Isolation.READ_COMMITTED
+    create: TopicCreation = TopicCreation()
 
     @model_validator(mode="after")
     def _reads_something(self) -> Self:

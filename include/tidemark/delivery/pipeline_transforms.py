@@ -20,6 +20,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     Tag,
+    ValidationInfo,
     WrapSerializer,
     model_validator,
 )
@@ -58,9 +59,7 @@ def function_at(path: str) -> Callable[[Any], Any]:
 
     Raises ``ValueError`` with the rest of a sentence that begins with the key's name.
     """
-    module_name, _, name = path.rpartition(".")
-    if not module_name or not all(part.isidentifier() for part in path.split(".")):
-        raise ValueError(f"is {quoted(path)}, which is not a dotted path. Write package.module.name.")
+    module_name, name = _dotted(path)
     try:
         module = import_module(module_name)
         found = getattr(module, name, None)
@@ -81,13 +80,23 @@ def function_at(path: str) -> Callable[[Any], Any]:
     return found  # type: ignore[no-any-return]  # what it takes and gives is seen when it is called
 
 
+def _dotted(path: str) -> tuple[str, str]:
+    """The module and the name in it."""
+    module_name, _, name = path.rpartition(".")
+    if not module_name or not all(part.isidentifier() for part in path.split(".")):
+        raise ValueError(f"is {quoted(path)}, which is not a dotted path. Write package.module.name.")
+    return module_name, name
+
+
 def shortened(error: BaseException) -> str:
     """What an error of somebody else's code says, on one line and not for pages."""
     text = " ".join(str(error).split())
     return text if len(text) <= 200 else text[:199] + "…"
 
 
-def _a_function(path: str) -> str:
+def _a_function(path: str, info: ValidationInfo) -> str:
+    _dotted(path)
+    checks.listed_function(path, info)  # before it is imported: importing runs its code
     function_at(path)
     return path
 

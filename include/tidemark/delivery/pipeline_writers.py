@@ -25,6 +25,7 @@ from tidemark.delivery.pipeline_parts import (
     Location,
     Name,
     Topic,
+    TopicCreation,
 )
 from tidemark.delivery.pipeline_problems import Contradiction, Finding
 from tidemark.delivery.pipeline_transforms import Transforms
@@ -141,6 +142,7 @@ class KafkaDeclaration(WriterDeclaration):
 
     kind: Literal[WriterKind.KAFKA]
     topic: Topic
+    create: TopicCreation = TopicCreation()
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
     start: WriterStart = WriterStart.EARLIEST

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer
 from ruamel.yaml.constructor import ConstructorError, SafeConstructor
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
 from tidemark.delivery.pipeline_problems import Place, Problem, quoted
+
+MOST_VALUES = 20_000
+"""Keys, values, lists and mappings of a file: less than a second of parsing."""
 
 _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
@@ -62,6 +66,7 @@ def read_document(content: bytes, kind: Kind = PIPELINE) -> Document:
     """The one YAML document in a file's bytes."""
     text = _decoded(content)
     yaml = YAML(typ="safe", pure=True)
+    yaml.Composer = _CountingComposer
     yaml.Constructor = _PlainConstructor
     yaml.allow_duplicate_keys = True
     problems: tuple[Problem, ...] = ()
@@ -73,9 +78,32 @@ def read_document(content: bytes, kind: Kind = PIPELINE) -> Document:
         data = yaml.constructor.construct_document(root)
     except RecursionError:
         raise NotYaml(Problem(1, "the file is nested too deeply to be read. Remove the nesting.")) from None
+    except _TooManyValues as error:
+        text = f"the file has more than {MOST_VALUES:,} keys and values. Declare one {kind.what} in a file."
+        raise NotYaml(Problem(error.line, text)) from None
     except YAMLError as error:
         raise NotYaml(*problems or [_explained(error, text, kind)]) from None
     return Document(data, problems, root)
+
+
+class _TooManyValues(Exception):
+    """The file has more in it than a declaration can have."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
+
+
+class _CountingComposer(Composer):
+    """Stops at a number of nodes, before it has cost more than a second."""
+
+    composed = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.composed += 1
+        if self.composed > MOST_VALUES:
+            raise _TooManyValues(int(self.parser.peek_event().start_mark.line) + 1)
+        return super().compose_node(parent, index)
 
 
 class _PlainConstructor(SafeConstructor):

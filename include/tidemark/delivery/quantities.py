@@ -69,3 +69,24 @@ def parse_duration(value: object) -> timedelta:
 def duration_text(duration: timedelta) -> str:
     """The duration in whole seconds, in the form ``parse_duration`` reads."""
     return f"{int(duration.total_seconds())}s"
+
+
+FOREVER = "forever"
+
+
+def parse_retention(value: object) -> int:
+    """Milliseconds after which Kafka may remove a record; −1 for ``forever``, as Kafka says it."""
+    if value == FOREVER or (isinstance(value, int) and not isinstance(value, bool) and value == -1):
+        return -1
+    try:
+        kept = parse_duration(value)
+    except ValueError as error:
+        raise ValueError(f"{str(error).rstrip('.')}, or `{FOREVER}`.") from None
+    if not kept:
+        raise ValueError(f"would keep no record. {_DURATION_EXAMPLES}, or `{FOREVER}`.")
+    return round(kept.total_seconds() * 1000)
+
+
+def retention_text(retention: int) -> str:
+    """The retention in the form ``parse_retention`` reads."""
+    return FOREVER if retention == -1 else f"{retention // 1000}s"

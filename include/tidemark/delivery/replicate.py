@@ -23,6 +23,7 @@ from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
 from tidemark.log.binding import NOTHING_YET, Binding, Slice, TopicPartition
 from tidemark.log.control import LogControl, LogHead
 from tidemark.log.files import LogFolder
+from tidemark.log.forgotten import refuse_forgotten
 from tidemark.log.gate import LogStopped
 from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.loss import find_losses_of
@@ -98,6 +99,7 @@ def begin_run(
     """
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)
+    refuse_forgotten(control)
     binding = find_unfinished(control, run_id)
     if binding is None:
         binding = _bind_new(pipeline, connections, control, run_id, next_offsets)
@@ -127,7 +129,8 @@ def _bind_new(
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
     head = control.bindings_head()
-    available = read_available(source_topics(pipeline), connections.kafka)
+    read_before = {topic for topic, _ in head.reached}
+    available = read_available(source_topics(pipeline), connections.kafka, read_before)
     if next_offsets and head.newest is None and not head.reached:
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)

@@ -1,16 +1,18 @@
 """The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Never changes it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
+from tidemark.delivery.known_pipelines import known_writers
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.writer_state import Gate
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
+from tidemark.log.forgotten import read_mark
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,8 @@ class LogStatus:
     gate: str
     reason: str | None = None
     """Why its gate is closed."""
+    root: str | None = None
+    """Its folder, as far as the control plane knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,12 @@ class PipelineStatus:
     unpublished: bool
     """Whether a binding waits for its capture or publication."""
     writers: tuple[WriterStatus, ...]
+    declared: bool = True
+    """Whether a file has it; else only the control plane knows it."""
+    error: str | None = None
+    """What is wrong with its file or its connections, where its state can be shown in spite of that."""
+    warnings: tuple[str, ...] = ()
+    """What works, but should be otherwise."""
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``; others rely on its keys."""
@@ -61,25 +71,54 @@ class PipelineStatus:
             "log": asdict(self.log),
             "bindings": {"upper": self.upper, "unpublished": self.unpublished},
             "writers": [asdict(writer) for writer in self.writers],
+            "declared": self.declared,
+            "error": self.error,
+            "warnings": list(self.warnings),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineTrouble:
+    """A pipeline of which nothing can be shown."""
+
+    pipeline: str
+    error: str
+    declared: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``--json``."""
+        return asdict(self)
 
 
 def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
-    control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
-    bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     declared = {writer.name: writer.kind.value for writer in pipeline.writers}
-    retired = [name for name in enrolled(control) if name not in declared]
+    return _status(pipeline.name, declared, consensus)
+
+
+def read_orphan_status(pipeline: str, consensus: Consensus) -> PipelineStatus:
+    """The state of a pipeline that no file declares; all its writers are retired."""
+    return replace(_status(pipeline, {}, consensus), declared=False)
+
+
+def _status(name: str, declared: Mapping[str, str], consensus: Consensus) -> PipelineStatus:
+    control, positions = LogControl(consensus, name), Positions(consensus, name)
+    bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
+    mark = read_mark(control)
+    reason = mark.said(name) if mark else gate.reason if gate else None
+    known = enrolled(control) if declared else known_writers(control, positions)
+    retired = [one for one in known if one not in declared]
     return PipelineStatus(
-        pipeline=pipeline.name,
+        pipeline=name,
         log=LogStatus(
             log.end,
             log.compacted_below,
             log.segments,
             log.bytes,
             log.count,
-            Gate.STOPPED.value if gate else Gate.OPEN.value,
-            gate.reason if gate else None,
+            Gate.STOPPED.value if reason else Gate.OPEN.value,
+            reason,
+            log.root,
         ),
         upper=bindings.upper,
         unpublished=bindings.newest is not None and bindings.newest > log.t,

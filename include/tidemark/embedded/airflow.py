@@ -18,6 +18,7 @@ from pathlib import Path
 from tidemark.embedded.airflow_environment import airflow_environment
 from tidemark.embedded.errors import ServiceDied
 from tidemark.embedded.files import write_atomically
+from tidemark.embedded.home import OWNER_ONLY
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.service import Program, Service
 from tidemark.embedded.state import State
@@ -79,6 +80,7 @@ def write_secrets(settings: Settings) -> None:
     """Make the keys all components share and the password of ``admin``, once per home, for its owner only."""
     home = settings.home / "airflow"
     home.mkdir(parents=True, exist_ok=True)
+    keep_private(settings)
     config = home / "airflow.cfg"
     if not config.exists():
         fernet = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
@@ -92,6 +94,16 @@ def write_secrets(settings: Settings) -> None:
     if not passwords_file(settings).exists():
         content = json.dumps({"admin": secrets.token_urlsafe(12)})
         write_atomically(passwords_file(settings), content + "\n", mode=0o600)
+
+
+def keep_private(settings: Settings) -> None:
+    """Let no other user read Airflow's folder, its database, keys and passwords, whatever made them."""
+    home = settings.home / "airflow"
+    home.chmod(OWNER_ONLY)
+    # SQLite gives its further files the rights of the database.
+    for secret in (*home.glob("airflow.db*"), home / "airflow.cfg", passwords_file(settings)):
+        if secret.is_file():
+            secret.chmod(0o600)
 
 
 def ask_airflow(port: int, since: float) -> str | None:
@@ -123,7 +135,10 @@ def _migrate(settings: Settings, environ: dict[str, str]) -> None:
     log = settings.home / "logs" / "airflow-migrate.log"
     with log.open("ab") as output:
         command = [sys.executable, "-m", "airflow", "db", "migrate"]
-        code = subprocess.call(command, env=environ, cwd=settings.root, stdout=output, stderr=output)
+        code = subprocess.call(
+            command, env=environ, cwd=settings.root, stdout=output, stderr=output, umask=0o077
+        )
     if code != 0:
         raise ServiceDied("`airflow db migrate`", log, log.read_text(errors="replace").splitlines()[-15:])
+    keep_private(settings)
     write_atomically(done, current + "\n")

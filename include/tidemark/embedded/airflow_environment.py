@@ -72,6 +72,7 @@ def _places(settings: Settings) -> dict[str, str]:
         "TIDEMARK_HOME": str(settings.home),
         "TIDEMARK_CACHE": str(settings.cache),
         "TIDEMARK_PIPELINES": ":".join(str(folder) for folder in settings.pipeline_folders[1:]),
+        "TIDEMARK_TRANSFORMS": ":".join(settings.transform_packages),
         "TIDEMARK_KAFKA_PORT": str(settings.kafka_port),
         "TIDEMARK_CASSANDRA_PORT": str(settings.cassandra_port),
         "TIDEMARK_AIRFLOW_PORT": str(settings.airflow_port),

@@ -10,6 +10,7 @@ from tidemark.settings import Settings
 
 MARKER = ".tidemark-home"
 """The file by which a folder is known to be ours, and so ours to remove."""
+OWNER_ONLY = 0o700
 _OURS = {"airflow", "archive", "log", "logs", "packages", "pipelines", "run", "tmp"}
 """What the rest of Tidemark may have put into a home before a service was started in it."""
 
@@ -21,8 +22,11 @@ def make_home(settings: Settings) -> None:
         present = {entry.name for entry in home.iterdir()} if home.exists() else set()
         if MARKER not in present and not present <= _OURS:
             raise NotAHome(home, MARKER)
+        home.mkdir(parents=True, exist_ok=True)
+        # Databases, keys and passwords of the services are below it: no other user has any business there.
+        home.chmod(OWNER_ONLY)
         for folder in (home / "run", home / "logs"):
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(exist_ok=True)
         (home / MARKER).touch()
     except OSError as error:
         raise HomeNotWritable(home, error.strerror or str(error)) from error

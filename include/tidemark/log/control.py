@@ -6,7 +6,8 @@ binding, one per run that made one and one per loss that was accepted; ``log`` h
 a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
 further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
 ``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…``
-(``readers.py``), ``writer/…`` (``enrolled.py``) and ``compaction/…`` (``compactions.py``).
+(``readers.py``), ``writer/…`` (``enrolled.py``), ``compaction/…`` (``compactions.py``) and, while the pipeline
+is being removed, ``forgetting`` (``forgotten.py``).
 """
 
 import json
@@ -14,7 +15,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import (
+    ABSENT,
+    AFTER_EVERY_NAME,
+    Change,
+    Consensus,
+    Kind,
+    ObjectKey,
+    Outpaced,
+    RowRange,
+    Snapshot,
+)
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.errors import BadBinding
 from tidemark.log.gate import LogGate
@@ -23,6 +34,7 @@ from tidemark.log.manifest import Manifest
 
 HEAD = "head"
 GATE = "gate"
+DECISION = "decision/"
 PAGE = 200
 
 Answer = TypeVar("Answer")
@@ -62,6 +74,8 @@ class LogHead:
     segments: int = 0
     bytes: int = 0
     count: int = 0
+    root: str | None = None
+    """The log's folder; None in rows of versions that did not keep it."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "LogHead":
@@ -70,8 +84,8 @@ class LogHead:
         return cls(version=snapshot.version, **body)
 
     @classmethod
-    def naming(cls, manifest: Manifest, path: str, digest: str) -> "LogHead":
-        """The head that makes a manifest the log."""
+    def naming(cls, manifest: Manifest, path: str, digest: str, root: str | None = None) -> "LogHead":
+        """The head that makes a manifest the log; ``root`` is the log's folder."""
         return cls(
             manifest=path,
             digest=digest,
@@ -81,6 +95,7 @@ class LogHead:
             segments=len(manifest.segments),
             bytes=manifest.bytes,
             count=manifest.count,
+            root=root,
         )
 
     def to_json(self) -> str:
@@ -101,6 +116,15 @@ class Decision:
     """µs."""
     gate: str
     """Why the gate was closed; of anything else, what it came to."""
+
+    @property
+    def row(self) -> str:
+        """The name of its row."""
+        return f"{DECISION}{self.at:020d}"
+
+    def to_json(self) -> str:
+        """The row as the control plane keeps it."""
+        return json.dumps(asdict(self))
 
 
 class LogControl:
@@ -201,6 +225,19 @@ class LogControl:
         puts = {HEAD: replace(head, upper=max(upper, head.upper)).to_json()}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
+    def forget_bindings(self) -> None:
+        """Remove every binding and how far the source is bound: only for a pipeline that is forgotten."""
+        while True:
+            snapshot = self._consensus.read(self._bindings, [HEAD])
+            if snapshot.version == ABSENT:
+                return
+            try:
+                change = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
+                self._consensus.commit(self._bindings, snapshot.version, change)
+                return
+            except Outpaced:
+                continue
+
     def accepted_losses(self) -> list[AcceptedLoss]:
         """Every loss that a person has accepted, in the order of the ids they stand before."""
         rows = self._consensus.scan(self._bindings, "lost/", limit=100_000).rows
@@ -288,7 +325,7 @@ class LogControl:
                 return False
             puts = {}
             if decision:
-                puts[f"decision/{decision.at:020d}"] = json.dumps(asdict(decision))
+                puts[decision.row] = decision.to_json()
                 if gate.t is not None and gate.captured:
                     puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
             try:
@@ -299,12 +336,12 @@ class LogControl:
 
     def keep_decision(self, decision: Decision) -> None:
         """Keep what a person decided beside the gate."""
-        row = {f"decision/{decision.at:020d}": json.dumps(asdict(decision))}
+        row = {decision.row: decision.to_json()}
         self.amend_log([HEAD], lambda _: (Change(row), None))
 
     def decisions(self) -> list[Decision]:
         """What people decided about this log, oldest first."""
-        rows = self._consensus.scan(self._log, "decision/", limit=100_000).rows
+        rows = self._consensus.scan(self._log, DECISION, limit=100_000).rows
         return [Decision(**json.loads(body)) for body in rows.values()]
 
     def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.log.control import HEAD, LogControl, LogHead
+from tidemark.log.forgotten import MARK, refuse_marked
 from tidemark.log.log_lease import LEASE_ROW, refuse_while_held
 
 PREFIX = "writer/"
@@ -48,9 +49,10 @@ def enrol(control: LogControl, writer: Enrolled, now: int, refused: str) -> LogH
 
     def decide(snapshot: Snapshot) -> tuple[Change, LogHead]:
         refuse_while_held(control.pipeline, snapshot, now, refused)
+        refuse_marked(control.pipeline, snapshot)
         return Change({writer.row: writer.to_json()}), LogHead.of(snapshot)
 
-    return control.amend_log([HEAD, LEASE_ROW], decide)
+    return control.amend_log([HEAD, LEASE_ROW, MARK], decide)
 
 
 def ensure_enrolled(control: LogControl, writer: Enrolled) -> None:

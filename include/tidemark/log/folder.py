@@ -156,6 +156,11 @@ class Folder:
         with suppress(FileNotFoundError):  # somebody else has swept it
             self._fs.delete_dir(self.at(area))
 
+    def entries(self) -> list[str]:
+        """The names of what is in the folder itself, in order; nothing where there is no folder."""
+        found = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
+        return sorted(str(one.base_name) for one in found)
+
     @contextmanager
     def _blamed(self) -> Iterator[None]:
         """Say which folder cannot be written, and why."""

@@ -112,7 +112,7 @@ def _make_current(
         path, digest = folder.write_manifest(manifest)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
         try:
-            return control.replace_log(before.version, LogHead.naming(manifest, path, digest))
+            return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
         except Outpaced:
             continue  # readers and compaction change the same object
 

@@ -4,7 +4,7 @@ Reads metadata only, never a record: records are read by the ``capture`` applica
 were bound.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -32,12 +32,23 @@ class KafkaUnreachable(TidemarkError):
 class NoSuchTopic(TidemarkError):
     """A topic that the pipeline names does not exist."""
 
-    def __init__(self, pipeline: str, topic: str) -> None:
-        super().__init__(
-            f"{pipeline}: Kafka has no topic {topic}. Nothing was bound. "
-            "Create it, or correct source.kafka.topics."
+    needs_person = True
+
+    def __init__(self, pipeline: str, topic: str, *, was_read: bool = False) -> None:
+        what, advice = (
+            (
+                f"Kafka has no topic {topic} any more, and this pipeline has read it",
+                "Restore it, or take it out of source.kafka.topics. A topic that is made again under its "
+                "name is another one: the log's gate closes until that is accepted.",
+            )
+            if was_read
+            else (
+                f"Kafka has no topic {topic}",
+                f"Create it with: tidemark topics create {pipeline}; or correct source.kafka.topics.",
+            )
         )
-        self.pipeline, self.topic = pipeline, topic
+        super().__init__(f"{pipeline}: {what}. Nothing was bound. {advice}")
+        self.pipeline, self.topic, self.was_read = pipeline, topic, was_read
 
 
 class CompactedTopic(TidemarkError):
@@ -53,10 +64,15 @@ class CompactedTopic(TidemarkError):
         self.pipeline, self.topic = pipeline, topic
 
 
-def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
-    """What every topic that the pipeline reads holds; prefixes are listed anew at each call."""
+def read_available(
+    source: SourceTopics, connection: KafkaConnection, read_before: Collection[str] = ()
+) -> Available:
+    """What every topic that the pipeline reads holds; prefixes are listed anew at each call.
+
+    ``read_before`` are the topics that were ever bound: of one that is gone other things are true.
+    """
     with _clients(source, connection) as (consumer, admin):
-        topics = _chosen_topics(source, consumer.topics())
+        topics = _chosen_topics(source, consumer.topics(), read_before)
         _refuse_compacted(source, admin, topics)
         return _look_at(consumer, admin, topics)
 
@@ -101,10 +117,10 @@ def _clients(
         ) from error
 
 
-def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
+def _chosen_topics(source: SourceTopics, existing: set[str], read_before: Collection[str]) -> list[str]:
     for topic in source.topics:
         if topic not in existing:
-            raise NoSuchTopic(source.pipeline, topic)
+            raise NoSuchTopic(source.pipeline, topic, was_read=topic in read_before)
     return sorted(topic for topic in existing if source.declares(topic))
 
 

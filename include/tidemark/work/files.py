@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from tidemark.delivery.declared_file import read_declared
 from tidemark.delivery.pipeline_messages import explain
 from tidemark.delivery.pipeline_problems import Problem
-from tidemark.delivery.pipeline_yaml import Kind, NotYaml, read_document
+from tidemark.delivery.pipeline_yaml import Kind, NotYaml
 from tidemark.settings import Settings
 from tidemark.work.declaration import WorkDeclaration
 from tidemark.work.errors import JournalRefused, UnknownJournal
@@ -62,7 +63,7 @@ def find_journal(name: str, settings: Settings | None = None) -> WorkDeclaration
 def load_journal(file: Path) -> WorkDeclaration:
     """The journal of one file. Raises ``JournalRefused``."""
     try:
-        document = read_document(file.read_bytes(), KIND)
+        document = read_declared(file, KIND)
     except OSError as error:
         text = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
         raise JournalRefused(file, [Problem(1, text)]) from None

@@ -43,11 +43,11 @@ class NoTargetTopic(TidemarkError):
     """The topic that a writer republishes to does not exist."""
 
     def __init__(self, target: Target) -> None:
-        servers, topic = target.connection.servers, target.topic
+        create = f"tidemark topics create {target.pipeline} {target.writer} --partitions N"
         super().__init__(
-            f"{target.origin}: Kafka has no topic {topic} (connection {target.connection_id}). Nothing was "
-            "sent. Create it with the partitions it shall keep: kafka-topics.sh --create "
-            f"--bootstrap-server {servers} --topic {topic} --partitions N; or correct the writer's `topic`."
+            f"{target.origin}: Kafka has no topic {target.topic} (connection {target.connection_id}). "
+            f"Nothing was sent. Create it with the partitions it shall keep: {create}; or correct the "
+            "writer's `topic`."
         )
         self.target = target
 

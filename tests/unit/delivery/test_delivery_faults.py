@@ -20,6 +20,7 @@ import pytest
 from tests.unit.compaction.test_fault_walk import COMPACT
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
+from tests.unit.delivery.test_forget_pipeline import FORGET
 from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
 from tests.unit.work.test_fault_walk import POINTS as WORK
 
@@ -352,4 +353,4 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
     of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
-    assert walked | of_logs | of_purges | {*WORK} | others == set(FaultPoint)
+    assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)

@@ -133,10 +133,10 @@ def test_a_further_folder_that_may_not_be_read(installation, tmp_path, monkeypat
 def test_a_file_that_may_not_be_read(installation, monkeypatch):
     file = installation.declares("a.yaml")
 
-    def refuse(self):
+    def refuse(self, mode):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     (refused,) = installation.loads().refused
     assert str(refused).startswith(f"{file}:1: the file cannot be read (Permission denied).")
 

@@ -19,13 +19,17 @@ JOURNAL = HEAD + "writers:\n  - name: cassandra\n    kind: journal\n"
 ARCHIVE = HEAD + "writers:\n  - name: archive\n    kind: files\n"
 
 
+LISTED = "shop_a:shop_b:no_such_shop"
+"""The packages whose functions these files may name."""
+
+
 def refusal(folder, content):
     """Writes a pipeline file, loads it and gives the refusal."""
     file = folder / "pipelines" / "orders.yaml"
     file.parent.mkdir(exist_ok=True)
     file.write_bytes(content if isinstance(content, bytes) else textwrap.dedent(content).encode())
     with pytest.raises(PipelineRefused) as refused:
-        load_pipeline(file, Settings.read({"TIDEMARK_HOME": str(folder)}))
+        load_pipeline(file, Settings.read({"TIDEMARK_HOME": str(folder), "TIDEMARK_TRANSFORMS": LISTED}))
     assert refused.value.file == file
     for problem, line in zip(refused.value.problems, str(refused.value).splitlines(), strict=True):
         assert line == f"{file}:{problem.line}: {problem.text}"

@@ -11,7 +11,7 @@ from tests.unit.delivery.test_pipeline_refusals import ARCHIVE, JOURNAL, check, 
 
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_choices import OPERATOR_NAMES, Operator
-from tidemark.delivery.pipeline_file import load_pipeline
+from tidemark.delivery.pipeline_file import PipelineRefused, load_pipeline
 from tidemark.delivery.pipeline_transforms import (
     TRANSFORMS,
     Function,
@@ -222,6 +222,14 @@ def test_a_skip_says_what_is_missing(tmp_path):
     ]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _listed_packages():
+    """Functions of these packages may be called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_TRANSFORMS", "shop:copy")
+        yield
+
+
 @pytest.fixture
 def modules(tmp_path, monkeypatch):
     """Modules that can be imported, by name and source."""
@@ -269,6 +277,37 @@ def test_a_function_that_is_not_there(tmp_path, modules, path, said):
 def test_a_module_that_cannot_be_imported_refuses_its_file_only(tmp_path, modules, source, said):
     modules("shop_b", source)
     check(tmp_path, FILE + "      - function:\n          path: shop_b.change\n", 9, said)
+
+
+@pytest.mark.parametrize(
+    ("path", "package"),
+    [("shop_c.change", "shop_c"), ("shop_a_further.change", "shop_a_further")],
+)
+def test_i26_a_function_of_a_package_that_is_not_listed_is_refused_and_not_imported(
+    tmp_path, modules, path, package
+):
+    modules(package, "raise SystemExit('this was imported')\n")
+    check(
+        tmp_path,
+        FILE + f"      - function:\n          path: {path}\n",
+        9,
+        f"is `{path}`, but functions are called only from packages that TIDEMARK_TRANSFORMS names, and it "
+        "names shop_a, shop_b, no_such_shop. It was not imported. Set "
+        f"TIDEMARK_TRANSFORMS=shop_a:shop_b:no_such_shop:{package} wherever pipelines are read",
+    )
+
+
+def test_i26_without_a_list_no_function_may_be_named(tmp_path, monkeypatch):
+    monkeypatch.delenv("TIDEMARK_TRANSFORMS")
+    with pytest.raises(PipelineRefused, match=r"TIDEMARK_TRANSFORMS names, and it names none\. It was not"):
+        loaded(tmp_path, "      - function: {path: copy.copy}\n")
+
+
+def test_a_module_alone_can_be_listed(tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDEMARK_TRANSFORMS", "os.path")
+    assert loaded(tmp_path, "      - function: {path: os.path.basename}\n").writers[0].transforms
+    with pytest.raises(PipelineRefused, match=r"it names os\.path"):
+        loaded(tmp_path, "      - function: {path: os.system}\n")
 
 
 def test_a_journal_takes_no_transforms(tmp_path):

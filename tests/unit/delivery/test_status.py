@@ -58,6 +58,7 @@ def test_a_pipeline_that_never_ran(consensus):
             "messages": 0,
             "gate": "open",
             "reason": None,
+            "root": None,
         },
         "bindings": {"upper": 0, "unpublished": False},
         "writers": [
@@ -73,6 +74,8 @@ def test_a_pipeline_that_never_ran(consensus):
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],
+        "declared": True,
+        "error": None,
     }
 
 
@@ -101,6 +104,7 @@ def test_the_log_is_what_is_published(consensus):
         "messages": 8,
         "gate": "open",
         "reason": None,
+        "root": None,
     }
 
 

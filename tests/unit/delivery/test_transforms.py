@@ -40,6 +40,14 @@ def failure(chain, document=None, origin="orders"):
     return failed.value
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _listed_packages():
+    """Functions of these packages may be called."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TIDEMARK_TRANSFORMS", "shop:tests")
+        yield
+
+
 @pytest.fixture
 def call(monkeypatch):
     """Declares a transform that calls a function, as if the function were in a module of its own."""

@@ -126,3 +126,17 @@ def test_secrets_are_made_once_for_the_owner_only_and_are_not_in_the_environment
     values = [line.split(" = ")[1] for line in config.splitlines() if " = " in line]
     assert len({*values, password}) == 4
     assert not {*values, password} & set(airflow_environment(settings, STATE, {}).values())
+
+
+def test_i26_the_database_keys_and_passwords_are_for_their_owner_only_also_those_that_were_not(settings):
+    home = settings.home / "airflow"
+    home.mkdir(parents=True, mode=0o755)
+    for name in ("airflow.db", "airflow.db-wal", "airflow.cfg"):
+        (home / name).touch(mode=0o644)
+
+    write_secrets(settings)
+
+    assert home.stat().st_mode & 0o777 == 0o700
+    modes = {path.name: path.stat().st_mode & 0o777 for path in home.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    assert {"airflow.db", "airflow.db-wal", "airflow.cfg", passwords_file(settings).name} == set(modes)

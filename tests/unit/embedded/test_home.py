@@ -51,6 +51,15 @@ def test_secrets_can_be_written_for_the_owner_only(tmp_path):
     assert (tmp_path / "secret").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("before", [None, 0o755])
+def test_i26_a_home_is_for_its_owner_only_also_one_that_was_not(settings, before):
+    if before is not None:
+        make_home(settings)
+        settings.home.chmod(before)
+    make_home(settings)
+    assert settings.home.stat().st_mode & 0o777 == 0o700
+
+
 def test_making_a_home_twice_is_as_good_as_once(settings):
     make_home(settings)
     make_home(settings)

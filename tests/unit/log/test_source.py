@@ -153,6 +153,24 @@ def test_a_topic_that_does_not_exist_is_refused_by_name():
     assert (refusal.value.pipeline, refusal.value.topic) == ("shop", "ordres")
 
 
+@pytest.mark.usefixtures("broker")
+def test_i15_a_topic_that_does_not_exist_needs_a_person_who_is_told_the_command():
+    with pytest.raises(
+        NoSuchTopic, match="Create it with: tidemark topics create shop; or correct"
+    ) as refusal:
+        read_available(given_source(["ordres"]), CONNECTION)
+    assert refusal.value.needs_person
+
+
+@pytest.mark.usefixtures("broker")
+def test_i15_a_topic_that_was_read_and_is_gone_is_not_advised_to_be_created():
+    with pytest.raises(
+        NoSuchTopic, match="has no topic ordres any more, and this pipeline has read it"
+    ) as gone:
+        read_available(given_source(["ordres"]), CONNECTION, read_before={"ordres"})
+    assert "topics create" not in str(gone.value)
+
+
 @pytest.mark.parametrize("chosen", [given_source(["orders", "state"]), given_source([], ["sta"])])
 @pytest.mark.usefixtures("broker")
 def test_a_topic_whose_records_vanish_one_by_one_is_refused_by_name(chosen):

@@ -16,7 +16,8 @@ BINDING = given_binding(1_000, 100, ("orders", 0, 0, 9))
 
 def through(transforms: list[dict[str, object]], *values: bytes | None) -> pa.RecordBatch:
     declared = FilesDeclaration.model_validate(
-        {"name": "archive", "kind": "files", "path": "/x", "transforms": transforms}, context={}
+        {"name": "archive", "kind": "files", "path": "/x", "transforms": transforms},
+        context={"TIDEMARK_TRANSFORMS": "tests"},
     )
     messages = given_messages(BINDING, "orders", 0, dict(enumerate(values)))
     return transformed(messages, declared.transforms, "orders", "archive")

@@ -1,0 +1,93 @@
+"""A pipeline for commands that only need the control plane: declared by a file, or known there alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tidemark.cli.connections import look_up
+from tidemark.connections import CONTROL, BadConnection, CassandraConnection
+from tidemark.delivery import replicate
+from tidemark.delivery.known_pipelines import is_known, known_writers
+from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.pipeline_file import UnknownPipeline, find_pipeline
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.status import PipelineStatus, read_orphan_status, read_status
+from tidemark.log.control import LogControl
+
+if TYPE_CHECKING:
+    from tidemark.consensus.objects import Consensus
+    from tidemark.delivery.pipeline import Pipeline
+
+NO_FILE = "no file"
+"""How a pipeline is marked that no file declares."""
+
+
+@dataclass(frozen=True)
+class KnownPipeline:
+    """One pipeline and the control plane."""
+
+    name: str
+    declared: "Pipeline | None"
+    consensus: "Consensus"
+
+    @cached_property
+    def control(self) -> LogControl:
+        """Its log in the control plane."""
+        return LogControl(self.consensus, self.name)
+
+    @cached_property
+    def positions(self) -> Positions:
+        """Its writers' state."""
+        return Positions(self.consensus, self.name)
+
+    @property
+    def writers(self) -> list[str]:
+        """The writers of the file; without a file, those that the control plane knows."""
+        if self.declared is not None:
+            return [writer.name for writer in self.declared.writers]
+        return known_writers(self.control, self.positions)
+
+    @property
+    def mark(self) -> str:
+        """What comes behind its name where no file declares it."""
+        return "" if self.declared is not None else f" ({NO_FILE})"
+
+    def chosen(self, writer: str | None) -> list[str]:
+        """One writer, if there is such a one; all where none is named."""
+        if writer is None:
+            return self.writers
+        if writer not in self.writers:
+            there = ", ".join(self.writers) or "none"
+            raise NotPossible(self.name, writer, f"there is no such writer; there is: {there}.")
+        return [writer]
+
+    def status(self) -> PipelineStatus:
+        """Its state."""
+        if self.declared is not None:
+            return read_status(self.declared, self.consensus)
+        return read_orphan_status(self.name, self.consensus)
+
+
+def look_at_control_plane() -> "Consensus":
+    """The control plane of this installation; nothing is made by looking."""
+    return replicate.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))
+
+
+def open_known(name: str) -> KnownPipeline:
+    """A pipeline that a file declares or that the control plane knows. Raises ``UnknownPipeline``."""
+    try:
+        return KnownPipeline(name, find_pipeline(name), look_at_control_plane())
+    except UnknownPipeline as unknown:
+        try:
+            consensus = look_at_control_plane()
+        except BadConnection:
+            raise unknown from None
+        if not is_known(consensus, name):
+            raise
+        return KnownPipeline(name, None, consensus)
+
+
+def folders_of(pipelines: "Mapping[str, Pipeline]") -> dict[str, list[str]]:
+    """The folders that declared pipelines use, by name."""
+    return {name: [place for _, place in one.locations] for name, one in pipelines.items()}

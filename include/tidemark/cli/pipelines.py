@@ -1,0 +1,114 @@
+"""``tidemark pipelines``: what files declare, what only the control plane knows, and forgetting it."""
+
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.errors import TidemarkError
+
+if TYPE_CHECKING:
+    from tidemark.delivery.pipeline_file import LoadedPipelines
+    from tidemark.delivery.status import PipelineStatus
+
+app = typer.Typer(help="Pipelines.", invoke_without_command=True)
+
+
+@app.callback()
+def pipelines(context: typer.Context, as_json: Json = False) -> None:
+    """List the pipelines, the files that were refused, and what only the control plane knows."""
+    if context.invoked_subcommand is not None:
+        return
+    from tidemark.cli.tables import pipelines_table
+    from tidemark.delivery.pipeline_file import load_pipelines
+
+    loaded = load_pipelines()
+    orphans, unknown = _orphans(loaded)
+    if as_json:
+        print_json(
+            {
+                "pipelines": [pipeline.model_dump(mode="json") for pipeline in loaded.pipelines],
+                "refused": [str(refused) for refused in loaded.refused],
+                "orphans": None if unknown else [_orphan(one) for one in orphans],
+                "orphans_unknown": unknown,
+            }
+        )
+    else:
+        Console().print(pipelines_table(loaded.pipelines, orphans))
+        for refused in loaded.refused:
+            print(refused, file=sys.stderr)
+        if unknown:
+            print(f"Pipelines without a file are not listed: {unknown}", file=sys.stderr)
+    raise typer.Exit(1 if loaded.refused else 0)
+
+
+def _orphans(loaded: "LoadedPipelines") -> "tuple[list[PipelineStatus], str | None]":
+    """The pipelines that no file declares; or why the control plane cannot be asked for them."""
+    from tidemark.cli.known import look_at_control_plane
+    from tidemark.delivery.known_pipelines import orphans
+    from tidemark.delivery.status import read_orphan_status
+
+    try:
+        consensus = look_at_control_plane()
+        found = orphans(consensus, {*loaded.names, *loaded.refused_names})
+        return [read_orphan_status(name, consensus) for name in found], None
+    except TidemarkError as error:
+        return [], str(error)
+
+
+def _orphan(status: "PipelineStatus") -> dict[str, Any]:
+    writers = [writer.name for writer in status.writers]
+    return {"name": status.pipeline, "end": status.log.end, "writers": writers, "log": status.log.root}
+
+
+@app.command()
+def forget(
+    pipeline: PipelineName,
+    log: Annotated[bool, typer.Option("--log", help="Remove the log's files too.")] = False,
+    log_path: Annotated[
+        str | None, typer.Option(help="The log's folder, where the control plane does not know it.")
+    ] = None,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Remove what the control plane knows of a pipeline that no file declares; outputs stay."""
+    from tidemark.cli.connections import look_up
+    from tidemark.cli.known import folders_of, look_at_control_plane
+    from tidemark.cli.writers import demand_reason
+    from tidemark.consensus.lease import wall_clock
+    from tidemark.delivery.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
+    from tidemark.delivery.pipeline_file import load_pipelines
+    from tidemark.delivery.writer_state import Deed
+
+    demand_reason(reason, execute)
+    if log_path and not log:
+        raise typer.BadParameter("is only of use with --log", param_hint="--log-path")
+    loaded = load_pipelines()
+    refuse_declared(pipeline, loaded)
+    letters = LettersInTable(lambda: _session(look_up))
+    folders = folders_of({one.name: one for one in loaded.pipelines})
+    forgetting = PipelineForgetting(look_at_control_plane(), pipeline, letters, folders)
+    plan = forgetting.plan(with_log=log, log_path=log_path)
+    who = by or getpass.getuser()
+    if execute:
+        plan.execute(Deed("forget", who, reason.strip(), wall_clock()))
+    if as_json:
+        print_json({**plan.to_dict(), "who": who, "executed": execute})
+        return
+    typer.echo(f"{pipeline}: forget")
+    for line in plan.lines:
+        typer.echo(f"  {line}")
+    typer.echo(f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.')
+
+
+def _session(look_up: Any) -> Any:
+    """Cassandra's session of the control plane."""
+    from tidemark.cassandra.session import connect
+    from tidemark.connections import CONTROL, CassandraConnection
+
+    return connect(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))

@@ -1,0 +1,147 @@
+"""``tidemark status``: every pipeline's state. One pipeline's trouble is one line, and hides no other."""
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tidemark.cli.options import Json, print_json
+from tidemark.errors import TidemarkError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemark.consensus.objects import Consensus
+    from tidemark.delivery.pipeline import Pipeline
+    from tidemark.delivery.status import PipelineStatus, PipelineTrouble
+
+
+def status(
+    pipeline: Annotated[str | None, typer.Argument(help="Name of a pipeline; all when left out.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the log's end, and every writer's position, lag and gate. Exit code 1 where one has a trouble."""
+    from tidemark.cli.tables import status_table
+    from tidemark.delivery.status import PipelineStatus
+
+    found = [_one(pipeline)] if pipeline else _all()
+    if as_json:
+        whole = [each.to_dict() for each in found]
+        print_json(whole[0] if pipeline else whole)
+    else:
+        for each in found:
+            if isinstance(each, PipelineStatus):
+                Console().print(status_table(each))
+                for line in each.warnings:
+                    typer.echo(f"warning: {line}")
+            if each.error:
+                print(f"{each.pipeline}: {' '.join(each.error.splitlines())}", file=sys.stderr)
+    raise typer.Exit(1 if any(each.error for each in found) else 0)
+
+
+def _one(name: str) -> "PipelineStatus | PipelineTrouble":
+    """One pipeline; what keeps the control plane from being read at all is said in its place."""
+    from tidemark.cli.known import look_at_control_plane, open_known
+    from tidemark.delivery.pipeline_file import PipelineRefused, UnknownPipeline, find_pipeline
+
+    try:
+        declared = find_pipeline(name)
+    except UnknownPipeline:
+        return open_known(name).status()
+    except PipelineRefused as refused:
+        state = _of_orphan(name, look_at_control_plane())
+        if state is None:
+            raise
+        return replace(state, declared=True, error=str(refused))
+    trouble = _connection_trouble(declared)
+    try:
+        consensus = look_at_control_plane()
+    except TidemarkError:
+        if trouble is not None:
+            raise trouble from None
+        raise
+    return _of_declared(declared, consensus)
+
+
+def _all() -> "list[PipelineStatus | PipelineTrouble]":
+    from tidemark.cli.known import look_at_control_plane
+    from tidemark.delivery.known_pipelines import names_in_control_plane
+    from tidemark.delivery.pipeline_file import load_pipelines
+    from tidemark.delivery.status import PipelineTrouble
+
+    loaded, consensus = load_pipelines(), look_at_control_plane()
+    found = [_of_declared(one, consensus) for one in loaded.pipelines]
+    orphans = sorted(names_in_control_plane(consensus) - loaded.names)
+    states = {name: state for name in orphans if (state := _of_orphan(name, consensus))}
+    for refusal in loaded.refused:
+        name = refusal.name or refusal.file.stem
+        state = states.pop(name, None) or PipelineTrouble(name, str(refusal))
+        found.append(replace(state, declared=True, error=str(refusal)))
+    return [*found, *states.values()]
+
+
+def _of_declared(pipeline: "Pipeline", consensus: "Consensus") -> "PipelineStatus | PipelineTrouble":
+    from tidemark.delivery.status import PipelineStatus, PipelineTrouble, read_status
+
+    trouble = _connection_trouble(pipeline)
+    found = _read(pipeline.name, lambda: _with_warnings(pipeline, read_status(pipeline, consensus), trouble))
+    if trouble is None:
+        return found
+    if isinstance(found, PipelineStatus):
+        return replace(found, error=str(trouble))
+    return PipelineTrouble(pipeline.name, f"{trouble} {found.error}")
+
+
+def _with_warnings(
+    pipeline: "Pipeline", found: "PipelineStatus", trouble: TidemarkError | None
+) -> "PipelineStatus":
+    """The same state with what should be otherwise; without its connections, nothing more can be known."""
+    from tidemark.cli.connections import look_up
+    from tidemark.cli.copies import copies_warnings
+    from tidemark.delivery.addresses import collect_connections
+
+    if trouble is not None:
+        return found
+    return replace(found, warnings=tuple(copies_warnings(pipeline, collect_connections(pipeline, look_up))))
+
+
+def _of_orphan(name: str, consensus: "Consensus") -> "PipelineStatus | PipelineTrouble | None":
+    """A pipeline that no file declares; None where nothing but its name is left."""
+    from tidemark.delivery.known_pipelines import is_known
+    from tidemark.delivery.status import PipelineStatus, read_orphan_status
+
+    found = _read(name, lambda: read_orphan_status(name, consensus))
+    if isinstance(found, PipelineStatus) and not is_known(consensus, name):
+        return None
+    return replace(found, declared=False)
+
+
+def _connection_trouble(pipeline: "Pipeline") -> TidemarkError | None:
+    """What is wrong with the connections that a pipeline names."""
+    from tidemark.cli.connections import look_up
+    from tidemark.connections import BadConnection
+    from tidemark.delivery.addresses import collect_connections
+
+    try:
+        collect_connections(pipeline, look_up)
+    except BadConnection as error:
+        return error
+    return None
+
+
+def _read(name: str, read: "Callable[[], PipelineStatus]") -> "PipelineStatus | PipelineTrouble":
+    """A pipeline's state; whatever keeps it from being read is about this pipeline alone."""
+    from tidemark.delivery.status import PipelineTrouble
+
+    try:
+        return read()
+    except TidemarkError as error:
+        return PipelineTrouble(name, str(error))
+    except Exception as error:
+        return PipelineTrouble(
+            name,
+            f"its state cannot be read ({type(error).__name__}: {error}). Look at the rows of its objects in "
+            "the keyspace tidemark, or upgrade this command if a newer version wrote them.",
+        )

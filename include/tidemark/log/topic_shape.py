@@ -1,0 +1,119 @@
+"""What a topic shall be, what it is, and what is said of the difference. Pure values, no client of Kafka.
+
+A topic that exists is judged and never changed: more partitions would move keys, and a shorter retention
+would remove records. One with ``cleanup.policy=compact`` is refused: its records vanish one by one, so that a
+second read of the same offsets would differ.
+"""
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+FOREVER = -1
+"""As ``retention.ms`` says that records are never removed by age."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicShape:
+    """What is wanted of a topic; None leaves it to the broker."""
+
+    partitions: int | None = None
+    replication: int | None = None
+    retention_ms: int | None = None
+    """``FOREVER``: no record is removed by its age."""
+
+    def over(self, other: "TopicShape") -> "TopicShape":
+        """What this one says, and of what it says nothing what the other does."""
+        pairs = zip(asdict(self).items(), asdict(other).values(), strict=True)
+        return TopicShape(**{key: theirs if ours is None else ours for (key, ours), theirs in pairs})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFound:
+    """A topic as it is."""
+
+    name: str
+    partitions: int
+    replication: int
+    retention_ms: int
+    cleanup_policy: str
+
+    @property
+    def said(self) -> str:
+        """For people."""
+        copies = "copy" if self.replication == 1 else "copies"
+        parts = "partition" if self.partitions == 1 else "partitions"
+        return f"{self.partitions} {parts}, {self.replication} {copies}, records {_kept(self.retention_ms)}"
+
+    def differences(self, wanted: TopicShape) -> list[str]:
+        """What is not as it is wanted, in words."""
+        found = []
+        if wanted.partitions not in (None, self.partitions):
+            found.append(f"has {self.partitions} partitions instead of {wanted.partitions}")
+        if wanted.replication not in (None, self.replication):
+            found.append(f"has {self.replication} copies instead of {wanted.replication}")
+        if wanted.retention_ms is not None and wanted.retention_ms != self.retention_ms:
+            found.append(f"keeps records {_kept(self.retention_ms)} instead of {_kept(wanted.retention_ms)}")
+        return found
+
+
+class Outcome(StrEnum):
+    """What became of one topic."""
+
+    CREATED = "created"
+    EXISTS = "exists"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcome:
+    """One topic, afterwards."""
+
+    topic: str
+    outcome: Outcome
+    found: TopicFound | None
+    problem: str | None = None
+    """Why it is not as it was wanted; one sentence and what to do."""
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        shown = f"{self.topic}: {self.outcome}" + (f": {self.found.said}" if self.found else "")
+        return f"{shown}. {self.problem}" if self.problem else shown
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``--json``."""
+        found = asdict(self.found) if self.found else {}
+        return {"topic": self.topic, "outcome": self.outcome.value, "problem": self.problem} | {
+            key: value for key, value in found.items() if key != "name"
+        }
+
+
+def judge(found: TopicFound, wanted: TopicShape) -> TopicOutcome:
+    """What is said of a topic that is there already."""
+    if "compact" in found.cleanup_policy:
+        problem = (
+            f"It has cleanup.policy={found.cleanup_policy}, so its records vanish one by one. It was not "
+            "changed. Set cleanup.policy=delete, or use another topic."
+        )
+        return TopicOutcome(found.name, Outcome.REFUSED, found, problem)
+    differences = found.differences(wanted)
+    if not differences:
+        return TopicOutcome(found.name, Outcome.EXISTS, found)
+    problem = (
+        f"It {' and '.join(differences)}; it was not changed, because records could move or vanish. "
+        "Correct what is asked for, or change the topic with Kafka's own tools."
+    )
+    return TopicOutcome(found.name, Outcome.EXISTS, found, problem)
+
+
+def _kept(retention_ms: int) -> str:
+    if retention_ms == FOREVER:
+        return "for ever"
+    seconds, left = divmod(retention_ms, 1000)
+    if left:
+        return f"for {retention_ms} ms"
+    for unit, size in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"for {seconds // size}{unit}"
+    return f"for {seconds}s"
