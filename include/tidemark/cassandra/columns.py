@@ -72,7 +72,8 @@ class Selected:
 def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
     """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
     if cql_type.elements:
-        return _is_collection(cql_type, arrow) and all(map(gives, cql_type.elements, _parts(arrow)))
+        parts = _parts(cql_type, arrow, in_order=True)
+        return parts is not None and all(map(gives, cql_type.elements, parts))
     if cql_type.kind in _NUMBERS:
         return bool(pa.types.is_decimal128(arrow))
     return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
@@ -83,7 +84,8 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     if pa.types.is_null(arrow):
         return True
     if cql_type.elements:
-        return _is_collection(cql_type, arrow) and all(map(takes, cql_type.elements, _parts(arrow)))
+        parts = _parts(cql_type, arrow, in_order=False)
+        return parts is not None and all(map(takes, cql_type.elements, parts))
     match cql_type.kind:
         case kind if kind in _INTEGERS:
             return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
@@ -101,12 +103,26 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
 
 
-def _is_collection(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_map(arrow) if cql_type.kind is Kind.MAP else pa.types.is_list(arrow))
+def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    """The types of what is inside, in the order of the elements; None where that is something else."""
+    match cql_type.kind:
+        case Kind.MAP:
+            return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None
+        case Kind.TUPLE | Kind.USER_TYPE:
+            return _fields(cql_type, arrow, in_order)
+        case _:
+            return [arrow.value_type] if pa.types.is_list(arrow) else None
 
 
-def _parts(arrow: pa.DataType) -> tuple[pa.DataType, ...]:
-    return (arrow.key_type, arrow.item_type) if pa.types.is_map(arrow) else (arrow.value_type,)
+def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    if not pa.types.is_struct(arrow) or arrow.num_fields != len(cql_type.fields):
+        return None
+    by_name = {field.name: field.type for field in arrow}
+    if cql_type.kind is Kind.TUPLE and not in_order:
+        return [field.type for field in arrow]
+    if in_order and tuple(by_name) != cql_type.fields or set(by_name) != set(cql_type.fields):
+        return None
+    return [by_name[name] for name in cql_type.fields]
 
 
 def _is_duration(arrow: pa.DataType) -> bool:
