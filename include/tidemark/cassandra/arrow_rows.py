@@ -120,7 +120,9 @@ def _vectors(cql_type: CqlType, array: pa.Array) -> list[bytes]:
     if vector_width(cql_type.elements[0]) is None:
         entries = [uvint_pack(len(entry)) + entry for entry in entries]
     found = []
-    for missing, (start, end) in zip(array.is_null().to_pylist(), pairwise(array.offsets.to_pylist()), strict=True):
+    for missing, (start, end) in zip(
+        array.is_null().to_pylist(), pairwise(array.offsets.to_pylist()), strict=True
+    ):
         if not missing and end - start != cql_type.size:
             raise CannotEncode(f"{end - start} elements, where there are {cql_type.size}")
         found.append(cells.blob(b"".join(entries[start:end])))

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
+from cassandra.metadata import protect_name
 
 from tidemark.cassandra.arrow_cells import DoesNotFit, decode
+from tidemark.cassandra.cell_facts import CellFact
 from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
 from tidemark.cassandra.raw_pages import Row
 from tidemark.cassandra.scan_errors import ValueRefused
@@ -26,33 +28,42 @@ class TypeMismatch(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Columns of a table, and the Arrow fields that they become."""
+    """Columns of a table and facts about its cells, and the Arrow fields that they become."""
 
     table: Table
     schema: pa.Schema
     types: tuple[CqlType, ...]
+    facts: tuple[CellFact, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[str] | None = None) -> Self:
-        """These columns, or all, with the types that they usually have."""
+    def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
+        """These columns, or all, with the types that they usually have; then the facts."""
         names = [column.name for column in table.columns] if columns is None else columns
-        types = tuple(map(table.type_of, names))
+        types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
+        names = [*names, *(fact.name for fact in facts)]
         schema = pa.schema(list(zip(names, map(arrow_type, types), strict=True)))
-        return cls(table, schema, types)
+        return cls(table, schema, types, tuple(facts))
 
     @classmethod
-    def by_schema(cls, table: Table, schema: pa.Schema) -> Self:
-        """The columns of this schema: types as usual but for decimals, nulls as it says."""
-        types = tuple(map(table.type_of, schema.names))
+    def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
+        """The columns and facts of this schema: types as usual but for decimals, nulls as it says."""
+        known = {fact.name: fact.cql_type for fact in facts}
+        types = tuple(known.get(name) or table.type_of(name) for name in schema.names)
         for field, cql_type in zip(schema, types, strict=True):
             if not gives(cql_type, field.type):
                 raise TypeMismatch(field.name, cql_type, field.type)
-        return cls(table, schema, types)
+        return cls(table, schema, types, tuple(fact for fact in facts if fact.name in schema.names))
 
     @property
     def columns(self) -> list[str]:
         """Their names."""
         return list(self.schema.names)
+
+    @property
+    def expressions(self) -> str:
+        """What a SELECT names."""
+        by_name = {fact.name: fact.expression for fact in self.facts}
+        return ", ".join(by_name.get(name) or protect_name(name) for name in self.columns)
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         """Rows of raw cells as Arrow."""
@@ -120,7 +131,7 @@ def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.Da
     by_name = {field.name: field.type for field in arrow}
     if cql_type.kind is Kind.TUPLE and not in_order:
         return [field.type for field in arrow]
-    if in_order and tuple(by_name) != cql_type.fields or set(by_name) != set(cql_type.fields):
+    if (in_order and tuple(by_name) != cql_type.fields) or set(by_name) != set(cql_type.fields):
         return None
     return [by_name[name] for name in cql_type.fields]
 

@@ -165,7 +165,9 @@ VECTORS = [
         st.lists(st.floats(width=32, allow_nan=False), min_size=3, max_size=3),
     ),
     Sample("vector<text, 2>", vector(_TEXT, 2), st.lists(st.text(), min_size=2, max_size=2)),
-    Sample("vector<smallint, 2>", vector(cqltypes.ShortType, 2), st.lists(signed(16), min_size=2, max_size=2)),
+    Sample(
+        "vector<smallint, 2>", vector(cqltypes.ShortType, 2), st.lists(signed(16), min_size=2, max_size=2)
+    ),
     Sample(
         "vector<frozen<vector<bigint, 2>>, 2>",
         vector(vector(cqltypes.LongType, 2), 2),

@@ -6,7 +6,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import ALL, COLLECTIONS, MOST_MILLISECONDS, PROTOCOL, SCALARS, USER_TYPES, Sample
+from tests.unit.cassandra.cql_samples import (
+    ALL,
+    COLLECTIONS,
+    MOST_MILLISECONDS,
+    PROTOCOL,
+    SCALARS,
+    USER_TYPES,
+    Sample,
+)
 
 from tidemark.cassandra import raw_column
 from tidemark.cassandra.arrow_cells import DoesNotFit, decode
@@ -106,9 +114,7 @@ def test_fields_that_a_type_got_later_are_null() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "cell"), [("vector<float, 2>", b"\0" * 12), ("vector<text, 1>", b"\1a\1b")]
-)
+@pytest.mark.parametrize(("name", "cell"), [("vector<float, 2>", b"\0" * 12), ("vector<text, 1>", b"\1a\1b")])
 def test_a_vector_of_another_size_is_refused(name: str, cell: bytes) -> None:
     with pytest.raises(DoesNotFit, match="a vector of"):
         decode(parse_type(name), [cell])

@@ -93,8 +93,12 @@ def test_a_timestamp_loses_what_is_below_a_millisecond(micros: int, millis: int)
 
 
 def test_fields_of_a_user_defined_type_go_by_name() -> None:
-    turned = pa.array([{"number": 5, "street": "x"}], pa.struct([("number", pa.int32()), ("street", pa.string())]))
-    usual = pa.array([{"street": "x", "number": 5}], pa.struct([("street", pa.string()), ("number", pa.int32())]))
+    turned = pa.array(
+        [{"number": 5, "street": "x"}], pa.struct([("number", pa.int32()), ("street", pa.string())])
+    )
+    usual = pa.array(
+        [{"street": "x", "number": 5}], pa.struct([("street", pa.string()), ("number", pa.int32())])
+    )
     assert encode("address", turned) == encode("address", usual)
 
 

@@ -8,8 +8,9 @@ from tests.unit.cassandra.table_samples import EVENTS, ORDERS
 
 from tidemark.cassandra.cells import NULL, UNSET, bigint, int_, text
 from tidemark.cassandra.columns import TypeMismatch
-from tidemark.cassandra.insert import Columns, Insert, Using
+from tidemark.cassandra.insert import Columns, Insert
 from tidemark.cassandra.insert_errors import ColumnMissing, KeyMissing, RowRefused
+from tidemark.cassandra.row_statement import Using
 from tidemark.cassandra.table import UnknownColumn
 
 pytestmark = pytest.mark.unit
