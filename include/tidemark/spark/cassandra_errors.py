@@ -39,7 +39,8 @@ class CompleteModeRefused(TidemarkError):
     def __init__(self, table: str) -> None:
         super().__init__(
             f"{table}: output mode complete would have to empty the table before every batch. Nothing was "
-            "written. Use mode append, or update for aggregations: rows with the same key are replaced."
+            "written. Use mode append; for aggregations mode update and foreachBatch, which writes each "
+            "batch by itself: rows with the same key are replaced."
         )
         self.table = table
 

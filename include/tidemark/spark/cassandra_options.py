@@ -101,6 +101,8 @@ class CassandraOptions(BaseModel):
     ttl_of: Names = ()
     writetime_of: Names = ()
     operation: Annotated[Operation, BeforeValidator(_lower)] = Operation.WRITE
+    checkpoint: str | None = Field(None, alias="checkpointlocation", title="checkpointLocation")
+    """Of a stream, and Spark's own."""
 
     hosts: Names = _spark("connection.host", ("127.0.0.1",))
     port: PositiveInt = _spark("connection.port", 9042)

@@ -122,7 +122,7 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
 
 
 def opened(spark: "SparkSession", given: Mapping[str, str]) -> tuple[CassandraOptions, CassandraConnection]:
-    """What options mean in a session, and where they lead: to what was registered there, or where they say."""
+    """What options mean in a session, and where they lead: to what was registered, or where they say."""
     source = _registered.get(spark.sparkContext.applicationId, CassandraDataSource)
     options = CassandraOptions.read(given, source.session_options)
     return options, _reached(source.registered, options, given)

@@ -55,10 +55,12 @@ class KeyJoin:
     """One join, as it travels to the tasks."""
 
     selected: Selected
-    """What is read: the key's columns first, then those that are put beside the rows."""
+    """What is read: the key's columns first, then the others that are wanted."""
     key: tuple[str, ...]
     """The columns of the DataFrame that have the key, in the order of the table's."""
     types: tuple[CqlType, ...]
+    wanted: tuple[str, ...]
+    """The table's columns that are put beside the rows."""
     how: Join
 
     @classmethod
@@ -98,12 +100,12 @@ class KeyJoin:
             if not takes(cql_type, given):
                 raise TypeMismatch(target, cql_type, given)
         selected = Selected.of(table, [*key, *(each for each in chosen if each not in key)])
-        return cls(selected, tuple(sources[target] for target in key), types, how)
+        return cls(selected, tuple(sources[target] for target in key), types, tuple(chosen), how)
 
     @property
     def found_fields(self) -> list[pa.Field]:
         """What is put beside the rows."""
-        return list(self.selected.schema)[len(self.key) :]
+        return [self.selected.schema.field(name) for name in self.wanted]
 
     def keys(self, batch: pa.Table) -> list[tuple[Any, ...] | None]:
         """The key of each row as the driver takes it; None where no row of a table can have it."""

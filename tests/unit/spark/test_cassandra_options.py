@@ -85,7 +85,7 @@ def test_what_the_session_says_to_others_is_none_of_ours() -> None:
         ),
         (
             {"zzz": "a"},
-            "There is no option `zzz`. Options: columns, keyspace, operation, spark.cassandra.auth.password,",
+            "There is no option `zzz`. Options: checkpointLocation, columns, keyspace, operation, spark.",
         ),
         ({"operation": "remove"}, "`operation` is none of write, delete, delete_ranges."),
         ({"path": "x"}, "take no path"),
