@@ -13,6 +13,7 @@ from pyspark.sql.datasource import (
     GreaterThan,
     In,
     IsNotNull,
+    LessThanOrEqual,
     Not,
     StringStartsWith,
 )
@@ -20,17 +21,26 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tests.unit.cassandra.cql_samples import USER_TYPES
 from tests.unit.cassandra.table_samples import ORDERS
 
+from tidemark.cassandra.bulk import BulkCounts
 from tidemark.cassandra.columns import Selected
 from tidemark.cassandra.cql_types import Kind, arrow_type, parse_type
 from tidemark.cassandra.partition_keys import PartitionKey
+from tidemark.cassandra.row_statement import RowStatement
 from tidemark.cassandra.table import Column, Role, Table
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST
 from tidemark.connections import CassandraConnection
 from tidemark.spark import cassandra_reader
-from tidemark.spark.cassandra_errors import OverwriteRefused, SchemaRefused
+from tidemark.spark.cassandra_errors import (
+    BatchIncomplete,
+    CompleteModeRefused,
+    OverwriteRefused,
+    SchemaRefused,
+    WorkersRefused,
+)
 from tidemark.spark.cassandra_options import CassandraOptions
 from tidemark.spark.cassandra_reader import CassandraReader, Split
 from tidemark.spark.cassandra_source import PUSHDOWN, REDACTED, register_cassandra
+from tidemark.spark.cassandra_writer import CassandraStreamWriter, RowWriting, Written
 from tidemark.spark.job import cause_of
 
 if TYPE_CHECKING:
@@ -173,6 +183,79 @@ def test_filters_may_be_pushed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     assert covered(read) == (LOWEST, HIGHEST)
 
 
+def asked(read: CassandraReader, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """The restrictions that every task's statements have."""
+    calls: list[Any] = []
+    monkeypatch.setattr(cassandra_reader, "connect", lambda connection: None)
+    monkeypatch.setattr(cassandra_reader, "scan", lambda *given: calls.append(given[4]))
+    # As it travels to the task.
+    pickle.loads(pickle.dumps(read)).read(Split((PartitionKey(("ann", 2026)),)))
+    return [(str(each), each.value) for each in calls[0]]
+
+
+OVER, UNDER = GreaterThan(("number",), 5), LessThanOrEqual(("number",), 9)
+
+
+@pytest.mark.parametrize(
+    ("filters", "restrictions"),
+    [
+        pytest.param([EqualTo(("number",), 5)], [("number = ?", 5)], id="equal"),
+        pytest.param([EqualNullSafe(("number",), 5)], [("number = ?", 5)], id="equal or both null"),
+        pytest.param([In(("number",), (5, 6))], [("number IN ?", [5, 6])], id="one of several"),
+        pytest.param(
+            [OVER, UNDER, IsNotNull(("number",))], [("number > ?", 5), ("number <= ?", 9)], id="a range"
+        ),
+        pytest.param([ANN, YEAR, OVER], [("number > ?", 5)], id="inside a partition"),
+    ],
+)
+def test_clustering_columns_are_cassandra_s_to_filter(
+    monkeypatch: pytest.MonkeyPatch, filters: list[Filter], restrictions: list[Any]
+) -> None:
+    """Item 25."""
+    read = reader()
+    left = list(read.pushFilters(filters))
+    assert left == [each for each in filters if isinstance(each, IsNotNull)]
+    assert asked(read, monkeypatch) == restrictions
+
+
+def test_rows_without_a_value_are_spark_s_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that has static columns only is a row with null for its clustering columns."""
+    without = EqualNullSafe(("number",), None)
+    read = reader()
+    assert list(read.pushFilters([without])) == [without]
+    assert asked(read, monkeypatch) == []
+
+
+def test_clustering_filters_that_exclude_each_other_read_nothing() -> None:
+    read = reader()
+    read.pushFilters([EqualTo(("number",), 1), EqualTo(("number",), 2)])
+    assert [split.parts for split in read.partitions()] == [()]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([Written(BulkCounts(), 7), None], "a task did not say what it has written"),
+        ([Written(BulkCounts(), 7), Written(BulkCounts(), 6)], "a task has written rows of batch 6"),
+    ],
+)
+def test_a_batch_of_a_stream_is_committed_whole_or_not(messages: list[Any], said: str) -> None:
+    writing = RowWriting(NOWHERE, reader()._options, RowStatement(ORDERS, (), ""))
+    writer = CassandraStreamWriter(writing)
+    writer.commit([Written(BulkCounts(rows=5), 7), Written(BulkCounts(), 7)], 7)
+    with pytest.raises(BatchIncomplete, match=f"shop.orders: batch 7 of the stream .* {said}"):
+        writer.commit(messages, 7)
+
+
+def test_a_python_that_cannot_run_the_tasks_is_refused_in_a_sentence(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Item 25: what happens without PYSPARK_PYTHON."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python-7f3a")
+    with pytest.raises(WorkersRefused, match=r"Spark starts `no-such-python-7f3a`.*set PYSPARK_PYTHON="):
+        register_cassandra(spark, NOWHERE)
+
+
 def test_many_keys_are_dealt_to_a_few_tasks() -> None:
     read = reader()
     read.pushFilters([In(("customer",), tuple(map(str, range(5_000)))), YEAR])
@@ -217,7 +300,13 @@ def test_a_reader_and_its_splits_travel() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [SchemaRefused("t", "c", "int", "int", "bigint"), OverwriteRefused("t")],
+    [
+        SchemaRefused("t", "c", "int", "int", "bigint"),
+        OverwriteRefused("t"),
+        CompleteModeRefused("t"),
+        BatchIncomplete("t", 7, "of this"),
+        WorkersRefused("python3", "python", "that is another"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_survives_the_way_from_a_task(error: Exception) -> None:
