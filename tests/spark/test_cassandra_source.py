@@ -13,23 +13,34 @@ from pyspark.sql.datasource import (
     GreaterThan,
     In,
     IsNotNull,
+    LessThanOrEqual,
     Not,
     StringStartsWith,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from tests.unit.cassandra.cql_samples import USER_TYPES
 from tests.unit.cassandra.table_samples import ORDERS
 
+from tidemark.cassandra.bulk import BulkCounts
 from tidemark.cassandra.columns import Selected
 from tidemark.cassandra.cql_types import Kind, arrow_type, parse_type
 from tidemark.cassandra.partition_keys import PartitionKey
+from tidemark.cassandra.row_statement import RowStatement
 from tidemark.cassandra.table import Column, Role, Table
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST
 from tidemark.connections import CassandraConnection
 from tidemark.spark import cassandra_reader
-from tidemark.spark.cassandra_errors import OverwriteRefused, SchemaRefused
+from tidemark.spark.cassandra_errors import (
+    BatchIncomplete,
+    CompleteModeRefused,
+    OverwriteRefused,
+    SchemaRefused,
+    WorkersRefused,
+)
 from tidemark.spark.cassandra_options import CassandraOptions
 from tidemark.spark.cassandra_reader import CassandraReader, Split
 from tidemark.spark.cassandra_source import PUSHDOWN, REDACTED, register_cassandra
+from tidemark.spark.cassandra_writer import CassandraStreamWriter, RowWriting, Written
 from tidemark.spark.job import cause_of
 
 if TYPE_CHECKING:
@@ -38,13 +49,22 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 NOWHERE = CassandraConnection(hosts=("127.0.0.1",), port=1, user="joe", password="hunter2-marker-7f3a")
-TYPES = [kind.value for kind in Kind if kind not in (Kind.LIST, Kind.SET, Kind.MAP)]
-COLLECTIONS = ["list<int>", "set<uuid>", "map<text, timestamp>", "map<date, frozen<list<decimal>>>"]
+NESTED = (Kind.LIST, Kind.SET, Kind.MAP, Kind.TUPLE, Kind.USER_TYPE, Kind.VECTOR)
+TYPES = [kind.value for kind in Kind if kind not in NESTED]
+COLLECTIONS = [
+    "tuple<int, text>",
+    "address",
+    "vector<float, 3>",
+    "list<int>",
+    "set<uuid>",
+    "map<text, timestamp>",
+    "map<date, frozen<list<decimal>>>",
+]
 
 
 @pytest.mark.parametrize("name", [*TYPES, *COLLECTIONS])
 def test_arrow_s_type_is_the_one_that_spark_has_for_the_same(name: str) -> None:
-    schema = pa.schema([("column", arrow_type(parse_type(name)))])
+    schema = pa.schema([("column", arrow_type(parse_type(name, USER_TYPES)))])
     assert to_arrow_schema(from_arrow_schema(schema), timezone="UTC").equals(schema)
 
 
@@ -141,12 +161,18 @@ def test_what_is_settled_is_not_given_back() -> None:
     assert list(reader().pushFilters([ANN, note, YEAR])) == [note]
 
 
-def test_what_may_be_spelled_in_several_ways_is_given_back() -> None:
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        pytest.param("6a1c4f9e-3d3b-4c8e-9d59-0d1b6a3f2e11", 1, id="as it is read"),
+        pytest.param("6A1C4F9E-3D3B-4C8E-9D59-0D1B6A3F2E11", 0, id="as no row has it"),
+    ],
+)
+def test_a_text_that_may_be_spelled_in_several_ways_is_equal_in_one(text: str, parts: int) -> None:
     table = Table("shop", "records", (Column("id", "uuid", Role.PARTITION_KEY),))
     read = CassandraReader(NOWHERE, reader()._options, Selected.of(table), cores=2)
-    by_id = EqualTo(("id",), "6A1C4F9E-3D3B-4C8E-9D59-0D1B6A3F2E11")
-    assert list(read.pushFilters([by_id])) == [by_id]
-    assert len(read.partitions()[0].parts) == 1
+    assert list(read.pushFilters([EqualTo(("id",), text)])) == []
+    assert len(read.partitions()[0].parts) == parts
 
 
 def test_filters_may_be_pushed_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,6 +181,79 @@ def test_filters_may_be_pushed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     read.pushFilters([ANN, YEAR])
     read.pushFilters([])
     assert covered(read) == (LOWEST, HIGHEST)
+
+
+def asked(read: CassandraReader, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
+    """The restrictions that every task's statements have."""
+    calls: list[Any] = []
+    monkeypatch.setattr(cassandra_reader, "connect", lambda connection: None)
+    monkeypatch.setattr(cassandra_reader, "scan", lambda *given: calls.append(given[4]))
+    # As it travels to the task.
+    pickle.loads(pickle.dumps(read)).read(Split((PartitionKey(("ann", 2026)),)))
+    return [(str(each), each.value) for each in calls[0]]
+
+
+OVER, UNDER = GreaterThan(("number",), 5), LessThanOrEqual(("number",), 9)
+
+
+@pytest.mark.parametrize(
+    ("filters", "restrictions"),
+    [
+        pytest.param([EqualTo(("number",), 5)], [("number = ?", 5)], id="equal"),
+        pytest.param([EqualNullSafe(("number",), 5)], [("number = ?", 5)], id="equal or both null"),
+        pytest.param([In(("number",), (5, 6))], [("number IN ?", [5, 6])], id="one of several"),
+        pytest.param(
+            [OVER, UNDER, IsNotNull(("number",))], [("number > ?", 5), ("number <= ?", 9)], id="a range"
+        ),
+        pytest.param([ANN, YEAR, OVER], [("number > ?", 5)], id="inside a partition"),
+    ],
+)
+def test_clustering_columns_are_cassandra_s_to_filter(
+    monkeypatch: pytest.MonkeyPatch, filters: list[Filter], restrictions: list[Any]
+) -> None:
+    """Item 25."""
+    read = reader()
+    left = list(read.pushFilters(filters))
+    assert left == [each for each in filters if isinstance(each, IsNotNull)]
+    assert asked(read, monkeypatch) == restrictions
+
+
+def test_rows_without_a_value_are_spark_s_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A partition that has static columns only is a row with null for its clustering columns."""
+    without = EqualNullSafe(("number",), None)
+    read = reader()
+    assert list(read.pushFilters([without])) == [without]
+    assert asked(read, monkeypatch) == []
+
+
+def test_clustering_filters_that_exclude_each_other_read_nothing() -> None:
+    read = reader()
+    read.pushFilters([EqualTo(("number",), 1), EqualTo(("number",), 2)])
+    assert [split.parts for split in read.partitions()] == [()]
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ([Written(BulkCounts(), 7), None], "a task did not say what it has written"),
+        ([Written(BulkCounts(), 7), Written(BulkCounts(), 6)], "a task has written rows of batch 6"),
+    ],
+)
+def test_a_batch_of_a_stream_is_committed_whole_or_not(messages: list[Any], said: str) -> None:
+    writing = RowWriting(NOWHERE, reader()._options, RowStatement(ORDERS, (), ""))
+    writer = CassandraStreamWriter(writing)
+    writer.commit([Written(BulkCounts(rows=5), 7), Written(BulkCounts(), 7)], 7)
+    with pytest.raises(BatchIncomplete, match=f"shop.orders: batch 7 of the stream .* {said}"):
+        writer.commit(messages, 7)
+
+
+def test_a_python_that_cannot_run_the_tasks_is_refused_in_a_sentence(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Item 25: what happens without PYSPARK_PYTHON."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python-7f3a")
+    with pytest.raises(WorkersRefused, match=r"Spark starts `no-such-python-7f3a`.*set PYSPARK_PYTHON="):
+        register_cassandra(spark, NOWHERE)
 
 
 def test_many_keys_are_dealt_to_a_few_tasks() -> None:
@@ -201,7 +300,13 @@ def test_a_reader_and_its_splits_travel() -> None:
 
 @pytest.mark.parametrize(
     "error",
-    [SchemaRefused("t", "c", "int", "int", "bigint"), OverwriteRefused("t")],
+    [
+        SchemaRefused("t", "c", "int", "int", "bigint"),
+        OverwriteRefused("t"),
+        CompleteModeRefused("t"),
+        BatchIncomplete("t", 7, "of this"),
+        WorkersRefused("python3", "python", "that is another"),
+    ],
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_survives_the_way_from_a_task(error: Exception) -> None:

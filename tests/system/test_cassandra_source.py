@@ -15,6 +15,7 @@ from cassandra import ConsistencyLevel
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.util import Date, Duration, Time
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import count
 from pyspark.sql.types import StructType
 from tests.system.cassandra_tables import Keyspace, new_keyspace, spark_on
 from tests.system.conftest import MARKER
@@ -22,6 +23,7 @@ from tests.system.conftest import MARKER
 from tidemark.cassandra.raw_pages import raw_session
 from tidemark.settings import ROOT
 from tidemark.spark.job import cause_of
+from tidemark.spark.pruned_read import query_table
 
 pytestmark = pytest.mark.system
 
@@ -51,6 +53,11 @@ TYPES = {
     "headers": "map<text, text>",
     "days": "map<date, frozen<set<uuid>>>",
     "frozen": "frozen<list<text>>",
+    "home": "address",
+    "old_homes": "list<frozen<address>>",
+    "pair": "tuple<int, text>",
+    "place": "vector<float, 3>",
+    "words": "vector<text, 2>",
 }
 LOWEST = {
     "plain": "",
@@ -73,6 +80,11 @@ LOWEST = {
     "amount": Decimal("-99999999999999999999.999999999999999999"),
     "count": -(10**38) + 1,
     "frozen": [],
+    "home": (None, 0),
+    "old_homes": [(None, None)],
+    "pair": (None, ""),
+    "place": [float("-inf"), -0.0, 0.0],
+    "words": ["", ""],
 }
 HIGHEST = {
     "plain": "žluťoučký 🐎\x00\n" + "x" * 100_000,
@@ -99,6 +111,11 @@ HIGHEST = {
     "headers": {"": "", "ž": "🐎"},
     "days": {Date(0): {UUID(int=0), UUID(int=1)}, Date(1): set()},
     "frozen": ["", "b", "a"],
+    "home": ("ž" * 1_000, 2**31 - 1),
+    "old_homes": [("a", 1), ("b", None)],
+    "pair": (2**31 - 1, "x" * 1_000),
+    "place": [1.5, 2.5, 3.4028234663852886e38],
+    "words": ["a" * 200, "🐎"],
 }
 
 
@@ -117,6 +134,7 @@ def keyspace(services: Any, spark: SparkSession) -> Iterator[Keyspace]:
 @pytest.fixture(scope="module")
 def typed(keyspace: Keyspace) -> Keyspace:
     """Two tables with all types; the first has rows that another client wrote."""
+    keyspace.execute("CREATE TYPE $.address (street text, number int)")
     columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
     for table in ("written", "copied"):
         keyspace.execute(f"CREATE TABLE $.{table} (id text PRIMARY KEY, {columns})")
@@ -183,7 +201,9 @@ def test_a_copy_through_spark_is_the_same_in_every_value(typed: Keyspace) -> Non
 
 
 def test_values_are_what_spark_users_expect(typed: Keyspace) -> None:
-    columns = "tiny,large,record,after,amount,count,tags,headers,frozen,hour,address,bytes"
+    columns = (
+        "tiny,large,record,after,amount,count,tags,headers,frozen,hour,address,bytes,old_homes,pair,place"
+    )
     highest, nothing = (
         typed.read("written", columns=f"id,{columns}").where("id <> 'lowest'").orderBy("id").collect()
     )
@@ -201,6 +221,9 @@ def test_values_are_what_spark_users_expect(typed: Keyspace) -> None:
         "hour": 86_399_999_999_999,
         "address": "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
         "bytes": bytes(range(256)),
+        "old_homes": [{"street": "a", "number": 1}, {"street": "b", "number": None}],
+        "pair": {"_1": 2**31 - 1, "_2": "x" * 1_000},
+        "place": [1.5, 2.5, 3.4028234663852886e38],
     }
     assert set(nothing.asDict().values()) == {"nothing", None}
 
@@ -250,6 +273,13 @@ FILTERS: dict[str, Callable[[str, int, int, str | None], bool]] = {
     "shop = 'shop-3' AND shop IN ('shop-3', 'shop-4') AND year = 2021": lambda shop, year, seq, note: (
         (shop, year) == ("shop-3", 2021)
     ),
+    "seq IN (3, 5, 700, 5000)": lambda shop, year, seq, note: seq in (3, 5, 700),
+    "seq >= 100 AND seq < 200 AND year = 2021": lambda shop, year, seq, note: (
+        100 <= seq < 200 and year == 2021
+    ),
+    "shop = 'shop-3' AND year = 2021 AND seq <= 500 AND note IS NOT NULL": lambda shop, year, seq, note: (
+        (shop, year) == ("shop-3", 2021) and seq <= 500 and note is not None
+    ),
     "shop = 'shop-3' AND year = 2021 AND note IS NULL": lambda shop, year, seq, note: (
         (shop, year, note) == ("shop-3", 2021, None)
     ),
@@ -295,6 +325,67 @@ def test_only_the_partitions_that_are_named_are_read(
     events.where(condition).collect()
     after = requests(keyspace, "events")
     assert (after[0] - before[0], after[1] > before[1]) == (partitions, scans)
+
+
+def rows_read(frame: DataFrame) -> int:
+    """How many rows came out of the source, before Spark's own filters."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    frame._jdf.queryExecution().toRdd().count()
+    return int(plan.collectLeaves().head().metrics().apply("numOutputRows").value())
+
+
+@pytest.mark.parametrize(
+    ("condition", "rows", "pushed"),
+    [
+        ("seq >= 990", 10, "GreaterThanOrEqual(seq,990)"),
+        (
+            "shop = 'shop-3' AND year = 2021 AND seq IN (11, 51, 90)",
+            2,
+            "EqualTo(shop,shop-3), EqualTo(year,2021), In(seq, [11,51,90])",
+        ),
+        ("note = 'note 5'", ROWS, ""),
+    ],
+)
+def test_clustering_filters_are_cassandra_s_and_explain_shows_them(
+    events: DataFrame, capsys: Any, condition: str, rows: int, pushed: str
+) -> None:
+    """Item 25."""
+    filtered = events.where(condition)
+    assert rows_read(filtered) == rows
+    filtered.explain("formatted")
+    said = capsys.readouterr().out
+    assert f"PushedFilters: [{pushed}]" in said if pushed else "PushedFilters" not in said.replace("[]", "")
+
+
+def test_a_query_reads_the_columns_that_it_needs(keyspace: Keyspace, events: DataFrame, capsys: Any) -> None:
+    """Item 25."""
+    found = query_table(
+        keyspace.spark,
+        lambda table: table.where("seq < 100 AND shop = 'shop-1'").groupBy("year").agg(count("note")),
+        keyspace=keyspace.name,
+        table="events",
+    )
+    found.explain("formatted")
+    said = capsys.readouterr().out
+    assert "ReadSchema: struct<shop:string,year:int,seq:bigint,note:string>" in said
+    assert "PushedFilters: [LessThan(seq,100)]" in said
+    expected = [row for row in EVENTS if row[2] < 100 and row[0] == "shop-1" and row[4] is not None]
+    assert dict(map(tuple, found.collect())) == {
+        year: sum(1 for row in expected if row[1] == year) for year in range(2020, 2025)
+    }
+    counted = query_table(
+        keyspace.spark, lambda table: table.groupBy().count(), keyspace=keyspace.name, table="events"
+    )
+    assert counted.first() == (ROWS,)
+
+
+def test_counters_are_read_and_not_written(keyspace: Keyspace) -> None:
+    """Item 25."""
+    keyspace.execute("CREATE TABLE $.visits (page text PRIMARY KEY, visits counter)")
+    keyspace.execute("UPDATE $.visits SET visits = visits + 3 WHERE page = 'home'")
+    table = keyspace.read("visits")
+    assert table.collect() == [("home", 3)]
+    assert "is a table of counters" in refusal(lambda: keyspace.write(table, "visits"))
 
 
 def test_a_uuid_is_looked_up_however_it_is_spelled(typed: Keyspace) -> None:

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from cassandra.cqltypes import DecimalType
-from cassandra.marshal import varint_unpack, vints_unpack
+from cassandra.marshal import uvint_unpack, varint_unpack, vints_unpack
 
-from tidemark.cassandra.cql_types import DURATION, TIMESTAMP, CqlType, Kind, arrow_type
+from tidemark.cassandra.cql_types import DURATION, TIMESTAMP, CqlType, Kind, arrow_type, vector_width
 from tidemark.cassandra.raw_column import RawColumn
 
 _PROTOCOL = 5
@@ -41,6 +41,10 @@ def _decode(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Arr
             return _lists(cql_type, column, wanted)
         case Kind.MAP:
             return _maps(cql_type, column, wanted)
+        case Kind.TUPLE | Kind.USER_TYPE:
+            return _structs(cql_type, column, wanted)
+        case Kind.VECTOR:
+            return _vectors(cql_type, column, wanted)
         case Kind.DECIMAL | Kind.VARINT:
             return _decimals(cql_type.kind, column, wanted)
         case Kind.DURATION:
@@ -144,6 +148,39 @@ def _maps(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Array
     return pa.MapArray.from_arrays(_offsets(counts), keys, values, wanted, mask=_absent(column))
 
 
+def _structs(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Array:
+    parts = column.fields(len(cql_type.elements))
+    values = map(_decode, cql_type.elements, parts, (field.type for field in wanted))
+    return pa.StructArray.from_arrays(list(values), fields=list(wanted), mask=pa.array(~column.present))
+
+
+def _vectors(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Array:
+    """Elements one after the other: those of a fixed width as they are, others with their length before."""
+    size, element = cql_type.size, cql_type.elements[0]
+    width = vector_width(element)
+    filled = column.lengths > 0
+    if width is None:
+        cells = [cell for whole in column.cells() if whole for cell in _parts_of_vector(whole, size)]
+        elements = RawColumn.of(cells)
+    elif (wrong := column.lengths[filled & (column.lengths != width * size)]).size:
+        raise DoesNotFit(f"a vector of {wrong[0]} bytes, where there are {width * size}")
+    else:
+        elements = RawColumn(column.data, np.full(int(filled.sum()) * size, width, np.int64))
+    values = _decode(element, elements, wanted.value_type)
+    return pa.ListArray.from_arrays(_offsets(filled * size), values, wanted, mask=pa.array(~filled))
+
+
+def _parts_of_vector(cell: bytes, size: int) -> list[bytes]:
+    found, place = [], 0
+    for _ in range(size):
+        length, read = uvint_unpack(cell[place:])
+        place += read + length
+        found.append(cell[place - length : place])
+    if place != len(cell):
+        raise DoesNotFit(f"a vector of {len(cell)} bytes, of which {place} are its {size} elements")
+    return found
+
+
 def _offsets(counts: npt.NDArray[np.int64]) -> pa.Array:
     offsets = np.zeros(len(counts) + 1, np.int32)
     offsets[1:] = np.cumsum(counts)
@@ -176,6 +213,7 @@ _SCALARS: dict[Kind, Callable[[RawColumn], pa.Array]] = {
     Kind.BIGINT: _numbers(">i8"),
     Kind.BLOB: _blobs,
     Kind.BOOLEAN: _booleans,
+    Kind.COUNTER: _numbers(">i8"),
     Kind.DATE: _dates,
     Kind.DOUBLE: _numbers(">f8"),
     Kind.FLOAT: _numbers(">f4"),

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 from cassandra.cqltypes import DecimalType, IntegerType
+from cassandra.marshal import uvint_pack
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.cql_types import CqlType, Kind, arrow_type
+from tidemark.cassandra.cql_types import CqlType, Kind, arrow_type, vector_width
 
 _PROTOCOL = 5
 _length = Struct(">i").pack
@@ -88,6 +89,10 @@ def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
         case Kind.MAP:
             parts = map(_elements, cql_type.elements, (array.keys, array.items))
             return _collections(array, list(map(bytes.__add__, *parts)))
+        case Kind.TUPLE | Kind.USER_TYPE:
+            return _structs(cql_type, array)
+        case Kind.VECTOR:
+            return _vectors(cql_type, array)
         case kind if kind in _BY_VALUE:
             write = _BY_VALUE[kind]
             return [b"" if value is None else write(value) for value in array.to_pylist()]
@@ -96,9 +101,32 @@ def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
             return _BY_COLUMN[kind](array if array.type == usual else array.cast(usual))
 
 
-def _elements(cql_type: CqlType, array: pa.Array) -> list[bytes]:
-    column = _encode_column(Target("", cql_type, absent=None), array)
+def _elements(cql_type: CqlType, array: pa.Array, absent: bytes | None = None) -> list[bytes]:
+    column = _encode_column(Target("", cql_type, absent), array)
     return column if isinstance(column, list) else _as_cells([column])[0]
+
+
+def _structs(cql_type: CqlType, array: pa.Array) -> list[bytes]:
+    # Flat columns are null where the struct is; fields of a user-defined type may come in another order.
+    columns = array.flatten()
+    if cql_type.kind is Kind.USER_TYPE:
+        columns = [columns[array.type.get_field_index(name)] for name in cql_type.fields]
+    parts = [_elements(each, part, cells.NULL) for each, part in zip(cql_type.elements, columns, strict=True)]
+    return [cells.blob(b"".join(row)) for row in zip(*parts, strict=True)]
+
+
+def _vectors(cql_type: CqlType, array: pa.Array) -> list[bytes]:
+    entries = [cell[4:] for cell in _elements(cql_type.elements[0], array.values)]
+    if vector_width(cql_type.elements[0]) is None:
+        entries = [uvint_pack(len(entry)) + entry for entry in entries]
+    found = []
+    for missing, (start, end) in zip(
+        array.is_null().to_pylist(), pairwise(array.offsets.to_pylist()), strict=True
+    ):
+        if not missing and end - start != cql_type.size:
+            raise CannotEncode(f"{end - start} elements, where there are {cql_type.size}")
+        found.append(cells.blob(b"".join(entries[start:end])))
+    return found
 
 
 def _collections(array: pa.Array, entries: list[bytes]) -> list[bytes]:

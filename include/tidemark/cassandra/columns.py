@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Self
 
 import pyarrow as pa
+from cassandra.metadata import protect_name
 
 from tidemark.cassandra.arrow_cells import DoesNotFit, decode
+from tidemark.cassandra.cell_facts import CellFact
 from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
 from tidemark.cassandra.raw_pages import Row
 from tidemark.cassandra.scan_errors import ValueRefused
@@ -26,33 +28,42 @@ class TypeMismatch(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """Columns of a table, and the Arrow fields that they become."""
+    """Columns of a table and facts about its cells, and the Arrow fields that they become."""
 
     table: Table
     schema: pa.Schema
     types: tuple[CqlType, ...]
+    facts: tuple[CellFact, ...] = ()
 
     @classmethod
-    def of(cls, table: Table, columns: Sequence[str] | None = None) -> Self:
-        """These columns, or all, with the types that they usually have."""
+    def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
+        """These columns, or all, with the types that they usually have; then the facts."""
         names = [column.name for column in table.columns] if columns is None else columns
-        types = tuple(map(table.type_of, names))
+        types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
+        names = [*names, *(fact.name for fact in facts)]
         schema = pa.schema(list(zip(names, map(arrow_type, types), strict=True)))
-        return cls(table, schema, types)
+        return cls(table, schema, types, tuple(facts))
 
     @classmethod
-    def by_schema(cls, table: Table, schema: pa.Schema) -> Self:
-        """The columns of this schema: types as usual but for decimals, nulls as it says."""
-        types = tuple(map(table.type_of, schema.names))
+    def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
+        """The columns and facts of this schema: types as usual but for decimals, nulls as it says."""
+        known = {fact.name: fact.cql_type for fact in facts}
+        types = tuple(known.get(name) or table.type_of(name) for name in schema.names)
         for field, cql_type in zip(schema, types, strict=True):
             if not gives(cql_type, field.type):
                 raise TypeMismatch(field.name, cql_type, field.type)
-        return cls(table, schema, types)
+        return cls(table, schema, types, tuple(fact for fact in facts if fact.name in schema.names))
 
     @property
     def columns(self) -> list[str]:
         """Their names."""
         return list(self.schema.names)
+
+    @property
+    def expressions(self) -> str:
+        """What a SELECT names."""
+        by_name = {fact.name: fact.expression for fact in self.facts}
+        return ", ".join(by_name.get(name) or protect_name(name) for name in self.columns)
 
     def batch(self, rows: list[Row]) -> pa.RecordBatch:
         """Rows of raw cells as Arrow."""
@@ -72,7 +83,8 @@ class Selected:
 def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
     """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
     if cql_type.elements:
-        return _is_collection(cql_type, arrow) and all(map(gives, cql_type.elements, _parts(arrow)))
+        parts = _parts(cql_type, arrow, in_order=True)
+        return parts is not None and all(map(gives, cql_type.elements, parts))
     if cql_type.kind in _NUMBERS:
         return bool(pa.types.is_decimal128(arrow))
     return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
@@ -83,7 +95,8 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     if pa.types.is_null(arrow):
         return True
     if cql_type.elements:
-        return _is_collection(cql_type, arrow) and all(map(takes, cql_type.elements, _parts(arrow)))
+        parts = _parts(cql_type, arrow, in_order=False)
+        return parts is not None and all(map(takes, cql_type.elements, parts))
     match cql_type.kind:
         case kind if kind in _INTEGERS:
             return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
@@ -101,12 +114,26 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
 
 
-def _is_collection(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    return bool(pa.types.is_map(arrow) if cql_type.kind is Kind.MAP else pa.types.is_list(arrow))
+def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    """The types of what is inside, in the order of the elements; None where that is something else."""
+    match cql_type.kind:
+        case Kind.MAP:
+            return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None
+        case Kind.TUPLE | Kind.USER_TYPE:
+            return _fields(cql_type, arrow, in_order)
+        case _:
+            return [arrow.value_type] if pa.types.is_list(arrow) else None
 
 
-def _parts(arrow: pa.DataType) -> tuple[pa.DataType, ...]:
-    return (arrow.key_type, arrow.item_type) if pa.types.is_map(arrow) else (arrow.value_type,)
+def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    if not pa.types.is_struct(arrow) or arrow.num_fields != len(cql_type.fields):
+        return None
+    by_name = {field.name: field.type for field in arrow}
+    if cql_type.kind is Kind.TUPLE and not in_order:
+        return [field.type for field in arrow]
+    if (in_order and tuple(by_name) != cql_type.fields) or set(by_name) != set(cql_type.fields):
+        return None
+    return [by_name[name] for name in cql_type.fields]
 
 
 def _is_duration(arrow: pa.DataType) -> bool:

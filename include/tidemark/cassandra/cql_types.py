@@ -1,7 +1,7 @@
 """The types of CQL that have a place in Arrow, as a tree. Nothing here touches a value.
 
-A collection that is ``frozen`` has the same cells as one that is not, so the word is dropped. What has no
-place (counters, tuples, user-defined types, vectors, anything unknown) is refused by ``parse_type``.
+A type that is ``frozen`` has the same cells as one that is not, so the word is dropped. What has no place
+(custom types of Java, anything unknown) is refused by ``parse_type``.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from enum import StrEnum
 from functools import cache
 
 import pyarrow as pa
+from cassandra.metadata import protect_name
 
 
 class Kind(StrEnum):
@@ -19,6 +20,7 @@ class Kind(StrEnum):
     BIGINT = "bigint"
     BLOB = "blob"
     BOOLEAN = "boolean"
+    COUNTER = "counter"
     DATE = "date"
     DECIMAL = "decimal"
     DOUBLE = "double"
@@ -35,9 +37,22 @@ class Kind(StrEnum):
     TIMESTAMP = "timestamp"
     TIMEUUID = "timeuuid"
     TINYINT = "tinyint"
+    TUPLE = "tuple"
+    USER_TYPE = "user-defined type"
+    """The only one that is not a word of CQL: such a type goes by its own name."""
     UUID = "uuid"
     VARCHAR = "varchar"
     VARINT = "varint"
+    VECTOR = "vector"
+
+
+@dataclass(frozen=True, slots=True)
+class UserType:
+    """A type of a keyspace's own, as ``system_schema.types`` has it."""
+
+    name: str
+    fields: tuple[tuple[str, str], ...]
+    """Names, and types as the server spells them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +61,18 @@ class CqlType:
 
     kind: Kind
     elements: tuple["CqlType", ...] = ()
+    fields: tuple[str, ...] = ()
+    """The names of a user-defined type's fields, and of a tuple's places: ``_1`` and so on."""
+    size: int = 0
+    """How many elements a vector has."""
+    name: str = ""
+    """Of a user-defined type."""
 
     def __str__(self) -> str:
-        return f"{self.kind}<{', '.join(map(str, self.elements))}>" if self.elements else str(self.kind)
+        if self.kind is Kind.USER_TYPE:
+            return self.name
+        inside = [*map(str, self.elements), *([str(self.size)] if self.kind is Kind.VECTOR else [])]
+        return f"{self.kind}<{', '.join(inside)}>" if inside else str(self.kind)
 
 
 class NoPlaceInArrow(ValueError):
@@ -69,6 +93,7 @@ _ARROW = {
     Kind.BIGINT: pa.int64(),
     Kind.BLOB: pa.binary(),
     Kind.BOOLEAN: pa.bool_(),
+    Kind.COUNTER: pa.int64(),
     Kind.DATE: pa.date32(),
     Kind.DECIMAL: DECIMAL,
     Kind.DOUBLE: pa.float64(),
@@ -86,22 +111,46 @@ _ARROW = {
     Kind.VARCHAR: pa.string(),
     Kind.VARINT: VARINT,
 }
+_WIDTHS = {
+    Kind.BIGINT: 8,
+    Kind.BOOLEAN: 1,
+    Kind.DOUBLE: 8,
+    Kind.FLOAT: 4,
+    Kind.INT: 4,
+    Kind.TIMESTAMP: 8,
+    Kind.TIMEUUID: 16,
+    Kind.UUID: 16,
+}
+"""Types whose cells have no length inside vectors. Those that Cassandra leaves out (``smallint``, ``date``
+and others of one width) have one there.
+"""
 _ELEMENTS = {Kind.LIST: 1, Kind.SET: 1, Kind.MAP: 2}
 
 
 @cache
-def parse_type(text: str) -> CqlType:
-    """A type as ``system_schema.columns`` spells it."""
-    name, _, inside = text.strip().partition("<")
-    inner = _split(inside.removesuffix(">")) if inside else []
-    if name == "frozen" and len(inner) == 1:
-        return parse_type(inner[0])
+def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
+    """A type as ``system_schema.columns`` spells it, in a keyspace with these types of its own."""
+    text = text.strip()
+    for known in user_types:
+        if text == protect_name(known.name):
+            inner = tuple(parse_type(each, user_types) for _, each in known.fields)
+            names = tuple(name for name, _ in known.fields)
+            return CqlType(Kind.USER_TYPE, inner, fields=names, name=known.name)
+    name, _, inside = text.partition("<")
+    parts = _split(inside.removesuffix(">")) if inside else []
+    if name == "frozen" and len(parts) == 1:
+        return parse_type(parts[0], user_types)
     try:
         kind = Kind(name)
-        elements = tuple(map(parse_type, inner))
+        if kind is Kind.VECTOR:
+            element, size = parts
+            return CqlType(kind, (parse_type(element, user_types),), size=int(size))
+        elements = tuple(parse_type(each, user_types) for each in parts)
     except ValueError:
         raise NoPlaceInArrow(text) from None
-    if len(elements) != _ELEMENTS.get(kind, 0):
+    if kind is Kind.TUPLE and elements:
+        return CqlType(kind, elements, fields=tuple(f"_{place + 1}" for place in range(len(elements))))
+    if kind in (Kind.TUPLE, Kind.USER_TYPE) or len(elements) != _ELEMENTS.get(kind, 0):
         raise NoPlaceInArrow(text)
     return CqlType(kind, elements)
 
@@ -111,17 +160,29 @@ def arrow_type(cql_type: CqlType) -> pa.DataType:
     inner = [arrow_type(element) for element in cql_type.elements]
     if cql_type.kind is Kind.MAP:
         return pa.map_(*inner)
+    if cql_type.fields:
+        return pa.struct(list(zip(cql_type.fields, inner, strict=True)))
     if inner:
         return pa.list_(pa.field("element", inner[0]))
     return _ARROW[cql_type.kind]
 
 
+def vector_width(element: CqlType) -> int | None:
+    """The bytes of each element of a vector; None where each has its length before it."""
+    if element.kind is Kind.VECTOR:
+        inner = vector_width(element.elements[0])
+        return None if inner is None else inner * element.size
+    return _WIDTHS.get(element.kind)
+
+
 def _split(text: str) -> Sequence[str]:
-    """What stands between commas that are in no brackets."""
-    parts, depth = [""], 0
+    """What stands between commas that are in no brackets and no quotes."""
+    parts, depth, is_quoted = [""], 0, False
     for character in text:
-        depth += {"<": 1, ">": -1}.get(character, 0)
-        if character == "," and depth == 0:
+        is_quoted ^= character == '"'
+        if not is_quoted:
+            depth += {"<": 1, ">": -1}.get(character, 0)
+        if character == "," and depth == 0 and not is_quoted:
             parts.append("")
         else:
             parts[-1] += character

@@ -45,3 +45,62 @@ class RowRefused(TidemarkError):
 
     def __reduce__(self) -> tuple[type["RowRefused"], tuple[str, str, str, str]]:
         return type(self), (self.table, self.column, self.cql_type, self.problem)
+
+
+class CountersRefused(TidemarkError):
+    """Rows for a table of counters."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"{table} is a table of counters, which are read here and never changed, because adding to one "
+            "twice counts twice: use UPDATE … SET counter = counter + ? where it is counted. "
+            "Nothing was written."
+        )
+        self.table = table
+
+    def __reduce__(self) -> tuple[type["CountersRefused"], tuple[str]]:
+        return type(self), (self.table,)
+
+
+class NotOfTheKey(TidemarkError):
+    """Rows to delete that have more than their key."""
+
+    def __init__(self, table: str, others: tuple[str, ...], key: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{table}: a delete takes keys only, ({', '.join(key)}), but the rows have {', '.join(others)} "
+            "too. Nothing was deleted. Select the columns of the key; name a column of write times in "
+            "`writetime`."
+        )
+        self.table, self.others, self.key = table, others, key
+
+    def __reduce__(self) -> tuple[type["NotOfTheKey"], tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.table, self.others, self.key)
+
+
+class KeyNotWhole(TidemarkError):
+    """Keys to delete of which a part is missing."""
+
+    def __init__(self, table: str, missing: tuple[str, ...], key: tuple[str, ...]) -> None:
+        super().__init__(
+            f"{table}: the primary key is ({', '.join(key)}), but the rows have no {', '.join(missing)}. "
+            "Nothing was deleted. Add what is missing; to delete all rows whose key begins so, with at least "
+            "the whole partition key and no gap, say `operation` = delete_ranges."
+        )
+        self.table, self.missing, self.key = table, missing, key
+
+    def __reduce__(self) -> tuple[type["KeyNotWhole"], tuple[str, tuple[str, ...], tuple[str, ...]]]:
+        return type(self), (self.table, self.missing, self.key)
+
+
+class LifeOfNothing(TidemarkError):
+    """A delete with a time to live."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"{table}: `ttl` means nothing for a delete, which lasts. Nothing was deleted. Leave the option "
+            "out."
+        )
+        self.table = table
+
+    def __reduce__(self) -> tuple[type["LifeOfNothing"], tuple[str]]:
+        return type(self), (self.table,)

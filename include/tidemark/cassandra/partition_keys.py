@@ -1,7 +1,7 @@
 """Values of a DataFrame → values of partition keys, to read single partitions instead of a whole table.
 
 Only of types where "equal" means the same partition. Floating point has two zeros and decimals have trailing
-ones, each a partition of its own: those are not looked up.
+ones, each a partition of its own: those are not looked up. The same values serve clustering columns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """One partition: the values of its key's columns, as the driver takes them."""
+    """One partition: the values of its key's columns, as the driver takes them.
+
+    With more values than the partition key has columns: the rows in it whose clustering columns begin so.
+    """
 
     values: tuple[Any, ...]
 
@@ -47,10 +50,16 @@ def _timeuuid(value: str) -> UUID:
     return found
 
 
-def _milliseconds(value: datetime) -> int:
+def whole_milliseconds(value: datetime) -> tuple[int, bool]:
+    """Milliseconds since 1970, and whether there is something beyond the last whole one."""
     moment = value if value.tzinfo else value.replace(tzinfo=UTC)
     whole, rest = divmod(moment - _EPOCH, timedelta(milliseconds=1))
-    if rest:
+    return whole, bool(rest)
+
+
+def _milliseconds(value: datetime) -> int:
+    whole, has_rest = whole_milliseconds(value)
+    if has_rest:
         raise NoSuchKey(str(value))
     return whole
 
@@ -59,47 +68,54 @@ def _same(value: Any) -> Any:
     return value
 
 
-_EXACT: dict[Kind, Callable[[Any], Any]] = {
+_CONVERT: dict[Kind, Callable[[Any], Any]] = {
     Kind.ASCII: _ascii,
     Kind.BIGINT: _same,
     Kind.BLOB: bytes,
     Kind.BOOLEAN: _same,
     Kind.DATE: _same,
+    Kind.INET: lambda value: str(ip_address(value)),
     Kind.INT: _same,
     Kind.SMALLINT: _same,
     Kind.TEXT: _same,
     Kind.TIME: _same,
-    Kind.TINYINT: _same,
-    Kind.VARCHAR: _same,
-}
-"""A value that is equal names the partition, and the partition has no row that is not equal."""
-_NEARLY: dict[Kind, Callable[[Any], Any]] = {
-    Kind.INET: lambda value: str(ip_address(value)),
     Kind.TIMESTAMP: _milliseconds,
     Kind.TIMEUUID: _timeuuid,
+    Kind.TINYINT: _same,
     Kind.UUID: UUID,
+    Kind.VARCHAR: _same,
 }
-"""The same value may be spelled in several ways, so the rows have to be filtered still."""
+_SPELLED = (Kind.INET, Kind.TIMEUUID, Kind.UUID)
+"""Texts that may be spelled in several ways, of which a column has one."""
 
 
-def is_exact(cql_type: CqlType) -> bool:
-    """Whether rows of the partitions found need no further filter on this column."""
-    return cql_type.kind in _EXACT
+def is_key(cql_type: CqlType) -> bool:
+    """Whether values of this type can be looked up."""
+    return cql_type.kind in _CONVERT
+
+
+def key_value(cql_type: CqlType, value: Any) -> Any:
+    """A value for the driver, however it is spelled; None where no cell can have it."""
+    if value is None:
+        return None
+    try:
+        return _CONVERT[cql_type.kind](value)
+    except ValueError:
+        return None
 
 
 def key_values(cql_type: CqlType, values: Sequence[Any]) -> list[Any] | None:
-    """Different values for the driver, without those that no cell can have; None where none are looked up."""
-    convert = _EXACT.get(cql_type.kind) or _NEARLY.get(cql_type.kind)
-    if convert is None:
+    """Different values for the driver, without those that no cell can have; None where none are looked up.
+
+    A text counts only in the spelling in which it is read: to a DataFrame, any other is not equal.
+    """
+    if not is_key(cql_type):
         return None
     found = []
     for value in values:
-        if value is None:
-            continue
-        try:
-            found.append(convert(value))
-        except ValueError:
-            continue
+        converted = key_value(cql_type, value)
+        if converted is not None and (cql_type.kind not in _SPELLED or str(converted) == value):
+            found.append(converted)
     return list(dict.fromkeys(found))
 
 

@@ -75,6 +75,19 @@ class RawColumn:
         starts, lengths = _walk(numbers, places + 4, counts[filled] * of_each)
         return counts, [self._gathered(starts[n::of_each], lengths[n::of_each]) for n in range(of_each)]
 
+    def fields(self, count: int) -> list["RawColumn"]:
+        """What is in tuples: a column for each place. Null where the cell is null or ends before it."""
+        places, ends = self.starts, self.ends
+        numbers = np.ndarray((max(len(self.data) - 3, 0),), ">i4", self.data.data, strides=(1,))
+        found = []
+        for _ in range(count):
+            there = places + 4 <= ends
+            lengths = np.full(len(self), -1, np.int64)
+            lengths[there] = numbers[places[there]]
+            found.append(self._gathered(places + 4, lengths))
+            places = places + np.where(there, 4 + np.maximum(lengths, 0), 0)
+        return found
+
     def _gathered(self, starts: Numbers, lengths: Numbers) -> "RawColumn":
         sizes = np.maximum(lengths, 0)
         ends = np.cumsum(sizes)

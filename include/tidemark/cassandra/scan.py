@@ -1,13 +1,14 @@
 """A table, or parts of it, as Arrow: pages of several parts under way, each asked for before it is needed.
 
 Every part is read to its end or the scan fails: a page that does not come is asked for again a few times,
-from where the last one ended, and then the error names the part. Rows come in no order across parts. Whoever
-stops early just drops the iterator.
+from where the last one ended, and then the error names the part. Restrictions of clustering columns are the
+server's to apply; a range in which it looks for rows for too long is cut into two. Rows come in no order
+across parts. A caller that stops early just drops the iterator.
 """
 
 import heapq
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.bulk_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.clustering import Restriction
 from tidemark.cassandra.columns import Selected
 from tidemark.cassandra.partition_keys import PartitionKey
 from tidemark.cassandra.raw_pages import Page, RawSession, Row, raw_session
@@ -63,12 +65,16 @@ class _Reading:
 
 
 def scan(
-    session: Session, selected: Selected, parts: Iterable[Part], settings: ScanSettings = USUAL
+    session: Session,
+    selected: Selected,
+    parts: Iterable[Part],
+    settings: ScanSettings = USUAL,
+    restrictions: Sequence[Restriction] = (),
 ) -> Iterator[pa.RecordBatch]:
     """The rows of these parts, in large batches; none where there are no rows."""
     rows: list[Row] = []
     size = 0
-    for page in _Scan(raw_session(session), selected, parts, settings).pages():
+    for page in _Scan(raw_session(session), selected, parts, settings, restrictions).pages():
         rows += page.rows
         size += page.size
         if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
@@ -82,11 +88,17 @@ class _Scan:
     """The parts that are left, those under way, and those that wait before they are asked for again."""
 
     def __init__(
-        self, session: RawSession, selected: Selected, parts: Iterable[Part], settings: ScanSettings
+        self,
+        session: RawSession,
+        selected: Selected,
+        parts: Iterable[Part],
+        settings: ScanSettings,
+        restrictions: Sequence[Restriction],
     ) -> None:
         self._session, self._selected, self._settings = session, selected, settings
+        self._restrictions = tuple(restrictions)
         self._left = iter(parts)
-        self._statements: dict[type[Part], PreparedStatement] = {}
+        self._statements: dict[str, PreparedStatement] = {}
         self._answers: SimpleQueue[tuple[int, Page | None, Exception | None]] = SimpleQueue()
         self._under_way: dict[int, _Reading] = {}
         self._paused: list[tuple[float, int, _Reading]] = []
@@ -123,7 +135,8 @@ class _Scan:
     def _ask(self, reading: _Reading) -> None:
         part, number = reading.part, next(self._order)
         values = (part.after, part.upto) if isinstance(part, TokenRange) else part.values
-        statement, answered = self._statement(type(part)), partial(self._hand_over, number)
+        values += tuple(each.value for each in self._restrictions)
+        statement, answered = self._statement(part), partial(self._hand_over, number)
         self._under_way[number] = reading
         self._session.ask(statement, values, self._rows(reading), reading.page, answered)
 
@@ -155,16 +168,28 @@ class _Scan:
         if verdict is Verdict.SLOWER:
             reading.most_rows = max(self._rows(reading) // 2, 1)
         due = time.monotonic() + retries.pause(reading.failures)
-        heapq.heappush(self._paused, (due, next(self._order), reading))
+        for each in self._narrowed(reading) if verdict is Verdict.SLOWER else [reading]:
+            heapq.heappush(self._paused, (due, next(self._order), each))
 
-    def _statement(self, kind: type[Part]) -> PreparedStatement:
-        if kind not in self._statements:
-            table, columns = self._selected.table, quoted(self._selected.columns)
+    def _narrowed(self, reading: _Reading) -> list[_Reading]:
+        """The same in two halves, where fewer rows are no help: few may be found, and many looked at."""
+        part = reading.part
+        if not (self._restrictions and isinstance(part, TokenRange) and reading.page is None):
+            return [reading]
+        return [_Reading(half, reading.most_rows, failures=reading.failures) for half in part.halves()]
+
+    def _statement(self, part: Part) -> PreparedStatement:
+        table = self._selected.table
+        if isinstance(part, TokenRange):
             key = quoted(table.partition_key)
-            if kind is TokenRange:
-                where = f"token({key}) > ? AND token({key}) <= ?"
-            else:
-                where = " AND ".join(f"{quoted([name])} = ?" for name in table.partition_key)
-            query = f"SELECT {columns} FROM {table.cql_name} WHERE {where}"
-            self._statements[kind] = self._session.prepare(query, self._settings.consistency)
-        return self._statements[kind]
+            where = [f"token({key}) > ? AND token({key}) <= ?"]
+        else:
+            where = [f"{quoted([name])} = ?" for name in table.primary_key[: len(part.values)]]
+        where += map(str, self._restrictions)
+        query = f"SELECT {self._selected.expressions} FROM {table.cql_name} WHERE {' AND '.join(where)}"
+        if self._restrictions and isinstance(part, TokenRange):
+            # Cassandra wants the word wherever it may have to pass over rows; here it passes over slices.
+            query += " ALLOW FILTERING"
+        if query not in self._statements:
+            self._statements[query] = self._session.prepare(query, self._settings.consistency)
+        return self._statements[query]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from cassandra.cluster import Session
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, NoPlaceInArrow, parse_type
+from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, UserType, parse_type
 from tidemark.errors import TidemarkError, did_you_mean
 
 
@@ -73,6 +73,8 @@ class Table:
     keyspace: str
     name: str
     columns: tuple[Column, ...]
+    user_types: tuple[UserType, ...] = ()
+    """The types of the keyspace's own."""
 
     def __str__(self) -> str:
         return f"{self.keyspace}.{self.name}"
@@ -88,6 +90,16 @@ class Table:
         return tuple(column.name for column in self.columns if column.role is Role.PARTITION_KEY)
 
     @property
+    def clustering(self) -> tuple[str, ...]:
+        """The clustering columns, in their order."""
+        return tuple(column.name for column in self.columns if column.role is Role.CLUSTERING)
+
+    @property
+    def has_counters(self) -> bool:
+        """Whether it counts: such a table has no columns but counters beside its key."""
+        return any(column.type_name == Kind.COUNTER for column in self.columns)
+
+    @property
     def primary_key(self) -> tuple[str, ...]:
         """The columns of the whole key, in their order."""
         keys = (Role.PARTITION_KEY, Role.CLUSTERING)
@@ -95,13 +107,18 @@ class Table:
 
     def type_of(self, column: str) -> CqlType:
         """The type of a column, which must be there and have one that we know."""
+        found = self.column(column)
+        try:
+            return parse_type(found.type_name, self.user_types)
+        except NoPlaceInArrow:
+            raise TypeRefused(str(self), column, found.type_name) from None
+
+    def column(self, name: str) -> Column:
+        """A column, which must be there."""
         for found in self.columns:
-            if found.name == column:
-                try:
-                    return parse_type(found.type_name)
-                except NoPlaceInArrow:
-                    raise TypeRefused(str(self), column, found.type_name) from None
-        raise UnknownColumn(str(self), column, [found.name for found in self.columns])
+            if found.name == name:
+                return found
+        raise UnknownColumn(str(self), name, [found.name for found in self.columns])
 
 
 def read_table(session: Session, keyspace: str, table: str) -> Table:
@@ -115,12 +132,21 @@ def read_table(session: Session, keyspace: str, table: str) -> Table:
         raise UnknownTable(keyspace, table, _hint(session, keyspace, table))
     order = list(Role)
     found.sort(key=lambda row: (order.index(Role(row.kind)), row.position, row.column_name))
-    return Table(keyspace, table, tuple(Column(row.column_name, row.type, Role(row.kind)) for row in found))
+    columns = tuple(Column(row.column_name, row.type, Role(row.kind)) for row in found)
+    return Table(keyspace, table, columns, _user_types(session, keyspace))
 
 
 def quoted(names: Sequence[str]) -> str:
     """Names of columns as statements have them."""
     return ", ".join(map(protect_name, names))
+
+
+def _user_types(session: Session, keyspace: str) -> tuple[UserType, ...]:
+    query = "SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = %s"
+    return tuple(
+        UserType(row.type_name, tuple(zip(row.field_names or (), row.field_types or (), strict=True)))
+        for row in session.execute(query, (keyspace,))
+    )
 
 
 def _hint(session: Session, keyspace: str, table: str) -> str:

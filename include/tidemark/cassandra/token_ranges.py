@@ -27,6 +27,13 @@ class TokenRange:
         """How many tokens it has."""
         return self.upto - self.after
 
+    def halves(self) -> list["TokenRange"]:
+        """Two ranges that together are this one; itself where it has only one token."""
+        middle = self.after + self.width // 2
+        if middle == self.after:
+            return [self]
+        return [TokenRange(self.after, middle), TokenRange(middle, self.upto)]
+
 
 def cut_ring(tokens: Iterable[int], pieces: int) -> list[TokenRange]:
     """About so many pieces of about the same width, in order.

@@ -31,3 +31,47 @@ class OverwriteRefused(TidemarkError):
 
     def __reduce__(self) -> tuple[type["OverwriteRefused"], tuple[str]]:
         return type(self), (self.table,)
+
+
+class CompleteModeRefused(TidemarkError):
+    """A stream whose every batch would have to replace the whole table."""
+
+    def __init__(self, table: str) -> None:
+        super().__init__(
+            f"{table}: output mode complete would have to empty the table before every batch. Nothing was "
+            "written. Use mode append; for aggregations mode update and foreachBatch, which writes each "
+            "batch by itself: rows with the same key are replaced."
+        )
+        self.table = table
+
+    def __reduce__(self) -> tuple[type["CompleteModeRefused"], tuple[str]]:
+        return type(self), (self.table,)
+
+
+class BatchIncomplete(TidemarkError):
+    """A batch of a stream of which some tasks' rows are not known to be written."""
+
+    def __init__(self, table: str, batch: int, problem: str) -> None:
+        super().__init__(
+            f"{table}: batch {batch} of the stream is not committed, because {problem}. What was written "
+            "stays; start the stream again from its checkpoint, and the batch is written again."
+        )
+        self.table, self.batch, self.problem = table, batch, problem
+
+    def __reduce__(self) -> tuple[type["BatchIncomplete"], tuple[str, int, str]]:
+        return type(self), (self.table, self.batch, self.problem)
+
+
+class WorkersRefused(TidemarkError):
+    """The Python that Spark starts for its tasks cannot run this library."""
+
+    def __init__(self, worker: str, driver: str, problem: str) -> None:
+        super().__init__(
+            f"Spark starts `{worker}` for schema, planning and tasks, and {problem}: set "
+            f"PYSPARK_PYTHON={driver} (on a cluster, the path of such a Python on its nodes) before the "
+            "Spark session is made."
+        )
+        self.worker, self.driver, self.problem = worker, driver, problem
+
+    def __reduce__(self) -> tuple[type["WorkersRefused"], tuple[str, str, str]]:
+        return type(self), (self.worker, self.driver, self.problem)

@@ -6,9 +6,11 @@ secret.
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from cassandra import ConsistencyLevel
+from cassandra.cluster import Session
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -20,7 +22,8 @@ from pydantic import (
     model_validator,
 )
 
-from tidemark.cassandra.insert import Using
+from tidemark.cassandra.row_statement import Using
+from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline_choices import Consistency
 from tidemark.errors import TidemarkError, did_you_mean
@@ -62,6 +65,10 @@ def _upper(value: Any) -> Any:
     return value.upper() if isinstance(value, str) else value
 
 
+def _lower(value: Any) -> Any:
+    return value.lower() if isinstance(value, str) else value
+
+
 def _spark(name: str, default: Any) -> Any:
     return Field(default, alias=PREFIX + name.lower(), title=PREFIX + name)
 
@@ -69,6 +76,16 @@ def _spark(name: str, default: Any) -> Any:
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 ForRows = Annotated[int | str, BeforeValidator(_number_or_name)]
 Level = Annotated[Consistency, BeforeValidator(_upper)]
+
+
+class Operation(StrEnum):
+    """What a ``save`` does with each row."""
+
+    WRITE = "write"
+    DELETE = "delete"
+    """Delete the row with this key."""
+    DELETE_RANGES = "delete_ranges"
+    """Delete all rows whose key begins so: of a whole partition, or of a slice of one."""
 
 
 class CassandraOptions(BaseModel):
@@ -81,6 +98,11 @@ class CassandraOptions(BaseModel):
     columns: Names | None = None
     ttl: ForRows | None = None
     writetime: ForRows | None = None
+    ttl_of: Names = ()
+    writetime_of: Names = ()
+    operation: Annotated[Operation, BeforeValidator(_lower)] = Operation.WRITE
+    checkpoint: str | None = Field(None, alias="checkpointlocation", title="checkpointLocation")
+    """Of a stream, and Spark's own."""
 
     hosts: Names = _spark("connection.host", ("127.0.0.1",))
     port: PositiveInt = _spark("connection.port", 9042)
@@ -126,6 +148,10 @@ class CassandraOptions(BaseModel):
                     "keytool -exportcert -rfc -keystore STORE -alias NAME -file ca.pem."
                 )
         return self
+
+    def described(self, session: Session) -> Table:
+        """The table, as it is now."""
+        return read_table(session, self.keyspace, self.table)
 
     @property
     def connection(self) -> CassandraConnection:
@@ -181,7 +207,8 @@ def _problem(error: Any) -> str:
     if kind == "missing":
         return f"The option `{name}` is missing."
     if kind == "enum":
-        return f"`{spelled[name]}` is none of {', '.join(level.value for level in Consistency)}."
+        choices: type[StrEnum] = Operation if name == "operation" else Consistency
+        return f"`{spelled[name]}` is none of {', '.join(choice.value for choice in choices)}."
     if not name:
         return str(error["ctx"]["error"])
     return f"`{spelled[name]}` cannot be that: {error['msg']}."

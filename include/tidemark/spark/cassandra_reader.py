@@ -17,7 +17,7 @@ from tidemark.cassandra.session import connect
 from tidemark.cassandra.size import estimated_bytes, ring_tokens
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring, deal
 from tidemark.connections import CassandraConnection
-from tidemark.spark.cassandra_filters import Lookup, look_up
+from tidemark.spark.cassandra_filters import Pushed, push
 from tidemark.spark.cassandra_options import CassandraOptions
 
 if TYPE_CHECKING:
@@ -46,19 +46,18 @@ class CassandraReader(DataSourceReader):
     ) -> None:
         self._connection, self._options, self._selected = connection, options, selected
         self._splits = SPLITS_A_CORE * cores
-        self._lookup: Lookup | None = None
+        self._pushed = Pushed()
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take those that name whole partitions; the others are for Spark."""
+        """Take those that name whole partitions or slices of them; the others are for Spark."""
         # Called again for the same query: the last call counts.
-        self._lookup = look_up(self._selected.table, filters)
-        settled = self._lookup.settled if self._lookup else ()
-        return [each for each in filters if not any(each is one for one in settled)]
+        self._pushed = push(self._selected.table, filters)
+        return [each for each in filters if not any(each is one for one in self._pushed.settled)]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Parts of the table that together are all that is asked for."""
-        if self._lookup is not None:
-            keys = self._lookup.keys
+        keys = self._pushed.keys
+        if keys is not None:
             count = max(min(self._splits, -(-len(keys) // KEYS_A_SPLIT)), 1)
             return [Split(keys[number::count]) for number in range(count)]
         session = connect(self._connection)
@@ -73,7 +72,8 @@ class CassandraReader(DataSourceReader):
         is_scan = any(isinstance(part, TokenRange) for part in parts)
         in_flight = options.reads_in_flight if is_scan else KEYS_IN_FLIGHT
         settings = ScanSettings(options.read_level, options.fetch_rows, in_flight)
-        return scan(connect(self._connection), self._selected, parts, settings)
+        session, restrictions = connect(self._connection), self._pushed.restrictions
+        return scan(session, self._selected, parts, settings, restrictions)
 
     def _enough_splits(self, session: Session) -> int:
         table, most = self._selected.table, self._options.split_megabytes * 2**20

@@ -4,22 +4,26 @@
 itself and shows up in no option, plan or page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource  # noqa: TID253  (it is its class)
 
+from tidemark.cassandra.cell_facts import CellFact, Fact, facts_of
 from tidemark.cassandra.columns import Selected, TypeMismatch
 from tidemark.cassandra.cql_types import arrow_type
+from tidemark.cassandra.delete import Delete
 from tidemark.cassandra.insert import Columns, Insert
+from tidemark.cassandra.row_statement import RowStatement
 from tidemark.cassandra.session import connect
-from tidemark.cassandra.table import Table, read_table
+from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
-from tidemark.spark.cassandra_errors import OverwriteRefused, SchemaRefused
-from tidemark.spark.cassandra_options import PREFIX, CassandraOptions, names_connection
+from tidemark.spark.cassandra_errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
+from tidemark.spark.cassandra_options import PREFIX, CassandraOptions, Operation, names_connection
 from tidemark.spark.cassandra_reader import CassandraReader
-from tidemark.spark.cassandra_writer import CassandraWriter
+from tidemark.spark.cassandra_writer import CassandraStreamWriter, CassandraWriter, RowWriting
+from tidemark.spark.python_workers import check_workers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
 NAME = "cassandra"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 REDACTED = "spark.sql.redaction.options.regex"
+_registered: dict[str, type["CassandraDataSource"]] = {}
+"""What was registered last in each Spark application of this process."""
 
 
 class CassandraDataSource(DataSource):
@@ -43,9 +49,7 @@ class CassandraDataSource(DataSource):
     def __init__(self, options: Any) -> None:
         # Not kept as they came: there may be a password among them.
         self._options = CassandraOptions.read(options, self.session_options)
-        self._connection = self.registered
-        if self._connection is None or names_connection(options):
-            self._connection = self._options.connection
+        self._connection = _reached(self.registered, self._options, options)
 
     @classmethod
     def name(cls) -> str:
@@ -53,34 +57,45 @@ class CassandraDataSource(DataSource):
         return NAME
 
     def schema(self) -> "StructType":
-        """All columns of the table, or those that the option names."""
+        """All columns of the table, or those that options name."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
-        return from_arrow_schema(Selected.of(self._table(), self._options.columns).schema)
+        table = self._table()
+        return from_arrow_schema(Selected.of(table, self._options.columns, self._facts(table)).schema)
 
     def reader(self, schema: "StructType") -> CassandraReader:
         """A read of the columns of this schema."""
         table = self._table()
-        with _in_words_of_spark(table):
-            selected = Selected.by_schema(table, _to_arrow(schema))
-        return CassandraReader(self._reached, self._options, selected, self.cores)
+        with in_words_of_spark(table):
+            selected = Selected.by_schema(table, to_arrow(schema), self._facts(table))
+        return CassandraReader(self._connection, self._options, selected, self.cores)
 
     def writer(self, schema: "StructType", overwrite: bool) -> CassandraWriter:
         """A write of DataFrames with this schema."""
-        table, options = self._table(), self._options
         if overwrite:
-            raise OverwriteRefused(str(table))
-        with _in_words_of_spark(table):
-            insert = Insert.of(table, _to_arrow(schema), Columns(options.using, options.ignore_nulls))
-        return CassandraWriter(self._reached, options, insert)
+            raise OverwriteRefused(f"{self._options.keyspace}.{self._options.table}")
+        return CassandraWriter(RowWriting(self._connection, self._options, self._statement(schema)))
 
-    @property
-    def _reached(self) -> CassandraConnection:
-        assert self._connection is not None
-        return self._connection
+    def streamWriter(self, schema: "StructType", overwrite: bool) -> CassandraStreamWriter:
+        """A write of the batches of a stream, each with this schema."""
+        if overwrite:
+            raise CompleteModeRefused(f"{self._options.keyspace}.{self._options.table}")
+        return CassandraStreamWriter(RowWriting(self._connection, self._options, self._statement(schema)))
+
+    def _statement(self, schema: "StructType") -> RowStatement:
+        table, options, arrow = self._table(), self._options, to_arrow(schema)
+        with in_words_of_spark(table):
+            if options.operation is Operation.WRITE:
+                return Insert.of(table, arrow, Columns(options.using, options.ignore_nulls))
+            ranges = options.operation is Operation.DELETE_RANGES
+            return Delete.of(table, arrow, options.using, ranges)
+
+    def _facts(self, table: Table) -> list[CellFact]:
+        lives = facts_of(table, Fact.TTL, self._options.ttl_of)
+        return lives + facts_of(table, Fact.WRITE_TIME, self._options.writetime_of)
 
     def _table(self) -> Table:
-        return read_table(connect(self._reached), self._options.keyspace, self._options.table)
+        return self._options.described(connect(self._connection))
 
 
 def register_cassandra(spark: "SparkSession", connection: CassandraConnection | None = None) -> None:
@@ -89,13 +104,16 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
     Without a connection, options of each ``load`` and ``save`` say where Cassandra is, or the session's
     configuration, both in the names of the Spark Cassandra connector.
     """
+    check_workers(spark.sparkContext)
     configured = {name: value for name, value in spark.conf.getAll.items() if name.startswith(PREFIX)}
     known = {
         "registered": connection,
         "session_options": configured,
         "cores": spark.sparkContext.defaultParallelism,
     }
-    spark.dataSource.register(type(CassandraDataSource.__name__, (CassandraDataSource,), known))
+    registered = type(CassandraDataSource.__name__, (CassandraDataSource,), known)
+    spark.dataSource.register(registered)
+    _registered[spark.sparkContext.applicationId] = registered
     # Spark refuses every read of a source that takes filters as long as this is off.
     spark.conf.set(PUSHDOWN, "true")
     redacted = spark.conf.get(REDACTED) or "(?i)url"
@@ -103,14 +121,28 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
         spark.conf.set(REDACTED, f"{redacted}|password")
 
 
-def _to_arrow(schema: "StructType") -> "pa.Schema":
+def opened(spark: "SparkSession", given: Mapping[str, str]) -> tuple[CassandraOptions, CassandraConnection]:
+    """What options mean in a session, and where they lead: to what was registered, or where they say."""
+    source = _registered.get(spark.sparkContext.applicationId, CassandraDataSource)
+    options = CassandraOptions.read(given, source.session_options)
+    return options, _reached(source.registered, options, given)
+
+
+def _reached(
+    registered: CassandraConnection | None, options: CassandraOptions, given: Mapping[str, str]
+) -> CassandraConnection:
+    return options.connection if registered is None or names_connection(given) else registered
+
+
+def to_arrow(schema: "StructType") -> "pa.Schema":
+    """The same schema in Arrow."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(schema, timezone="UTC")
 
 
 @contextmanager
-def _in_words_of_spark(table: Table) -> Iterator[None]:
+def in_words_of_spark(table: Table) -> Iterator[None]:
     """What does not go together, with the types that a user of Spark knows."""
     from pyspark.sql.pandas.types import from_arrow_type
 

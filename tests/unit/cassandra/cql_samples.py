@@ -11,9 +11,13 @@ from cassandra import cqltypes
 from cassandra.util import Date, Duration, Time
 from hypothesis import strategies as st
 
-from tidemark.cassandra.cql_types import CqlType, arrow_type, parse_type
+from tidemark.cassandra.cql_types import CqlType, UserType, arrow_type, parse_type
 
 PROTOCOL = 5
+USER_TYPES = (
+    UserType("address", (("street", "text"), ("number", "int"))),
+    UserType("Odd Name", (("A b", "frozen<address>"), ("tags", "frozen<set<text>>"))),
+)
 MOST_MILLISECONDS = (2**63 - 1) // 1000
 
 
@@ -34,7 +38,7 @@ class Sample:
 
     @property
     def cql_type(self) -> CqlType:
-        return parse_type(self.text)
+        return parse_type(self.text, USER_TYPES)
 
     def cell(self, value: Any) -> bytes | None:
         """The driver's bytes of a value."""
@@ -120,7 +124,57 @@ COLLECTIONS = [
         dict,
     ),
 ]
-ALL = SCALARS + COLLECTIONS
+_ADDRESS = cqltypes.UserType.make_udt_class("shop", "address", ("street", "number"), (_TEXT, _INT))
+_ODD = cqltypes.UserType.make_udt_class(
+    "shop", "Odd Name", ("A b", "tags"), (_ADDRESS, cqltypes.SetType.apply_parameters([_TEXT]))
+)
+addresses = st.fixed_dictionaries(
+    {"street": st.none() | st.text(min_size=1), "number": st.none() | signed(32)}
+)
+
+
+def in_order(*names: str) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    return lambda value: tuple(value[name] for name in names)
+
+
+def vector(element: Any, size: int) -> Any:
+    return cqltypes.VectorType.apply_parameters([element, size], None)
+
+
+STRUCTS = [
+    Sample("frozen<address>", _ADDRESS, addresses, in_order("street", "number")),
+    Sample(
+        'frozen<"Odd Name">',
+        _ODD,
+        st.fixed_dictionaries({"A b": st.none() | addresses, "tags": st.lists(st.text(), unique=True)}),
+        lambda value: (value["A b"] and in_order("street", "number")(value["A b"]), value["tags"]),
+    ),
+    Sample(
+        "frozen<tuple<int, text, frozen<list<int>>>>",
+        cqltypes.TupleType.apply_parameters([_INT, _TEXT, _INTS]),
+        st.fixed_dictionaries(
+            {"_1": st.none() | signed(32), "_2": st.none() | st.text(min_size=1), "_3": st.lists(signed(32))}
+        ),
+        in_order("_1", "_2", "_3"),
+    ),
+]
+VECTORS = [
+    Sample(
+        "vector<float, 3>",
+        vector(cqltypes.FloatType, 3),
+        st.lists(st.floats(width=32, allow_nan=False), min_size=3, max_size=3),
+    ),
+    Sample("vector<text, 2>", vector(_TEXT, 2), st.lists(st.text(), min_size=2, max_size=2)),
+    Sample(
+        "vector<smallint, 2>", vector(cqltypes.ShortType, 2), st.lists(signed(16), min_size=2, max_size=2)
+    ),
+    Sample(
+        "vector<frozen<vector<bigint, 2>>, 2>",
+        vector(vector(cqltypes.LongType, 2), 2),
+        st.lists(st.lists(signed(64), min_size=2, max_size=2), min_size=2, max_size=2),
+    ),
+]
+ALL = SCALARS + COLLECTIONS + STRUCTS + VECTORS
 
 
 def with_length(cell: bytes) -> bytes:

@@ -20,6 +20,7 @@ EVENTS = Table("shop", "events", (Column("id", "int", Role.PARTITION_KEY), Colum
 ODD = Table(
     "shop",
     "odd",
-    (Column("id", "uuid", Role.PARTITION_KEY), Column("seen", "counter"), Column("home", "frozen<address>")),
+    (Column("id", "uuid", Role.PARTITION_KEY), Column("home", "'org.apache.cassandra.db.marshal.FooType'")),
 )
-"""With columns that have no place in a DataFrame."""
+"""With a column that has no place in a DataFrame."""
+VISITS = Table("shop", "visits", (Column("page", "text", Role.PARTITION_KEY), Column("visits", "counter")))

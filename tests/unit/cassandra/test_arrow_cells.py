@@ -6,7 +6,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import ALL, COLLECTIONS, MOST_MILLISECONDS, PROTOCOL, SCALARS, Sample
+from tests.unit.cassandra.cql_samples import (
+    ALL,
+    COLLECTIONS,
+    MOST_MILLISECONDS,
+    PROTOCOL,
+    SCALARS,
+    USER_TYPES,
+    Sample,
+)
 
 from tidemark.cassandra import raw_column
 from tidemark.cassandra.arrow_cells import DoesNotFit, decode
@@ -90,3 +98,23 @@ def test_a_decimal_may_have_another_precision() -> None:
 def test_what_does_not_fit_is_refused(type_name: str, cell: bytes) -> None:
     with pytest.raises(DoesNotFit):
         decode(parse_type(type_name), [cell, None])
+
+
+def test_a_counter_is_a_number() -> None:
+    assert decode(parse_type("counter"), [b"\0\0\0\0\0\0\0\7", None]).to_pylist() == [7, None]
+
+
+def test_fields_that_a_type_got_later_are_null() -> None:
+    """Cells written before ALTER TYPE … ADD end early."""
+    cells = [b"\0\0\0\1a", b"\0\0\0\1a\0\0\0\4\0\0\0\5", b""]
+    assert decode(parse_type("address", USER_TYPES), cells).to_pylist() == [
+        {"street": "a", "number": None},
+        {"street": "a", "number": 5},
+        {"street": None, "number": None},
+    ]
+
+
+@pytest.mark.parametrize(("name", "cell"), [("vector<float, 2>", b"\0" * 12), ("vector<text, 1>", b"\1a\1b")])
+def test_a_vector_of_another_size_is_refused(name: str, cell: bytes) -> None:
+    with pytest.raises(DoesNotFit, match="a vector of"):
+        decode(parse_type(name), [cell])

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import ALL, Sample, with_length
+from tests.unit.cassandra.cql_samples import ALL, USER_TYPES, Sample, with_length
 
 from tidemark.cassandra.arrow_rows import CannotEncode, Target, encode_rows
 from tidemark.cassandra.cells import NULL, UNSET
@@ -19,7 +19,7 @@ by_type = pytest.mark.parametrize("sample", ALL, ids=lambda sample: sample.text)
 
 
 def encode(type_name: str, array: pa.Array, absent: bytes | None = UNSET) -> list[bytes]:
-    return encode_rows([Target("column", parse_type(type_name), absent)], [array])
+    return encode_rows([Target("column", parse_type(type_name, USER_TYPES), absent)], [array])
 
 
 def expected(sample: Sample, value: Any, absent: bytes = UNSET) -> bytes:
@@ -92,6 +92,16 @@ def test_a_timestamp_loses_what_is_below_a_millisecond(micros: int, millis: int)
     assert encode("timestamp", moment) == encode("bigint", pa.array([millis]))
 
 
+def test_fields_of_a_user_defined_type_go_by_name() -> None:
+    turned = pa.array(
+        [{"number": 5, "street": "x"}], pa.struct([("number", pa.int32()), ("street", pa.string())])
+    )
+    usual = pa.array(
+        [{"street": "x", "number": 5}], pa.struct([("street", pa.string()), ("number", pa.int32())])
+    )
+    assert encode("address", turned) == encode("address", usual)
+
+
 def test_a_uuid_may_be_in_upper_case() -> None:
     text = "6A1C4F9E-3D3B-4C8E-9D59-0D1B6A3F2E11"
     assert encode("uuid", pa.array([text])) == encode("uuid", pa.array([text.lower()]))
@@ -107,6 +117,8 @@ def test_a_uuid_may_be_in_upper_case() -> None:
         pytest.param("inet", pa.array(["300.0.0.1"]), id="no address"),
         pytest.param("varint", pa.array([Decimal("1.5")]), id="a fraction"),
         pytest.param("list<int>", pa.array([[1, None]]), id="a null inside"),
+        pytest.param("vector<int, 2>", pa.array([[1, None]], pa.list_(pa.int32())), id="a null in a vector"),
+        pytest.param("vector<int, 2>", pa.array([[1, 2, 3]], pa.list_(pa.int32())), id="too long a vector"),
         pytest.param(
             "duration", pa.array([{"months": 1, "days": -1, "nanoseconds": 0}]), id="both signs in a duration"
         ),

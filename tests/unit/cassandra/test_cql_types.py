@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 import pytest
+from tests.unit.cassandra.cql_samples import USER_TYPES
 
 from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, arrow_type, parse_type
 
@@ -18,6 +19,9 @@ TEXT, INT = CqlType(Kind.TEXT), CqlType(Kind.INT)
         ("frozen<set<text>>", CqlType(Kind.SET, (TEXT,))),
         ("map<text, int>", CqlType(Kind.MAP, (TEXT, INT))),
         ("list<frozen<map<text, int>>>", CqlType(Kind.LIST, (CqlType(Kind.MAP, (TEXT, INT)),))),
+        ("counter", CqlType(Kind.COUNTER)),
+        ("frozen<tuple<int, text>>", CqlType(Kind.TUPLE, (INT, TEXT), fields=("_1", "_2"))),
+        ("vector<int, 3>", CqlType(Kind.VECTOR, (INT,), size=3)),
         ("map<text, frozen<map<int, text>>>", CqlType(Kind.MAP, (TEXT, CqlType(Kind.MAP, (INT, TEXT))))),
     ],
 )
@@ -28,13 +32,13 @@ def test_a_type_is_read(text: str, expected: CqlType) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "counter",
-        "tuple<int, text>",
-        "frozen<tuple<int, text>>",
         "address",
         "frozen<address>",
         "list<frozen<address>>",
-        "vector<float, 3>",
+        "user-defined type",
+        "tuple",
+        "vector<float>",
+        "vector<float, many>",
         "'org.apache.cassandra.db.marshal.DynamicCompositeType'",
         "set",
         "int<text>",
@@ -46,8 +50,16 @@ def test_a_type_without_a_place_in_arrow_is_refused(text: str) -> None:
         parse_type(text)
 
 
+def test_a_user_defined_type_is_known_by_its_name() -> None:
+    address = CqlType(Kind.USER_TYPE, (TEXT, INT), fields=("street", "number"), name="address")
+    assert parse_type("list<frozen<address>>", USER_TYPES) == CqlType(Kind.LIST, (address,))
+    assert parse_type('map<int, frozen<"Odd Name">>', USER_TYPES).elements[1].elements[0] == address
+
+
 def test_a_type_is_spelled_as_the_server_does() -> None:
     assert str(parse_type("map<text, frozen<list<int>>>")) == "map<text, list<int>>"
+    assert str(parse_type("vector<float, 3>")) == "vector<float, 3>"
+    assert str(parse_type("frozen<address>", USER_TYPES)) == "address"
 
 
 @pytest.mark.parametrize(
@@ -55,6 +67,8 @@ def test_a_type_is_spelled_as_the_server_does() -> None:
     [
         ("text", pa.string()),
         ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("tuple<int, text>", pa.struct([("_1", pa.int32()), ("_2", pa.string())])),
+        ("vector<float, 3>", pa.list_(pa.field("element", pa.float32()))),
         ("list<int>", pa.list_(pa.field("element", pa.int32()))),
         ("map<text, frozen<set<uuid>>>", pa.map_(pa.string(), pa.list_(pa.field("element", pa.string())))),
     ],

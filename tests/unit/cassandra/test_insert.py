@@ -1,16 +1,19 @@
 """Columns of a DataFrame become an INSERT, or are refused before anything is sent."""
 
 import pickle
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.table_samples import EVENTS, ORDERS
+from tests.unit.cassandra.cql_samples import USER_TYPES
+from tests.unit.cassandra.table_samples import EVENTS, ORDERS, VISITS
 
-from tidemark.cassandra.cells import NULL, UNSET, bigint, int_, text
+from tidemark.cassandra.cells import NULL, UNSET, bigint, blob, int_, text
 from tidemark.cassandra.columns import TypeMismatch
-from tidemark.cassandra.insert import Columns, Insert, Using
-from tidemark.cassandra.insert_errors import ColumnMissing, KeyMissing, RowRefused
-from tidemark.cassandra.table import UnknownColumn
+from tidemark.cassandra.insert import Columns, Insert
+from tidemark.cassandra.insert_errors import ColumnMissing, CountersRefused, KeyMissing, RowRefused
+from tidemark.cassandra.row_statement import Using
+from tidemark.cassandra.table import Column, UnknownColumn
 
 pytestmark = pytest.mark.unit
 
@@ -99,6 +102,23 @@ def test_a_value_that_cannot_be_written_is_refused_by_column(
         column,
         problem,
     )
+
+
+@pytest.mark.parametrize("fields", [["page", "visits"], ["page"]])
+def test_counters_are_refused_in_a_sentence(fields: list[str]) -> None:
+    """Item 25: also where only the key is given, which a table of counters takes by no INSERT."""
+    types = {"page": pa.string(), "visits": pa.int64()}
+    with pytest.raises(CountersRefused, match=r"shop\.visits is a table of counters"):
+        Insert.of(VISITS, pa.schema([(name, types[name]) for name in fields]), Columns())
+
+
+def test_types_of_a_keyspace_s_own_are_written() -> None:
+    table = replace(EVENTS, columns=(*EVENTS.columns, Column("home", "address")), user_types=USER_TYPES)
+    schema = pa.schema(
+        [("id", pa.int32()), ("home", pa.struct([("number", pa.int32()), ("street", pa.string())]))]
+    )
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "home": {"number": 5}}], schema)
+    assert Insert.of(table, schema, Columns()).rows(batch) == [int_(1) + blob(NULL + int_(5))]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tidemark.cassandra.cql_types import parse_type
-from tidemark.cassandra.partition_keys import MOST_KEYS, PartitionKey, combine, is_exact, key_values
+from tidemark.cassandra.partition_keys import MOST_KEYS, PartitionKey, combine, key_value, key_values
 
 pytestmark = pytest.mark.unit
 
@@ -45,10 +45,16 @@ def test_values_that_are_equal_in_several_ways_are_not_looked_up(name: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("text", True), ("int", True), ("uuid", False), ("inet", False)]
+    ("name", "value", "expected"),
+    [
+        ("uuid", TEXT.upper(), UUID(TEXT)),
+        ("inet", "0:0::1", "::1"),
+        ("uuid", "none", None),
+        ("int", None, None),
+    ],
 )
-def test_what_is_spelled_in_several_ways_is_filtered_again(name: str, expected: bool) -> None:
-    assert is_exact(parse_type(name)) is expected
+def test_a_single_value_is_found_however_it_is_spelled(name: str, value: Any, expected: Any) -> None:
+    assert key_value(parse_type(name), value) == expected
 
 
 def test_a_key_of_several_columns_is_every_combination() -> None:

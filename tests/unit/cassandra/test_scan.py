@@ -9,11 +9,14 @@ import pytest
 from cassandra import InvalidRequest, OperationTimedOut, ReadFailure, Unavailable
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cassandra.table_samples import EVENTS
+from tests.unit.cassandra.table_samples import EVENTS, ORDERS
 
+from tidemark.cassandra import columns
 from tidemark.cassandra import scan as module
 from tidemark.cassandra.bulk_errors import Retries
+from tidemark.cassandra.clustering import Comparison, Restriction
 from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.cql_types import CqlType
 from tidemark.cassandra.partition_keys import PartitionKey
 from tidemark.cassandra.raw_pages import Page
 from tidemark.cassandra.scan import Part, ScanSettings, scan
@@ -24,6 +27,7 @@ pytestmark = pytest.mark.unit
 
 AT_ONCE = Retries(first_pause=0)
 ROW_BYTES = 100
+ALL = Selected.of(EVENTS)
 
 
 @dataclass
@@ -40,6 +44,7 @@ class FakeSession:
     attempts: dict[Any, int] = field(default_factory=dict)
     queries: set[str] = field(default_factory=set)
     under_way: int = 0
+    columns: int = 2
 
     def prepare(self, query: str, consistency: int) -> str:
         self.queries.add(query)
@@ -57,18 +62,26 @@ class FakeSession:
         else:
             found = [n for n in self.numbers if n == values[0]]
         start = int(page or 0)
-        cells = [(n.to_bytes(4, "big", signed=True), b"x") for n in found[start : start + rows]]
+        numbers = (n.to_bytes(4, "big", signed=True) for n in found[start : start + rows])
+        cells = [(number, b"x")[: self.columns] for number in numbers]
         # As Cassandra does it: there may be more whenever the page is full.
         more = str(start + rows).encode() if len(cells) == rows else None
         for _ in range(2 if self.answers_twice else 1):
             answered(Page(cells, self.row_bytes * len(cells), more), None)
 
 
-def read(session: FakeSession, parts: Sequence[Part], **settings: Any) -> list[int]:
+def read(
+    session: FakeSession,
+    parts: Sequence[Part],
+    selected: Selected = ALL,
+    restrictions: Sequence[Restriction] = (),
+    **settings: Any,
+) -> list[int]:
+    session.columns = len(selected.columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "raw_session", lambda _: session)
-        batches = scan(None, Selected.of(EVENTS), parts, ScanSettings(retries=AT_ONCE, **settings))
-        return [n for batch in batches for n in batch.column("id").to_pylist()]
+        batches = scan(None, selected, parts, ScanSettings(retries=AT_ONCE, **settings), restrictions)
+        return [n for batch in batches for n in batch.column(0).to_pylist()]
 
 
 @given(
@@ -102,6 +115,60 @@ def test_ranges_are_read_by_token() -> None:
     session = FakeSession([])
     read(session, cut_ring([], 2))
     assert session.queries == {"SELECT id, payload FROM shop.events WHERE token(id) > ? AND token(id) <= ?"}
+
+
+def test_restrictions_are_the_server_s_to_apply() -> None:
+    """Item 25: Cassandra takes them for a partition as they are, and for a range with ALLOW FILTERING."""
+    for parts, where in (
+        ([PartitionKey((7,))], "id = ? AND number > ?"),
+        (cut_ring([], 1), "token(id) > ? AND token(id) <= ? AND number > ? ALLOW FILTERING"),
+    ):
+        session = FakeSession(range(100))
+        read(session, parts, restrictions=[Restriction("number", Comparison.GREATER, 5)])
+        assert session.queries == {f"SELECT id, payload FROM shop.events WHERE {where}"}
+        assert all(values[-1] == 5 for values, _ in session.attempts)
+
+
+def test_a_key_may_go_on_with_clustering_columns() -> None:
+    session = FakeSession([7])
+    read(session, [PartitionKey(("ann", 2026, 7))], selected=Selected.of(ORDERS, ["year"]))
+    assert session.queries == {"SELECT year FROM shop.orders WHERE customer = ? AND year = ? AND number = ?"}
+
+
+def test_a_range_in_which_the_server_looks_for_too_long_is_cut_in_two() -> None:
+    """Item 25: few rows may be found where many are looked at; a smaller page would not help."""
+    session = FakeSession(
+        range(100), lambda values, _: OperationTimedOut() if values[1] - values[0] > 30 else None
+    )
+    restrictions = [Restriction("number", Comparison.GREATER, 5)]
+    found = read(session, [TokenRange(-1, 99)], restrictions=restrictions)
+    assert sorted(found) == list(range(100))
+    assert {values[1] - values[0] for values, _ in session.attempts} == {100, 50, 25}
+
+
+def test_a_range_that_stays_too_slow_fails_by_name() -> None:
+    session = FakeSession(range(100), lambda values, _: OperationTimedOut())
+    with pytest.raises(ScanFailed) as failed:
+        read(session, [TokenRange(0, 64)], restrictions=[Restriction("a", Comparison.EQUAL, 5)])
+    assert failed.value.attempts == 6
+
+
+def test_what_is_not_selected_is_neither_read_nor_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Item 25."""
+    decoded: list[str] = []
+    decode = columns.decode
+
+    def counting(cql_type: CqlType, *others: Any) -> Any:
+        decoded.append(str(cql_type))
+        return decode(cql_type, *others)
+
+    monkeypatch.setattr(columns, "decode", counting)
+    session = FakeSession(range(10))
+    assert len(read(session, cut_ring([], 1), selected=Selected.of(ORDERS, ["year"]))) == 10
+    assert decoded == ["int"]
+    assert session.queries == {
+        "SELECT year FROM shop.orders WHERE token(customer, year) > ? AND token(customer, year) <= ?"
+    }
 
 
 def test_no_parts_are_no_rows() -> None:

@@ -65,3 +65,15 @@ def test_dealt_ranges_are_as_much_for_each() -> None:
 
 def test_a_range_is_named_with_its_ends() -> None:
     assert str(TokenRange(-5, 7)) == "tokens (-5, 7]"
+
+
+@pytest.mark.parametrize(
+    ("cut", "halves"),
+    [
+        (TokenRange(0, 5), [TokenRange(0, 2), TokenRange(2, 5)]),
+        (TokenRange(LOWEST, HIGHEST), [TokenRange(LOWEST, -1), TokenRange(-1, HIGHEST)]),
+        (TokenRange(4, 5), [TokenRange(4, 5)]),
+    ],
+)
+def test_halves_are_together_the_whole(cut: TokenRange, halves: list[TokenRange]) -> None:
+    assert cut.halves() == halves

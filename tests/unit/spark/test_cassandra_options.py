@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from cassandra import ConsistencyLevel
 
-from tidemark.cassandra.insert import Using
-from tidemark.spark.cassandra_options import CassandraOptions, OptionsRefused, names_connection
+from tidemark.cassandra.row_statement import Using
+from tidemark.spark.cassandra_options import CassandraOptions, Operation, OptionsRefused, names_connection
 
 pytestmark = pytest.mark.unit
 
@@ -55,6 +55,9 @@ def test_columns_are_separated_by_commas() -> None:
         ("spark.cassandra.output.ttl", "60", "using", {Using.TTL: 60}),
         ("ttl", "life", "using", {Using.TTL: "life"}),
         ("writetime", "5", "using", {Using.TIMESTAMP: 5}),
+        ("ttl_of", "total, Note", "ttl_of", ("total", "Note")),
+        ("writetime_of", "total", "writetime_of", ("total",)),
+        ("operation", "DELETE", "operation", Operation.DELETE),
     ],
 )
 def test_an_option_by_the_connector_s_name(name: str, value: str, field: str, expected: Any) -> None:
@@ -82,8 +85,9 @@ def test_what_the_session_says_to_others_is_none_of_ours() -> None:
         ),
         (
             {"zzz": "a"},
-            "There is no option `zzz`. Options: columns, keyspace, spark.cassandra.auth.password,",
+            "There is no option `zzz`. Options: checkpointLocation, columns, keyspace, operation, spark.",
         ),
+        ({"operation": "remove"}, "`operation` is none of write, delete, delete_ranges."),
         ({"path": "x"}, "take no path"),
         ({"keyspace": ""}, "`keyspace` cannot be that"),
         ({"spark.cassandra.connection.port": "none"}, "`spark.cassandra.connection.port` cannot be that"),

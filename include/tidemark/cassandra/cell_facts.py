@@ -1,0 +1,80 @@
+"""What Cassandra knows about cells beside their values: when they were written, and how long they live.
+
+Only of columns outside the primary key, whose cells have neither. A collection or user-defined type that is
+not frozen has a cell for each of its elements, and a list of such facts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cassandra.metadata import protect_name
+
+from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.table import Role, Table
+from tidemark.errors import TidemarkError
+
+_MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
+
+
+class Fact(StrEnum):
+    """A function of CQL, and the end of its column's name."""
+
+    TTL = "ttl"
+    """Seconds that are left; null where a cell lives for ever."""
+    WRITE_TIME = "writetime"
+    """In µs since 1970."""
+
+
+_TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
+
+
+class FactRefused(TidemarkError):
+    """A fact that a column does not have, or no name for it."""
+
+    def __init__(self, table: str, column: str, fact: str, problem: str) -> None:
+        super().__init__(f"{table}: there is no {fact} of column `{column}`: {problem} Nothing was read.")
+        self.table, self.column, self.fact, self.problem = table, column, fact, problem
+
+    def __reduce__(self) -> tuple[type["FactRefused"], tuple[str, str, str, str]]:
+        return type(self), (self.table, self.column, self.fact, self.problem)
+
+
+@dataclass(frozen=True, slots=True)
+class CellFact:
+    """One fact about a column, which is a column of its own."""
+
+    column: str
+    fact: Fact
+    cql_type: CqlType
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{self.column}_{self.fact}"
+
+    @property
+    def expression(self) -> str:
+        """What a SELECT says."""
+        return f"{self.fact}({protect_name(self.column)})"
+
+
+def facts_of(table: Table, fact: Fact, columns: Sequence[str]) -> list[CellFact]:
+    """This fact about each of these columns."""
+    return [_fact_of(table, fact, column) for column in columns]
+
+
+def _fact_of(table: Table, fact: Fact, column: str) -> CellFact:
+    found = table.column(column)
+    if found.role in (Role.PARTITION_KEY, Role.CLUSTERING):
+        raise FactRefused(str(table), column, fact, "it is part of the primary key. Name other columns.")
+    name = f"{column}_{fact}"
+    if any(each.name == name for each in table.columns):
+        raise FactRefused(
+            str(table), column, fact, f"it would be called `{name}`, and the table has a column of that name."
+        )
+    cql_type = _TYPES[fact]
+    is_frozen = found.type_name.startswith("frozen<")
+    if not is_frozen and table.type_of(column).kind in _MULTI_CELL:
+        cql_type = CqlType(Kind.LIST, (cql_type,))
+    return CellFact(column, fact, cql_type)
