@@ -19,12 +19,14 @@ import structlog
 from tidemark.client.errors import (
     BadRecord,
     ChangedWhileReading,
+    ClientError,
     DuplicateSeqNr,
     GapTooWide,
     PointerBeyondEnd,
     TailLost,
 )
 from tidemark.client.events import JournalEvent, event_of_row, events_of_append
+from tidemark.client.topic_identity import Guard
 from tidemark.journal.action import Action, Append, Delete, Purge
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.head import Head
@@ -119,10 +121,17 @@ class JournalReader:
     """Reads the entities of one topic."""
 
     def __init__(
-        self, topic: str, tables: Tables, tail: Tail, mark: Callable[[str], Placed], *, correlate: bool = True
+        self,
+        topic: str,
+        tables: Tables,
+        tail: Tail,
+        mark: Callable[[str], Placed],
+        guard: Guard,
+        *,
+        correlate: bool = True,
     ) -> None:
         self._topic, self._tables, self._tail, self._mark = topic, tables, tail, mark
-        self._correlate = correlate
+        self._guard, self._correlate = guard, correlate
 
     def read(self, key: str, first: int) -> Generator[JournalEvent]:
         """The entity's events from a number on, as they are at a moment after the call."""
@@ -158,6 +167,16 @@ class JournalReader:
     def _look(self, key: str) -> _View:
         """Set the mark, and fold what is before it and not yet in the tables."""
         partition, mark = self._mark(key)
+        confirm = self._guard.ask(key)
+        try:
+            view = self._look_before(key, partition, mark)
+        except ClientError:
+            confirm()  # what was found may be explained by a topic that is another one
+            raise
+        confirm()
+        return view
+
+    def _look_before(self, key: str, partition: int, mark: int) -> _View:
         pointer = self._tables.pointer(key, partition)
         view = _View(key, partition, mark, pointer, EMPTY, [], mark + 1)
         if view.reached >= mark:
@@ -290,6 +309,7 @@ class JournalReader:
     def _check(self, view: _View) -> None:
         """Make sure that nothing of what was read so far can have been removed since the mark."""
         partition, mark = self._mark(view.key)
+        self._guard.ask(view.key)()
         if partition != view.partition:
             raise _Overtaken("its topic got more partitions")
         if view.checked < mark:
