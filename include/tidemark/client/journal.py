@@ -28,6 +28,7 @@ from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.addresses import Lookup
 from tidemark.delivery.pipeline_choices import Isolation
 from tidemark.journal.action import Action, Delete, Mark, Purge
+from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
 
 PATIENCE = 30.0
 """Seconds after which Kafka is said not to answer."""
@@ -121,7 +122,8 @@ class Journal:
         ledger = ControlLedger(topic, control, settings.declared, tables)
         topics = KafkaTopics(topic, kafka, patience)
         guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
-        self._assemble(topic, Sender(topic, kafka, patience), tables, tail, correlate, origin, guard)
+        sender, size = Sender(topic, kafka, patience), settings.declared.segment_size
+        self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
 
     def _assemble(
         self,
@@ -132,12 +134,15 @@ class Journal:
         correlate: bool = True,
         origin: str | None = None,
         guard: Guard | None = None,
+        segment_size: int = DEFAULT_SEGMENT_SIZE,
     ) -> None:
         self._topic, self._sender, self._tail = topic, sender, tail
         self._guard = guard or Unguarded()
         self._checks = Checks(topic)
         self._origin = origin or socket.gethostname()
-        self._reader = JournalReader(topic, tables, tail, self._mark, self._guard, correlate=correlate)
+        self._reader = JournalReader(
+            topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
+        )
 
     @property
     def topic(self) -> str:
