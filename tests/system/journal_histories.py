@@ -36,7 +36,9 @@ BYTES = (b"", b"\x00\xff\xfe", b"bytes " * 20)
 TAGS = ((), ("one",), ("one", "two"), ("two", "one", "two"), ("ž", "☃", "a", "b", "c"))
 EXPIRIES = {
     '"1 day"': (DAY, "1 day"),
-    '"24 hours"': (DAY, "1 day"),
+    '"24 hours"': (DAY, "24 hours"),
+    '"024h"': (DAY, "24 hours"),
+    '"24.0 hours"': (DAY, "1 day"),
     '"1.5 hours"': (HOUR + HOUR // 2, "90 minutes"),
     '"40d"': (40 * DAY, "40 days"),
     "1000": (10**9, "1000 milliseconds"),

@@ -151,6 +151,21 @@ def given_topic(connections: Connections, name: str, partitions: int = PARTITION
             admin.delete_topics([name])
 
 
+def make_again(connections: Connections, name: str, partitions: int = PARTITIONS) -> None:
+    """Delete a topic and make another one of its name; returns when Kafka has it."""
+    with KafkaAdminClient(**connections.kafka.client_options()) as admin:
+        old = admin.describe_topics([name])[0]["topic_id"]
+        admin.delete_topics([name])
+        wait_until(lambda: name not in admin.list_topics(), 30, f"topic {name} to be gone")
+        admin.create_topics([NewTopic(name, partitions, 1, topic_configs={"retention.ms": "-1"})])
+
+        def is_new() -> bool:
+            described = admin.describe_topics([name])[0]
+            return not described["error_code"] and described["topic_id"] != old
+
+        wait_until(is_new, 30, f"a new topic {name}")
+
+
 @dataclass(frozen=True)
 class JournalRuns:
     """One pipeline that replicates a topic to a keyspace of its own."""

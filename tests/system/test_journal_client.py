@@ -104,7 +104,7 @@ def test_every_kind_of_payload_is_read_as_it_was_appended(place: Place, journal:
         (e.seq_nr, e.payload_type, e.content, frozenset(e.tags)) for e in (*events, *binary)
     ]
     assert (from_kafka[0].metadata, from_kafka[0].headers) == (
-        Metadata({"by": "ann"}, [1], "1 day"),
+        Metadata({"by": "ann"}, [1], "24 hours"),
         {"h": "ž"},
     )
     assert from_cassandra == from_kafka

@@ -116,6 +116,57 @@ class PointerBeyondEnd(ClientError):
         self.partition, self.pointer, self.end = partition, pointer, end
 
 
+class TopicRecreated(ClientError):
+    """The topic is not the one that the tables were filled from: it was deleted and made again."""
+
+    needs_person = True
+
+    def __init__(
+        self,
+        topic: str,
+        key: str,
+        keyspace: str,
+        pipeline: str | None,
+        known: str,
+        found: str,
+        *,
+        is_accepted: bool,
+    ) -> None:
+        if pipeline is None:
+            last, way = "this client began with", "Find out what became of the old one before you go on"
+        elif is_accepted:
+            last = f"keyspace {keyspace} was filled by pipeline {pipeline} from"
+            way = "Read and append through a journal writer with a keyspace of its own (`start: recreated`)"
+        else:
+            last = f"pipeline {pipeline} bound last"
+            way = (
+                "Restore the old topic; or stop its producers, accept the loss (tidemark log accept "
+                f"{pipeline}) and give the new topic a journal writer with a keyspace of its own (`start: "
+                "recreated`)"
+            )
+        super().__init__(
+            topic,
+            key,
+            f"the topic was deleted and made again: its id is {found}, but {last} {known}. Its offsets begin "
+            f"anew, so what the tables have would hide what it has. Nothing was sent or handed out. {way}.",
+        )
+        self.keyspace, self.pipeline, self.known, self.found = keyspace, pipeline, known, found
+        self.is_accepted = is_accepted
+
+
+class TopicUnconfirmed(ClientError):
+    """Kafka did not say which topic has the name."""
+
+    def __init__(self, topic: str, key: str, reason: str) -> None:
+        super().__init__(
+            topic,
+            key,
+            f"Kafka did not say whether the topic is still the same ({reason.rstrip('.')}). Nothing was sent "
+            "or handed out. Try again.",
+        )
+        self.reason = reason
+
+
 class BadRecord(ClientError):
     """A record of the entity cannot be understood."""
 

@@ -13,17 +13,22 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from tidemark.client.actions import Checks
+from tidemark.client.errors import NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
+from tidemark.client.ledger import ControlLedger, ControlPlane
 from tidemark.client.reading import JournalReader, Placed, Tables, Tail
 from tidemark.client.sending import Sender
 from tidemark.client.sent_version import sent_version
 from tidemark.client.settings import JournalSettings, declare, settings_of
 from tidemark.client.tables import CassandraTables
 from tidemark.client.tail import KafkaTail
+from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
+from tidemark.client.topic_ids import KafkaTopics
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.addresses import Lookup
 from tidemark.delivery.pipeline_choices import Isolation
 from tidemark.journal.action import Action, Delete, Mark, Purge
+from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
 
 PATIENCE = 30.0
 """Seconds after which Kafka is said not to answer."""
@@ -113,7 +118,12 @@ class Journal:
         topic, kafka = settings.topic, settings.kafka
         tail = KafkaTail(topic, kafka, settings.isolation.value, patience)
         tables = CassandraTables(topic, settings.cassandra, settings.declared)
-        self._assemble(topic, Sender(topic, kafka, patience), tables, tail, correlate, origin)
+        control = settings.control or ControlPlane(settings.cassandra, None)
+        ledger = ControlLedger(topic, control, settings.declared, tables)
+        topics = KafkaTopics(topic, kafka, patience)
+        guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
+        sender, size = Sender(topic, kafka, patience), settings.declared.segment_size
+        self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
 
     def _assemble(
         self,
@@ -123,11 +133,16 @@ class Journal:
         tail: ClosableTail,
         correlate: bool = True,
         origin: str | None = None,
+        guard: Guard | None = None,
+        segment_size: int = DEFAULT_SEGMENT_SIZE,
     ) -> None:
         self._topic, self._sender, self._tail = topic, sender, tail
+        self._guard = guard or Unguarded()
         self._checks = Checks(topic)
         self._origin = origin or socket.gethostname()
-        self._reader = JournalReader(topic, tables, tail, self._mark, correlate=correlate)
+        self._reader = JournalReader(
+            topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
+        )
 
     @property
     def topic(self) -> str:
@@ -161,7 +176,7 @@ class Journal:
             payload_metadata=payload_metadata,
             headers=headers,
         )
-        return self._sender.send(action)
+        return self._send(action)
 
     def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
         """Delete the entity's events up to a number, never past its last one; None when it is not there."""
@@ -171,13 +186,13 @@ class Journal:
         if last is None:
             return None
         action = Delete(key, _now(), min(to, last), self._origin, sent_version())
-        return self._sender.send(action, further)
+        return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
         """Remove the entity with everything it had; what is appended later begins anew."""
         key = self._checks.key(key)
         further = self._checks.headers(key, headers)
-        return self._sender.send(Purge(key, _now(), self._origin, sent_version()), further)
+        return self._send(Purge(key, _now(), self._origin, sent_version()), further)
 
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
         """The entity's events in their order, as they are when the first of them is asked for.
@@ -193,7 +208,17 @@ class Journal:
 
     def mark(self, key: str) -> Placed:
         """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""
-        return self._mark(self._checks.key(key))
+        action = Mark(self._checks.key(key), _now(), str(uuid4()), self._origin, sent_version())
+        return self._send(action)
+
+    def _send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
+        """Send an action to the topic that the tables are filled from, and to no other one."""
+        try:
+            self._guard.check(action.key)
+        except TopicUnconfirmed as error:
+            name = type(action).__name__.lower()
+            raise NotSent(self._topic, action.key, name, error.reason, is_certain=True) from error
+        return self._sender.send(action, further)
 
     def _mark(self, key: str) -> Placed:
         return self._sender.send(Mark(key, _now(), str(uuid4()), self._origin, sent_version()))
@@ -202,6 +227,7 @@ class Journal:
         """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
         self._sender.close()
         self._tail.close()
+        self._guard.close()
 
     def __enter__(self) -> Self:
         return self

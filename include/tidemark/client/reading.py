@@ -19,26 +19,32 @@ import structlog
 from tidemark.client.errors import (
     BadRecord,
     ChangedWhileReading,
+    ClientError,
     DuplicateSeqNr,
     GapTooWide,
     PointerBeyondEnd,
     TailLost,
 )
 from tidemark.client.events import JournalEvent, event_of_row, events_of_append
+from tidemark.client.overlay import Overlay, TailRow
+from tidemark.client.topic_identity import Guard
 from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.errors import Undecodable
+from tidemark.journal.effect import Message
+from tidemark.journal.errors import JournalError, Undecodable
+from tidemark.journal.fold import Fold
 from tidemark.journal.head import Head
 from tidemark.journal.head_info import (
     EMPTY,
     Appended,
     HeadInfo,
+    has_deletes,
     hidden_to,
     last_seq_nr,
     misses_head,
     needs_tables,
     take,
 )
-from tidemark.journal.segments import row_segment
+from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE, row_segment
 
 ATTEMPTS = 5
 """How often a read that was overtaken begins anew."""
@@ -114,15 +120,35 @@ class _View:
     def reached(self) -> int:
         return -1 if self.pointer is None else self.pointer
 
+    def is_beyond(self, row: Any) -> bool:
+        """Whether a row comes from beyond the pointer."""
+        return bool(row.partition == self.partition and row.offset > self.reached)
+
+
+def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
+    """Whether an event of the tables lies where the tail has or may remove some: then numbers went back."""
+    if isinstance(info, Appended) and seq_nr >= info.lowest:
+        return True
+    return seq_nr > head.seq_nr and has_deletes(info)
+
 
 class JournalReader:
     """Reads the entities of one topic."""
 
     def __init__(
-        self, topic: str, tables: Tables, tail: Tail, mark: Callable[[str], Placed], *, correlate: bool = True
+        self,
+        topic: str,
+        tables: Tables,
+        tail: Tail,
+        mark: Callable[[str], Placed],
+        guard: Guard,
+        *,
+        correlate: bool = True,
+        segment_size: int = DEFAULT_SEGMENT_SIZE,
     ) -> None:
+        """``segment_size`` is that of entities which the tables do not have yet."""
         self._topic, self._tables, self._tail, self._mark = topic, tables, tail, mark
-        self._correlate = correlate
+        self._guard, self._correlate, self._segment_size = guard, correlate, segment_size
 
     def read(self, key: str, first: int) -> Generator[JournalEvent]:
         """The entity's events from a number on, as they are at a moment after the call."""
@@ -158,6 +184,16 @@ class JournalReader:
     def _look(self, key: str) -> _View:
         """Set the mark, and fold what is before it and not yet in the tables."""
         partition, mark = self._mark(key)
+        confirm = self._guard.ask(key)
+        try:
+            view = self._look_before(key, partition, mark)
+        except ClientError:
+            confirm()  # what was found may be explained by a topic that is another one
+            raise
+        confirm()
+        return view
+
+    def _look_before(self, key: str, partition: int, mark: int) -> _View:
         pointer = self._tables.pointer(key, partition)
         view = _View(key, partition, mark, pointer, EMPTY, [], mark + 1)
         if view.reached >= mark:
@@ -195,8 +231,15 @@ class JournalReader:
         view = self._look(key)
         head = self._head(view) if needs_tables(view.info) else None
         expected = max(first, hidden_to(view.info, head) + 1)
+        if isinstance(view.info, Appended) and not view.info.is_ordered:
+            yield from self._read_folded(view, head, expected)
+            return
         if head is not None:
-            for event in self._read_rows(view, head, expected):
+            reach = last_seq_nr(view.info, head) or 0
+            for event in self._read_rows(view, head, expected, reach):
+                if _is_tangled(view.info, head, event.seq_nr):
+                    yield from self._read_folded(view, head, expected)
+                    return
                 expected = event.seq_nr + 1
                 yield event
         is_joined = not needs_tables(view.info)
@@ -205,15 +248,36 @@ class JournalReader:
                 continue
             for event in self._events(view, offset, append):
                 if event.seq_nr < expected:
-                    continue  # of two with one number the first counts
+                    continue  # deleted, or not asked for
                 if event.seq_nr > expected and not is_joined:
                     self._check(view)
                 is_joined, expected = True, event.seq_nr + 1
                 yield event
+        self._check_end(view, head, expected)
+
+    def _check_end(self, view: _View, head: Head | None, expected: int) -> None:
         if needs_tables(view.info):
             reached = (last_seq_nr(view.info, head) or 0, head.seq_nr if head else 0)
             if expected <= max(reached):
                 self._check(view)
+
+    def _read_folded(self, view: _View, head: Head | None, first: int) -> Iterator[JournalEvent]:
+        """As the tables will have it: numbers were used twice, or went back. The tail is held in memory."""
+        known = None if head is None else head._replace(partition=view.partition, offset=view.reached)
+        fold = Fold(self._topic, view.key, known, segment_size=self._segment_size)
+        for offset, action in self._actions(view, view.reached + 1, view.mark):
+            try:
+                fold.apply(Message(offset, view.partition, offset, offset, 0, action))
+            except JournalError as error:
+                reason = error.reason if isinstance(error, Undecodable) else str(error)
+                raise BadRecord(self._topic, view.key, view.partition, offset, reason) from None
+        effect, expected = fold.effect(), first
+        if effect.head is not None:
+            overlay = Overlay(effect)
+            for event in self._read_rows(view, effect.head, first, effect.head.seq_nr, overlay):
+                expected = event.seq_nr + 1
+                yield event
+        self._check_end(view, head, expected)
 
     def _head(self, view: _View) -> Head | None:
         head = self._tables.head(view.key)
@@ -224,13 +288,15 @@ class JournalReader:
         # Of another partition, because the topic got more of them, its offset says nothing.
         return head if head.partition == view.partition else head._replace(offset=-1)
 
-    def _read_rows(self, view: _View, head: Head, first: int) -> Iterator[JournalEvent]:
-        """Segment by segment, on to the head's and beyond it for as long as rows follow one another."""
+    def _read_rows(
+        self, view: _View, head: Head, first: int, reach: int, overlay: Overlay | None = None
+    ) -> Iterator[JournalEvent]:
+        """Segment by segment up to a number, and beyond it for as long as rows follow one another."""
         size, following, expected = head.segment_size, first, first
-        segment, last, passed = row_segment(first, size), row_segment(head.seq_nr, size), 0
+        segment, last, passed = row_segment(first, size), row_segment(max(reach, 1), size), 0
         while True:
             is_empty = True
-            for page in self._tables.rows(view.key, segment, following):
+            for page in self._rows(view, segment, following, overlay):
                 is_checked = False
                 for row in page:
                     is_empty, following = False, row.seq_nr + 1
@@ -247,13 +313,27 @@ class JournalReader:
                     yield event_of_row(row)
             passed = passed + 1 if is_empty else 0
             if passed > MOST_EMPTY_SEGMENTS:
+                if segment > row_segment(max(head.seq_nr, 1), size):
+                    return  # the rest is the tail's
                 raise GapTooWide(self._topic, view.key, expected, head.seq_nr, size)
             if segment >= last and row_segment(following, size) <= segment:
                 return
             segment = max(segment + 1, row_segment(following, size))
 
+    def _rows(
+        self, view: _View, segment: int, first: int, overlay: Overlay | None
+    ) -> Iterator[Sequence[Any]]:
+        pages = self._tables.rows(view.key, segment, first)
+        if overlay is None:
+            return pages
+        replicated = (
+            [row for row in page if not view.is_beyond(row)]
+            for page in (pages if needs_tables(view.info) else ())
+        )
+        return overlay.over(segment, first, replicated)
+
     def _is_visible(self, view: _View, head: Head, row: Any) -> bool:
-        if row.partition == view.partition and row.offset > view.reached:
+        if view.is_beyond(row) and not isinstance(row, TailRow):
             return False  # Kafka has it, or it came after the mark
         if head.record_id is None or row.meta_record_id == head.record_id:
             return True
@@ -290,6 +370,7 @@ class JournalReader:
     def _check(self, view: _View) -> None:
         """Make sure that nothing of what was read so far can have been removed since the mark."""
         partition, mark = self._mark(view.key)
+        self._guard.ask(view.key)()
         if partition != view.partition:
             raise _Overtaken("its topic got more partitions")
         if view.checked < mark:

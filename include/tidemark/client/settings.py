@@ -9,7 +9,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from tidemark.client.errors import NotAJournal
+from tidemark.client.ledger import ControlPlane
 from tidemark.connections import (
+    CONTROL,
     BadConnection,
     CassandraConnection,
     KafkaConnection,
@@ -30,6 +32,8 @@ class JournalSettings:
     cassandra: CassandraConnection
     declared: JournalDeclaration
     isolation: Isolation
+    control: ControlPlane | None = None
+    """Where to ask which topic was bound; where nothing is said, beside the tables and for any pipeline."""
 
 
 def declare(keyspace: str, tables: Mapping[str, str] | None, consistency: str) -> JournalDeclaration:
@@ -56,7 +60,16 @@ def settings_of(name: str, topic: str | None, writer: str | None, look_up: Looku
         CassandraConnection.from_airflow(journal.connection, look_up(journal.connection)),
         journal,
         kafka.isolation,
+        ControlPlane(_control(look_up, journal.connection), pipeline.name),
     )
+
+
+def _control(look_up: Lookup, beside: str) -> CassandraConnection:
+    """The control plane's connection; where only that of the tables is known, it may be beside them."""
+    try:
+        return CassandraConnection.from_airflow(CONTROL, look_up(CONTROL))
+    except BadConnection:
+        return CassandraConnection.from_airflow(beside, look_up(beside))
 
 
 def _topic(pipeline: Pipeline, topic: str | None) -> str:

@@ -5,7 +5,7 @@ says that it has not.
 """
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,6 +46,13 @@ class CassandraTables:
         with self._asking(key, "the pointer"):
             tables = self._tables()
             return tables.read_pointers([place]).get(place) if tables else None
+
+    def first_pointed(self, key: str, partitions: Collection[int]) -> int | None:
+        """See ``Pointers.first_pointed``."""
+        with self._asking(key, "the pointers"):
+            tables = self._tables()
+            made = tables.pointers_made([(self._topic, each) for each in partitions]) if tables else {}
+        return min(made.values(), default=None)
 
     def head(self, key: str) -> Head | None:
         """See ``Tables.head``: today's segment counts before the old one."""

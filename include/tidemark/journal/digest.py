@@ -1,7 +1,8 @@
 """A row of ``journal`` as digests of its columns: small enough to keep a million of them, and comparable.
 
 Two rows have the same digest when a reader cannot tell their columns apart: JSON counts by its value, tags
-as a set, headers as a map, and an empty collection is none at all. ``meta_record_id`` is left out: it says to
+as a set, headers as a map, ``expireAfter`` by its length (earlier versions wrote ``1 day`` for ``24 hours``),
+and an empty collection is none at all. ``meta_record_id`` is left out: it says to
 whom a row belongs, and its value means nothing.
 """
 
@@ -12,7 +13,8 @@ from struct import Struct
 
 from tidemark.journal.effect import Row
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.jsontext import ordered
+from tidemark.journal.expiry import read_expire_after
+from tidemark.journal.jsontext import canonical, ordered, parse
 
 COLUMNS = (
     *("partition", "offset", "origin", "version", "tags", "metadata", "payload_type"),
@@ -51,7 +53,7 @@ def row_digest(
             _NULL if origin is None else _known_text(origin),
             _NULL if version is None else _known_text(version),
             _text(repr(sorted(tags))) if tags else _NULL,
-            _NULL if metadata is None else (_known_json if len(metadata) < _SHORT else _json)(metadata),
+            _NULL if metadata is None else _metadata(metadata),
             _NULL if payload_type is None else _known_text(payload_type),
             _NULL if payload_txt is None else (_json if payload_type == "json" else _text)(payload_txt),
             _NULL if payload_bin is None else _bytes(payload_bin),
@@ -116,6 +118,23 @@ def _json(text: str) -> bytes:
         return _bytes(b"\0" + text.encode())
 
 
+def _metadata(text: str) -> bytes:
+    return (_known_metadata if len(text) < _SHORT else _any_metadata)(text)
+
+
+def _any_metadata(text: str) -> bytes:
+    if '"expireAfter"' not in text:
+        return _json(text)
+    try:
+        value = parse(text.encode())
+        payload = value.get("payload") if isinstance(value, dict) else None
+        if isinstance(payload, dict) and isinstance(written := payload.get("expireAfter"), str):
+            payload["expireAfter"] = f"{read_expire_after(written).nanos} ns"
+        return _json(canonical(value))
+    except Undecodable:  # another writer's doing: it is compared as it is
+        return _json(text)
+
+
 # What comes again and again is short.
 _known_text = lru_cache(maxsize=4096)(_text)
-_known_json = lru_cache(maxsize=4096)(_json)
+_known_metadata = lru_cache(maxsize=4096)(_any_metadata)

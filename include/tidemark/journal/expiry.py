@@ -38,11 +38,10 @@ _UNITS = {
     for label in (short, *(form for word in words for form in (word, f"{word}s")))
 }
 
+_WHOLE = re.compile(r"([+-]?)0*([0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LONG = re.compile(r"[+-]?[0-9]+")
-_PRECISE = 2.0**53
-_LONGEST = 1_000
-"""Digits that are read at all; leading zeros are allowed, and Python refuses some thousand of them."""
+_LONGEST = len(str(LONG_MAX))
+"""Digits that a long can have; Python refuses to read some thousand of them."""
 _NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -75,7 +74,10 @@ class ExpireAfter:
 
 
 def read_expire_after(value: object) -> ExpireAfter:
-    """The ``expireAfter`` of a payload's metadata: text with a unit, or a number of milliseconds."""
+    """The ``expireAfter`` of a payload's metadata: text with a unit, or a number of milliseconds.
+
+    A whole number keeps its unit; any other one is given in the coarsest unit that is exact.
+    """
     if isinstance(value, str):
         return _read_text(value)
     length = long(value, "expireAfter")
@@ -91,13 +93,18 @@ def _read_text(text: str) -> ExpireAfter:
     number, unit = compact[:start], _UNITS.get(compact[start:])
     if unit is None or not _DOUBLE.fullmatch(number):
         raise Undecodable(f"expireAfter {shown(text)} is not a duration")
-    approximate = float(number)
-    if abs(approximate) > _PRECISE:
-        # Doubles have gaps from here on. Scala then wants a whole number, and leaves its unit alone.
-        if not _LONG.fullmatch(number) or len(number) > _LONGEST:
-            raise Undecodable(f"expireAfter {shown(text)} is not a duration")
-        return _bounded(int(number), unit, text)
-    return ExpireAfter.of_nanos(_rounded(approximate * _NANOS[unit], text))
+    if (length := _whole(number)) is not None:
+        return _bounded(length, unit, text)
+    return ExpireAfter.of_nanos(_rounded(float(number) * _NANOS[unit], text))
+
+
+def _whole(number: str) -> int | None:
+    """A number that is a Java long, which keeps its unit; None for one that Scala reads as a double."""
+    found = _WHOLE.fullmatch(number)
+    if found is None or len(found[2]) > _LONGEST:
+        return None
+    length = int(found[1] + found[2])
+    return length if -LONG_MAX - 1 <= length <= LONG_MAX else None
 
 
 def _rounded(nanos: float, text: str) -> int:

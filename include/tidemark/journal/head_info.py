@@ -46,6 +46,17 @@ class Appended:
     """What was deleted before the first append."""
     is_new: bool = False
     """Whether a purge came before, so that what the tables have is another incarnation's."""
+    below: int | None = None
+    """The lowest number of all events, where that is below the first one's."""
+    is_ordered: bool = True
+    """Whether the numbers of every append lie above those of the append before it."""
+    is_deleted_last: bool = False
+    """Whether a delete came after the last append."""
+
+    @property
+    def lowest(self) -> int:
+        """The lowest number of all events."""
+        return self.first if self.below is None else self.below
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +75,13 @@ def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
     if isinstance(action, Append):
         match info:
             case Appended():
-                return replace(info, seq_nr=action.last)
+                return replace(
+                    info,
+                    seq_nr=action.last,
+                    below=action.first if action.first < info.lowest else info.below,
+                    is_ordered=info.is_ordered and action.first > info.seq_nr,
+                    is_deleted_last=False,
+                )
             case Deleted():
                 return Appended(offset, action.first, action.last, before=info, is_new=info.is_new)
             case _:
@@ -73,12 +90,20 @@ def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
         match info:
             case Appended():
                 # Never past the last event, and never back.
-                return replace(info, delete_to=max(info.delete_to or 0, min(action.to, info.seq_nr)))
+                deleted = max(info.delete_to or 0, min(action.to, info.seq_nr))
+                return replace(info, delete_to=deleted, is_deleted_last=True)
             case Deleted():
                 return replace(info, to=max(info.to, action.to))
             case _:
                 return Deleted(action.to, action.to, is_new=info is PURGED)
     return PURGED if isinstance(action, Purge) else info
+
+
+def has_deletes(info: HeadInfo) -> bool:
+    """Whether the tail deletes anything of an entity that goes on."""
+    if isinstance(info, Appended):
+        return info.delete_to is not None or info.before is not None
+    return isinstance(info, Deleted)
 
 
 def head_info(actions: Iterable[tuple[int, Action]]) -> HeadInfo:
@@ -120,12 +145,17 @@ def misses_head(info: HeadInfo) -> bool:
 
 
 def last_seq_nr(info: HeadInfo, head: Head | None) -> int | None:
-    """The number of the last event there was, deleted or not; None when there is no such entity."""
+    """The number of the last event there was, deleted or not; None when there is no such entity.
+
+    A delete never leaves it below what is deleted, should numbers have gone back.
+    """
     match info:
         case Appended():
-            return info.seq_nr
+            return max(info.seq_nr, hidden_to(info, head)) if info.is_deleted_last else info.seq_nr
         case Purged():
             return None
         case Deleted() if info.is_new or head is None:
             return info.first
+        case Deleted() if head is not None:
+            return max(head.seq_nr, head.delete_to or 0)
     return head.seq_nr if head else None

@@ -36,6 +36,8 @@ HEAD = "head"
 GATE = "gate"
 DECISION = "decision/"
 PAGE = 200
+_MUCH_YOUNGER = 3_600_000_000
+"""µs by which two clocks, or a time of a binding and the clock, may be apart."""
 
 Answer = TypeVar("Answer")
 
@@ -197,6 +199,18 @@ class LogControl:
                 found = {**older.offsets_at(older.end), **found}
             before = min(rows)
         return {place: offset for place, offset in found.items() if place in wanted}
+
+    def last_bound(self, topic: str, position: int, found: int) -> Binding | None:
+        """The last binding of a topic whose ids are at or below a position; ``found`` is a time (µs) of which
+        it is known that the binding is not much younger: where looking for it begins."""
+        before = _row(found + _MUCH_YOUNGER) if found else None
+        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
+            for body in reversed(list(rows.values())):
+                binding = Binding.from_json(body)
+                if binding.end <= position and any(s.topic == topic for s in binding.slices):
+                    return binding
+            before = min(rows)
+        return None
 
     def add_binding(self, head: BindingsHead, binding: Binding) -> None:
         """Make a binding durable, if nobody was faster."""

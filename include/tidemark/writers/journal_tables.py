@@ -48,7 +48,7 @@ class JournalTables:
         self._consistency = ConsistencyLevel.name_to_value[journal.consistency.value]
         keyspace, tables = journal.keyspace, journal.tables
         rows, heads = f"{keyspace}.{tables.journal}", f"{keyspace}.{tables.metajournal}"
-        pointers = f"{keyspace}.{tables.pointer2}"
+        pointers = self._pointers = f"{keyspace}.{tables.pointer2}"
         segment = f"DELETE FROM {rows} USING TIMESTAMP ? WHERE id = ? AND topic = ? AND segment = ?"
         self._insert_row = self._bulk_statement(_insert(rows, journal_cells.ROW_COLUMNS))
         self._delete_segment = self._bulk_statement(segment)
@@ -154,6 +154,17 @@ class JournalTables:
         found = self._run(self._select_pointer, places)
         rows = zip(places, (result.one() for result in found), strict=True)
         return {place: int(row.offset) for place, row in rows if row is not None}
+
+    def pointers_made(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """When the pointer of a partition was made (µs), of those that have one."""
+        query = f"SELECT created FROM {self._pointers} WHERE topic = ? AND partition = ?"
+        found = self._run(self._prepare(query), places)
+        rows = zip(places, (result.one() for result in found), strict=True)
+        return {
+            place: round(row.created.replace(tzinfo=UTC).timestamp() * 1000) * 1000
+            for place, row in rows
+            if row is not None and row.created is not None
+        }
 
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
         """Promise readers that everything up to an offset is visible, each with its write time.

@@ -65,7 +65,7 @@ def test_append_with_everything_said(run, world) -> None:
     }
     (append,) = sent(world)
     assert events_of(append) == [Event(7, (), "text", "x")]
-    assert decode(append.form, append.payload).metadata.expire_after.text == "1 day"
+    assert decode(append.form, append.payload).metadata.expire_after.text == "24 hours"
 
 
 def test_append_takes_lines_from_stdin(run, world, monkeypatch) -> None:
@@ -183,7 +183,7 @@ def test_read_as_json_is_a_line_an_event_with_everything(run, world) -> None:
         "payload": {"n": 1},
         "metadata": None,
         "payload_metadata": None,
-        "expire_after": "1 day",
+        "expire_after": "24 hours",
         "headers": {},
         "origin": None,
         "version": None,

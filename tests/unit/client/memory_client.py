@@ -176,6 +176,7 @@ class World:
 
     def client(self, **options: Any) -> Journal:
         journal = Journal.__new__(Journal)
+        options = {"segment_size": self.segment_size, **options}
         journal._assemble(TOPIC, self, self, self, origin="here", **options)
         return journal
 

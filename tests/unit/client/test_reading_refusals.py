@@ -132,10 +132,16 @@ def test_two_rows_with_one_number() -> None:
     assert (raised.value.seq_nr, raised.value.expected, raised.value.offset) == (2, 3, 2)
 
 
-def test_of_two_events_with_one_number_in_the_tail_the_first_counts() -> None:
-    world = given_replicated("A1 A2")
-    world.send_words("A2 A3 A3,4")
-    assert world.read() == [(1, 0), (2, 1), (3, 3), (4, 4)]
+@pytest.mark.parametrize("tail", ["A2@7 A3", "A3 A2@7", "A3@5 A3@6", "A3,4 A4@9 A5"])
+def test_two_events_with_one_number_in_the_tail_are_refused_as_in_the_tables(tail: str) -> None:
+    """Item 10."""
+    world = given_replicated("A1@5 A2@6")
+    world.send_words(tail)
+    with pytest.raises(DuplicateSeqNr):
+        world.read()
+    world.replicate()
+    with pytest.raises(DuplicateSeqNr):
+        world.read()
 
 
 FOREIGN = UUID(int=7)

@@ -64,7 +64,7 @@ def test_2_1_tags_are_a_set() -> None:
 
 def test_2_1_version_1_has_metadata() -> None:
     found = decode_binary(payload(an_event(), metadata=b'{"expireAfter":"60 s","data":{"a":1.0},"x":1}'))
-    assert found.metadata == PayloadMetadata(ExpireAfter(1, "minute"), '{"a":1}')
+    assert found.metadata == PayloadMetadata(ExpireAfter(60, "second"), '{"a":1}')
     assert not found.metadata_dropped
 
 

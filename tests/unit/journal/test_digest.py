@@ -41,6 +41,20 @@ def test_what_a_reader_cannot_tell_is_the_same(same: dict[str, Any]) -> None:
     assert digest(**same) == digest()
 
 
+def of_metadata(expire_after: str) -> bytes:
+    return digest(metadata=f'{{"header":{{}},"payload":{{"expireAfter":{expire_after},"data":1}}}}')
+
+
+def test_tables_of_earlier_versions_are_not_taken_for_damaged() -> None:
+    """Item 1: they have ``1 day`` where the producer said ``24 hours``, which is as long."""
+    assert of_metadata('"24 hours"') == of_metadata('"1 day"')
+
+
+@pytest.mark.parametrize("other", ['"25 hours"', '"soon"', "86400000000000", "null"])
+def test_another_length_of_life_is_a_difference(other: str) -> None:
+    assert changed_columns(of_metadata('"24 hours"'), of_metadata(other)) == ("metadata",)
+
+
 @pytest.mark.parametrize(
     ("column", "value"),
     [

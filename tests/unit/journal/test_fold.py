@@ -226,6 +226,16 @@ def test_the_record_id_is_the_same_in_every_attempt() -> None:
     assert record_id("topic", 0, "id", 4) == UUID("cb61034b-6fa4-515f-bf27-f3df663f1ab3")
 
 
+@pytest.mark.parametrize(
+    ("sent", "stored"), [('"24 hours"', "24 hours"), ('"1.5 h"', "90 minutes"), ("600", "600 milliseconds")]
+)
+def test_the_metadata_column_has_the_unit_that_the_producer_chose(sent: str, stored: str) -> None:
+    """Item 1."""
+    value = f'{{"events":[{{"seqNr":1,"tags":[]}}],"metadata":{{"expireAfter":{sent}}}}}'
+    effect = folded(None, at(0, Append("id", 7, 1, 1, "json", value.encode())))
+    assert effect.rows[0].metadata == f'{{"header":{{}},"payload":{{"expireAfter":"{stored}"}}}}'
+
+
 def test_dropped_metadata_is_reported() -> None:
     data = bytes.fromhex("01 00000001 00000011 0000000000000001 00000000 00 00000000") + b"{"
     effect = folded(None, at(3, Append("id", 7, 1, 1, "binary", data)))

@@ -139,7 +139,7 @@ def test_2_2_where_the_two_ways_could_part(payload: str) -> None:
             '{"events":[{"seqNr":1,"tags":[],"payloadType":"text","payload":"é"},{"seqNr":2,"tags":[]}],'
             '"metadata":{"expireAfter":"60 s","data":{"a":1.0}}}',
             Events(
-                (Event(1, (), "text", "é"), Event(2)), PayloadMetadata(ExpireAfter(1, "minute"), '{"a":1}')
+                (Event(1, (), "text", "é"), Event(2)), PayloadMetadata(ExpireAfter(60, "second"), '{"a":1}')
             ),
         ),
     ],

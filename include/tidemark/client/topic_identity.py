@@ -1,0 +1,185 @@
+"""Whether a topic is still the one that a journal's tables were filled from.
+
+A topic that was deleted and made again has the name and another id; its offsets begin anew, so what the
+tables have of the old one must not be taken for its beginning. Kafka is asked for the id before anything is
+sent, and after the mark of every read; the control plane only when the id is one that was not judged yet.
+Decides, and asks nothing by itself; never takes an id for right that the control plane contradicts.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+
+from tidemark.client.errors import TablesUnreadable, TopicRecreated
+
+SENT_WITHIN = 0.05
+"""Seconds for which an answer of Kafka's is good enough to send something: a topic cannot be deleted, made
+again and be there in less. A read always asks anew."""
+ASKED_AGAIN_AFTER = 30.0
+"""Seconds after which a control plane that did not answer is asked again before something is sent."""
+
+UNKNOWN = "unknown"
+"""The id of a topic that was bound by a version which kept none."""
+
+events = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopic:
+    """What one pipeline knows of a topic."""
+
+    pipeline: str
+    bound: str | None
+    """The id that it had when it was bound last; None when it is not bound, or not any more."""
+    held: str | None = None
+    """The id of an earlier topic of that name whose messages the tables have; None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """An id that is not the one which is known."""
+
+    pipeline: str | None
+    known: str
+    is_accepted: bool
+    """Whether the loss of the old topic was accepted already."""
+
+
+Confirm = Callable[[], None]
+"""Waits for an answer; raises when the topic is another one."""
+
+
+class Topics(Protocol):
+    """Kafka, as far as a topic's id goes."""
+
+    def ask(self, key: str) -> Callable[[], str | None]:
+        """Begin to ask for the topic's id; what is returned waits for it. None: this Kafka has no ids."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+class Ledger(Protocol):
+    """The control plane, as far as a topic's id goes."""
+
+    def known(self, key: str) -> Sequence[KnownTopic] | None:
+        """What the pipelines that fill these tables know of the topic; None when none of it can be known."""
+
+
+class Guard(Protocol):
+    """Refuses a topic that is not the one which the tables were filled from."""
+
+    def check(self, key: str) -> None:
+        """Before something is sent."""
+
+    def ask(self, key: str) -> Confirm:
+        """After the mark of a read: what is returned has to be called before anything is handed out."""
+
+    def close(self) -> None:
+        """Stop."""
+
+
+def contradiction(now: str, seen: str | None, known: Sequence[KnownTopic] | None) -> Contradiction | None:
+    """What contradicts that the topic of this id is the tables' one; None where nothing does.
+
+    ``seen`` is the id that the same client took for right before: all there is to go by where nothing else is
+    known.
+    """
+    if known is None:
+        return None if seen in (None, now) else Contradiction(None, seen or UNKNOWN, is_accepted=False)
+    for one in known:
+        if one.bound not in (None, now):
+            return Contradiction(one.pipeline, one.bound or UNKNOWN, is_accepted=False)
+    for one in known:
+        if one.held not in (None, now):
+            return Contradiction(one.pipeline, one.held or UNKNOWN, is_accepted=True)
+    return None
+
+
+class TopicGuard:
+    """See ``Guard``; shared by all threads of a journal."""
+
+    def __init__(
+        self,
+        topic: str,
+        keyspace: str,
+        topics: Topics,
+        ledger: Ledger,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._topic, self._keyspace, self._topics, self._ledger = topic, keyspace, topics, ledger
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._right: str | None = None
+        """The id that was judged last, and found right."""
+        self._confirmed_at = self._unanswered_at = -float("inf")
+
+    def check(self, key: str) -> None:
+        """See ``Guard.check``. An append needs no Cassandra, so its silence is no reason to refuse one."""
+        now = self._clock()
+        if now - self._confirmed_at < SENT_WITHIN:
+            return
+        found = self._topics.ask(key)()
+        if found in (None, self._right):
+            self._confirmed_at = now
+        elif now - self._unanswered_at >= ASKED_AGAIN_AFTER:
+            try:
+                self._judge(key, found)
+                self._confirmed_at = now
+            except TablesUnreadable as error:
+                self._unanswered_at = now
+                events.warning(
+                    "sent although the topic's id could not be compared with the one that was bound",
+                    topic=self._topic,
+                    topic_id=found,
+                    reason=error.reason,
+                )
+
+    def ask(self, key: str) -> Confirm:
+        """See ``Guard.ask``."""
+        found = self._topics.ask(key)
+
+        def confirm() -> None:
+            if (now := found()) not in (None, self._right):
+                self._judge(key, now)
+
+        return confirm
+
+    def _judge(self, key: str, now: str | None) -> None:
+        with self._lock:  # threads that begin together are not to ask for the same
+            if now is None or now == self._right:
+                return
+            found = contradiction(now, self._right, self._ledger.known(key))
+            if found is not None:
+                raise TopicRecreated(
+                    self._topic,
+                    key,
+                    self._keyspace,
+                    found.pipeline,
+                    found.known,
+                    now,
+                    is_accepted=found.is_accepted,
+                )
+            self._right = now
+
+    def close(self) -> None:
+        """See ``Guard.close``."""
+        self._topics.close()
+
+
+class Unguarded:
+    """For a journal whose topic cannot be another one."""
+
+    def check(self, key: str) -> None:
+        """See ``Guard.check``."""
+
+    def ask(self, key: str) -> Confirm:
+        """See ``Guard.ask``."""
+        return lambda: None
+
+    def close(self) -> None:
+        """See ``Guard.close``."""

@@ -1,0 +1,76 @@
+"""Kafka's answer to the question which topic has a name: asked while something else goes on, and waited for.
+
+Asks for metadata only, and never makes a topic.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any
+from uuid import UUID
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from tidemark.client.errors import NoJournalTopic, TopicUnconfirmed
+from tidemark.connections import KafkaConnection
+from tidemark.writers.kafka_target import Complaints
+
+NO_ID = UUID(int=0)
+"""What a broker that knows no ids says."""
+
+
+class KafkaTopics:
+    """One topic's id; the client is started by the first question and shared by all threads."""
+
+    def __init__(self, topic: str, connection: KafkaConnection, patience: float) -> None:
+        self._topic, self._connection, self._patience = topic, connection, patience
+        self._complaints = Complaints()
+        self._lock = threading.Lock()
+        self._admin: AdminClient | None = None
+
+    def ask(self, key: str) -> Callable[[], str | None]:
+        """See ``Topics.ask``."""
+        try:
+            asked: Future[Any] = self._started().describe_topics(
+                TopicCollection([self._topic]), request_timeout=self._patience
+            )[self._topic]
+        except KafkaException as error:
+            raise self._failed(key, error) from error
+
+        def answer() -> str | None:
+            try:
+                found = uuid_of(asked.result().topic_id)
+            except KafkaException as error:
+                raise self._failed(key, error) from error
+            return None if found == NO_ID else str(found)
+
+        return answer
+
+    def _started(self) -> AdminClient:
+        with self._lock:
+            if self._admin is None:
+                self._admin = AdminClient(
+                    {
+                        **self._connection.librdkafka_options(),
+                        "error_cb": self._complaints.note,
+                        "log_level": 0,  # what is worth knowing is in the errors that are raised
+                    }
+                )
+            return self._admin
+
+    def _failed(self, key: str, error: KafkaException) -> NoJournalTopic | TopicUnconfirmed:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            return NoJournalTopic(self._topic, self._connection.servers)
+        return TopicUnconfirmed(self._topic, key, self._complaints.about(error))
+
+    def close(self) -> None:
+        """See ``Topics.close``: a client without questions needs no farewell."""
+        with self._lock:
+            self._admin = None
+
+
+def uuid_of(topic_id: Any) -> UUID:
+    """An id of librdkafka's in the form that bindings keep."""
+    halves = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
+    return UUID(bytes=b"".join(half.to_bytes(8, "big", signed=True) for half in halves))
