@@ -44,6 +44,7 @@ class FaultPoint(StrEnum):
     SWEEP_CONDEMNED = "sweep.condemned"
     SWEEP_REMOVED = "sweep.removed"
     REGISTER_ENROLLED = "register.enrolled"
+    TARGET_ADOPTED = "target.adopted"
     DELIVER_PARTS_WRITTEN = "deliver.parts_written"
     DELIVER_FINISHED = "deliver.finished"
     DELIVER_SETTLED = "deliver.settled"

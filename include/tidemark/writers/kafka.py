@@ -3,12 +3,14 @@
 A message keeps its key, value, headers and timestamp and gets two headers more: its id and the writer it
 came through. Where it goes is computed from its key, or from its id where it has none, and from the number
 of partitions, which must stay what it was when the writer was registered. Ids at or below the last one that
-a partition has are not sent again. Never chooses a partition by chance, never creates or changes a topic.
+a partition has are not sent again. A topic that was deleted and made again is another one: nothing is sent to
+it, and no position is committed for what went there unseen. Never chooses a partition by chance, never creates or changes a topic.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,13 +19,26 @@ from kafka.partitioner.default import murmur2
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written, admit
+from tidemark.delivery.writer import (
+    BadMessage,
+    Check,
+    Part,
+    TargetIdentity,
+    TargetReplaced,
+    Writer,
+    Writing,
+    Written,
+    admit,
+)
 from tidemark.log.binding import Binding
 from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
 from tidemark.writers.kafka_tail import find_last_id
-from tidemark.writers.kafka_target import Target, count_partitions
+from tidemark.writers.kafka_target import Target, count_partitions, describe_topic
 from tidemark.writers.transformed import Transformation
+
+PARTITIONS_AT_ONCE = 8
+"""How many partitions are asked for their last id at the same time."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +50,8 @@ class KafkaWriter(Writer):
     connection: KafkaConnection
     partitions: int | None = None
     """How many the topic has, where that is known; otherwise the broker is asked when it matters."""
+    topic_id: str | None = None
+    """The only topic of this name that it writes to; any where nothing is said."""
 
     @property
     def name(self) -> str:
@@ -46,6 +63,41 @@ class KafkaWriter(Writer):
         """See ``Writer.shape``. Asks the broker for the number of partitions."""
         keys = {"kind", "topic", "namespaces", "transforms"}
         return {**self.declared.model_dump(mode="json", include=keys), "partitions": self._count}
+
+    def identify(self) -> TargetIdentity | None:
+        """See ``Writer.identify``; None where the broker gives topics no ids."""
+        found = describe_topic(self._target)
+        if found.id is None:
+            return None
+        return TargetIdentity(found.id, f"topic {self.declared.topic}", {"partitions": found.partitions})
+
+    def bound_to(self, identity: TargetIdentity) -> "KafkaWriter":
+        """See ``Writer.bound_to``."""
+        return replace(self, partitions=identity.shape["partitions"], topic_id=identity.id)
+
+    def reached(self) -> Mapping[int, int]:
+        """See ``Writer.reached``: per partition of the topic."""
+        numbers = range(self._count)
+        with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
+            found = pool.map(lambda number: find_last_id(self._target, number), numbers)
+            return dict(zip(numbers, found, strict=True))
+
+    def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
+        """See ``Writer.placing``. A message that cannot be understood goes nowhere."""
+        transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
+        pattern, count = re.compile(self.declared.namespaces), self._count
+
+        def place(message: Mapping[str, Any]) -> int | None:
+            if not pattern.search(message["namespace"]):
+                return None
+            try:
+                if transformation.apply(message) is None:
+                    return None
+            except BadMessage:
+                return None
+            return partition_of(message["key"], message["id"], count)
+
+        return place
 
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
@@ -60,8 +112,10 @@ class KafkaWriter(Writer):
         """See ``Writer.write``."""
         transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
         pattern = re.compile(self.declared.namespaces)
-        written = filtered = ignored = 0
+        written = filtered = ignored = skipped = 0
         comes_singly = part.last_id is not None
+        if not comes_singly:  # of single ones, the promise before a position is committed is enough
+            self._refuse_other_topic()
         with Outputs(self._target, writing.lease, keep=comes_singly) as outputs:
             try:
                 for batch in writing.batches:
@@ -71,6 +125,7 @@ class KafkaWriter(Writer):
                     for message in admitted.to_pylist():
                         output = outputs[partition_of(message["key"], message["id"], self._count)]
                         is_new = message["id"] > output.last_id
+                        skipped += not is_new
                         changed = transformation.apply(message) if is_new else None
                         if changed is None:
                             ignored += 1
@@ -81,7 +136,7 @@ class KafkaWriter(Writer):
                 outputs.commit()
                 raise
             outputs.commit()
-        return Written(written, filtered, ignored)
+        return Written(written, filtered, ignored, {"skipped": skipped} if skipped else {})
 
     def finish(self, part: Part, writing: Writing) -> None:
         """Nothing: a transaction is all there is to see."""
@@ -89,6 +144,10 @@ class KafkaWriter(Writer):
     def is_reachable(self) -> None:
         """Ask for the topic's partitions."""
         count_partitions(self._target)
+
+    def settle(self, binding: Binding, position: int, lease: Check) -> None:
+        """Refuse to say that everything is there, where the topic was made again meanwhile."""
+        self._refuse_other_topic()
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in the topic stays there: nobody can say that it was never written."""
@@ -100,6 +159,21 @@ class KafkaWriter(Writer):
             f"partition {partition} of {self.declared.topic} is at id {last_id}, so it is in the topic "
             "already. Resume: nothing of it is left to do."
         )
+
+    def _refuse_other_topic(self) -> None:
+        if self.topic_id is None:
+            return
+        found = describe_topic(self._target)
+        if found.id != self.topic_id:
+            raise TargetReplaced(
+                self.pipeline,
+                self.name,
+                f"topic {self.declared.topic}",
+                self.topic_id,
+                str(found.id),
+                f"it was deleted and made again while it was written to (its id was {self.topic_id} and is "
+                f"{found.id}), so a part of what was delivered is not in it",
+            )
 
     @cached_property
     def _count(self) -> int:

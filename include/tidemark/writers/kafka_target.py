@@ -8,13 +8,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
 
 from tidemark.connections import KafkaConnection
+from tidemark.delivery.writer import TargetMissing
 from tidemark.errors import TidemarkError
 
 ANSWERS_WITHIN = 20.0
 """Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
+
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a broker says that gives topics no ids."""
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
@@ -39,7 +44,7 @@ class Target:
         return f"tidemark.{self.pipeline}.{self.writer}.{partition}"
 
 
-class NoTargetTopic(TidemarkError):
+class NoTargetTopic(TargetMissing):
     """The topic that a writer republishes to does not exist."""
 
     def __init__(self, target: Target) -> None:
@@ -144,3 +149,28 @@ def count_partitions(target: Target) -> int:
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopic:
+    """What a broker says of a topic."""
+
+    id: str | None
+    """As Kafka's own tools print it; None where the broker gives topics no ids."""
+    partitions: int
+
+
+def describe_topic(target: Target) -> DescribedTopic:
+    """The topic's id and how many partitions it has now."""
+    complaints = Complaints()
+    admin = AdminClient(client_options(target, complaints))
+    try:
+        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN)
+        found = asked[target.topic].result(ANSWERS_WITHIN + 1)
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise NoTargetTopic(target) from None
+        admin.poll(0)  # lets the client say why
+        raise TargetFailed(target, "could not be looked at", complaints.about(error)) from error
+    id_ = str(found.topic_id)
+    return DescribedTopic(None if id_ == NO_ID else id_, len(found.partitions))

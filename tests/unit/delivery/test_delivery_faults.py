@@ -350,6 +350,7 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
+    others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
     of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
     assert walked | of_logs | of_purges | {*WORK} | others == set(FaultPoint)
