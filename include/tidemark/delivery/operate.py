@@ -15,7 +15,7 @@ from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
-from tidemark.delivery.outlook import NotEmpty, look_ahead, is_as_planned
+from tidemark.delivery.outlook import NotEmpty, is_as_planned, look_ahead
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
 from tidemark.delivery.redelivery import require_history

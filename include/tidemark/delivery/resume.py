@@ -72,7 +72,7 @@ class Resumed:
 
     position: int
     delivered: int
-    """How many messages were really sent one at a time: none that was there already, or that is not written."""
+    """How many messages were really sent one at a time: none that was there already or is not written."""
     gate: WriterGate | None
     """Still closed, for this; None when it is open."""
     interrupted: bool = False

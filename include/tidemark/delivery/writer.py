@@ -118,9 +118,9 @@ class TargetReplaced(TidemarkError):
         self, pipeline: str, writer: str, what: str, known: str | None, present: str, problem: str
     ) -> None:
         super().__init__(
-            f"{pipeline}/{writer}: {what} is not what it was: {problem}. Nothing is sent to it. To send "
-            f"everything again, make the {what} anew and empty where it is not, then: tidemark offsets rewind "
-            f"{pipeline} {writer} -1. To leave it as it is, add a writer under a new name."
+            f"{pipeline}/{writer}: {what} is not the one it wrote to: {problem}. Nothing is sent to it. To "
+            "send everything again it has to be empty (delete it and make it again where it is not), then: "
+            f"tidemark offsets rewind {pipeline} {writer} -1. Otherwise add a writer under a new name."
         )
         self.pipeline, self.writer, self.what = pipeline, writer, what
         self.known, self.present, self.problem = known, present, problem

@@ -4,7 +4,8 @@ A message keeps its key, value, headers and timestamp and gets two headers more:
 came through. Where it goes is computed from its key, or from its id where it has none, and from the number
 of partitions, which must stay what it was when the writer was registered. Ids at or below the last one that
 a partition has are not sent again. A topic that was deleted and made again is another one: nothing is sent to
-it, and no position is committed for what went there unseen. Never chooses a partition by chance, never creates or changes a topic.
+it, and no position is committed for what went there unseen. Never chooses a partition by chance, never
+creates or changes a topic.
 """
 
 import re
@@ -112,7 +113,7 @@ class KafkaWriter(Writer):
         """See ``Writer.write``."""
         transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
         pattern = re.compile(self.declared.namespaces)
-        written = filtered = ignored = skipped = 0
+        written = filtered = ignored = 0
         comes_singly = part.last_id is not None
         if not comes_singly:  # of single ones, the promise before a position is committed is enough
             self._refuse_other_topic()
@@ -125,7 +126,6 @@ class KafkaWriter(Writer):
                     for message in admitted.to_pylist():
                         output = outputs[partition_of(message["key"], message["id"], self._count)]
                         is_new = message["id"] > output.last_id
-                        skipped += not is_new
                         changed = transformation.apply(message) if is_new else None
                         if changed is None:
                             ignored += 1
@@ -136,7 +136,7 @@ class KafkaWriter(Writer):
                 outputs.commit()
                 raise
             outputs.commit()
-        return Written(written, filtered, ignored, {"skipped": skipped} if skipped else {})
+        return Written(written, filtered, ignored)
 
     def finish(self, part: Part, writing: Writing) -> None:
         """Nothing: a transaction is all there is to see."""
