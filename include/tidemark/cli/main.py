@@ -18,6 +18,7 @@ from tidemark.cli.log import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.services import app as services
+from tidemark.cli.verify import verify
 from tidemark.cli.work import app as work
 from tidemark.errors import TidemarkError
 
@@ -103,6 +104,9 @@ def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) ->
             f"Let it pass with: tidemark offsets ack {pipeline} {writer} {resumed.gate.first_id}", err=True
         )
     raise typer.Exit(1 if resumed.gate else 0)
+
+
+app.command()(verify)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

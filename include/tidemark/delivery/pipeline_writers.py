@@ -132,6 +132,7 @@ class FilesDeclaration(WriterDeclaration):
     path: Location
     format: FileFormat = FileFormat.PARQUET
     transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
     start: WriterStart = WriterStart.EARLIEST
 
 
@@ -142,6 +143,7 @@ class KafkaDeclaration(WriterDeclaration):
     topic: Topic
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 1_000
     start: WriterStart = WriterStart.EARLIEST
 
 

@@ -67,7 +67,7 @@ class KafkaWriter(Writer):
 
     def identify(self) -> TargetIdentity | None:
         """See ``Writer.identify``; None where the broker gives topics no ids."""
-        found = describe_topic(self._target)
+        found = describe_topic(self.target)
         if found.id is None:
             return None
         return TargetIdentity(found.id, f"topic {self.declared.topic}", {"partitions": found.partitions})
@@ -80,7 +80,7 @@ class KafkaWriter(Writer):
         """See ``Writer.reached``: per partition of the topic."""
         numbers = range(self._count)
         with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
-            found = pool.map(lambda number: find_last_id(self._target, number), numbers)
+            found = pool.map(lambda number: find_last_id(self.target, number), numbers)
             return dict(zip(numbers, found, strict=True))
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
@@ -102,8 +102,8 @@ class KafkaWriter(Writer):
 
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
-        let_go(self._target)
-        count_partitions(self._target)
+        let_go(self.target)
+        count_partitions(self.target)
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per partition of the topic: it has one producer."""
@@ -117,7 +117,7 @@ class KafkaWriter(Writer):
         comes_singly = part.last_id is not None
         if not comes_singly:  # of single ones, the promise before a position is committed is enough
             self._refuse_other_topic()
-        with Outputs(self._target, writing.lease, keep=comes_singly) as outputs:
+        with Outputs(self.target, writing.lease, keep=comes_singly) as outputs:
             try:
                 for batch in writing.batches:
                     own = batch if part.number is None else self._of_partition(part.number, batch)
@@ -143,7 +143,7 @@ class KafkaWriter(Writer):
 
     def is_reachable(self) -> None:
         """Ask for the topic's partitions."""
-        count_partitions(self._target)
+        count_partitions(self.target)
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
         """Refuse to say that everything is there, where the topic was made again meanwhile."""
@@ -152,7 +152,7 @@ class KafkaWriter(Writer):
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in the topic stays there: nobody can say that it was never written."""
         partition = partition_of(message["key"], message["id"], self._count)
-        last_id = find_last_id(self._target, partition)
+        last_id = find_last_id(self.target, partition)
         if last_id < message["id"]:
             return None
         return (
@@ -163,7 +163,7 @@ class KafkaWriter(Writer):
     def _refuse_other_topic(self) -> None:
         if self.topic_id is None:
             return
-        found = describe_topic(self._target)
+        found = describe_topic(self.target)
         if found.id != self.topic_id:
             raise TargetReplaced(
                 self.pipeline,
@@ -179,10 +179,11 @@ class KafkaWriter(Writer):
     def _count(self) -> int:
         # Once known it travels with the writer: parts that are cut for one number of partitions and written
         # for another would leave messages out.
-        return self.partitions if self.partitions is not None else count_partitions(self._target)
+        return self.partitions if self.partitions is not None else count_partitions(self.target)
 
     @property
-    def _target(self) -> Target:
+    def target(self) -> Target:
+        """Its topic, and how it is reached."""
         declared = self.declared
         return Target(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
 

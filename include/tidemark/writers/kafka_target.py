@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,  # type: ignore[attr-defined]
+    ResourceType,  # type: ignore[attr-defined]
+)
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import TargetMissing
@@ -160,17 +164,32 @@ class DescribedTopic:
     partitions: int
 
 
-def describe_topic(target: Target) -> DescribedTopic:
-    """The topic's id and how many partitions it has now."""
+@contextmanager
+def _asking(target: Target) -> Iterator[AdminClient]:
     complaints = Complaints()
     admin = AdminClient(client_options(target, complaints))
     try:
-        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN)
-        found = asked[target.topic].result(ANSWERS_WITHIN + 1)
+        yield admin
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise NoTargetTopic(target) from None
         admin.poll(0)  # lets the client say why
         raise TargetFailed(target, "could not be looked at", complaints.about(error)) from error
+
+
+def is_compacted(target: Target) -> bool:
+    """Whether Kafka removes messages from the middle of the topic."""
+    resource = ConfigResource(ResourceType.TOPIC, target.topic)
+    with _asking(target) as admin:
+        asked = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN)
+        found = asked[resource].result(ANSWERS_WITHIN + 1)
+    return "compact" in str(found["cleanup.policy"].value)
+
+
+def describe_topic(target: Target) -> DescribedTopic:
+    """The topic's id and how many partitions it has now."""
+    with _asking(target) as admin:
+        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN)
+        found = asked[target.topic].result(ANSWERS_WITHIN + 1)
     id_ = str(found.topic_id)
     return DescribedTopic(None if id_ == NO_ID else id_, len(found.partitions))
