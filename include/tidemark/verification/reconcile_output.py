@@ -1,15 +1,21 @@
-"""reconcile of files and topics: verify, keep what was found, and close the writer's gate over a difference.
+"""reconcile of files and topics: verify, keep what was found, close the writer's gate over a difference.
 
 Nothing is repaired here and no position moves: what redelivery can mend is mended by a resume.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.lease import LeaseHeld
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import Cause, WriterState
+from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.audit_record import CRITICAL, Judgement
+from tidemark.log.errors import LogError
 from tidemark.verification.files import verify_files
 from tidemark.verification.outputs import Extent, OutputVerification
 from tidemark.verification.reconcile import close_gate
@@ -17,6 +23,7 @@ from tidemark.verification.reconciliation import Reconciliation, keep
 from tidemark.verification.topics import verify_topic
 from tidemark.writers.files import FilesWriter
 from tidemark.writers.kafka import KafkaWriter
+from tidemark.writers.opened import OpenPipeline
 
 OutputWriter = FilesWriter | KafkaWriter
 TITLES = {"files": "the files are what was made", "kafka": "the topic has what the log says"}
@@ -35,6 +42,14 @@ def usual_extent(writer: Writer, after: int | None = None, *, everything: bool =
     if not count and not everything:
         return None
     return Extent(count, everything, after)
+
+
+def files_of_interval(writer: Writer, log: PublishedLog, from_t: int, to_t: int) -> frozenset[str]:
+    """The files of the bindings of an interval, for a files writer."""
+    if not isinstance(writer, FilesWriter):
+        return frozenset()
+    younger = log.control.bindings_younger(from_t - 1)
+    return frozenset(writer.final(binding) for binding in younger if binding.t <= to_t)
 
 
 def verify_output(
@@ -80,3 +95,56 @@ def reconcile_output(
     reach(FaultPoint.RECONCILED)
     keep(root, record)
     return record
+
+
+def reconcile_now(
+    writer: Writer, log: PublishedLog, positions: Positions, extent: Extent, holder: str
+) -> dict[str, Any] | None:
+    """Verify a writer's output after a delivery; in the form of summaries."""
+    found = verify_output(writer, log, positions, extent)
+    if found is None:
+        return None
+    record = reconcile_output(found, positions, log.folder.root, holder)
+    return {
+        "position": record.position,
+        "passed": record.passed,
+        "summary": record.summary,
+        "looked_at": dict(found.looked_at),
+        "different": len(found.differences),
+        "not_provable": sum(found.not_provable.values()),
+        "seconds": round(found.seconds, 3),
+    }
+
+
+def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], object]) -> list[str]:
+    """The cheapest look at every output, for a run that delivers nothing; what is different.
+
+    Contents were drawn by the delivery that came to this position, so only names, sizes and last ids are
+    compared. What cannot be looked at just now is shown, and is for the next delivery to fail at.
+    """
+    positions, different = opened.positions, list[str]()
+    names = [one.name for one in opened.pipeline.writers if one.name not in opened.stopped()]
+    writers = [one for one in map(opened.writer, names) if usual_extent(one)]
+    if not any(_expects(positions, one) for one in writers):
+        return []
+    with opened.log.held(holder) as log:
+        for writer in writers:
+            sample = 0 if isinstance(writer, FilesWriter) else 1
+            try:
+                found = verify_output(writer, log, positions, Extent(sample))
+                if found is None:
+                    continue
+                show(f"{found.pipeline}/{found.writer}: {found.summary}")
+                if not found.is_clean:
+                    record = reconcile_output(found, positions, log.folder.root, holder)
+                    different.append(f"{found.pipeline}/{found.writer}: {record.reason}")
+            except LeaseHeld as held:
+                show(f"not reconciled: {held}")
+            except (TidemarkError, LogError) as error:
+                show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
+    return different
+
+
+def _expects(positions: Positions, writer: Writer) -> bool:
+    state = positions.load(writer.name)
+    return state is not None and state.expects_anything
