@@ -5,10 +5,10 @@
 Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer.
 `bind` decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that
 nobody can see yet; `audit` lets only those pass that keep the rules; `publish` makes them part of the log;
-`deliver` brings every writer whose gate is open to the log's end; `reconcile` shows how a journal's tables
-compare with the log, for a sample of the entities; `start_resume` starts `<pipeline>.resume` for those that
-stopped.
-A run that finds nothing new starts no JVM and ends in seconds.
+`deliver` brings every writer whose gate is open to the log's end; `reconcile` shows how what they hold
+compares with the log: a sample of a journal's entities, all files by name and size and a few by their bytes,
+the last ids of every partition of a topic; `start_resume` starts `<pipeline>.resume` for those that stopped.
+A run that finds nothing new starts no JVM and ends in seconds; `bind` then looks at files and topics.
 
 ### Parameters
 
@@ -16,7 +16,7 @@ A run that finds nothing new starts no JVM and ends in seconds.
 and no position moves. A date or time (`2026-11-01`, `2026-11-01T12:00:00Z`; UTC where it says nothing else)
 or µs since 1970. A backfill does the same for each of its intervals, and needs a pipeline with a schedule:
 Airflow refuses one with `schedule: null`, because it has no intervals. A run with `from_t` does for both.
-`verify`: compare all entities with the log after the delivery, not only a sample.
+`verify`: compare all entities, files and messages with the log after the delivery, not only a sample.
 
 ### When it fails, and repairs itself
 
@@ -30,16 +30,17 @@ When Kafka has lost records that were never captured or a capture fails its audi
 put the cause right and clear the failed task (for an audit: `capture` and what follows), or accept it with
 `tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
 file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
-`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a journal
-whose tables are not what the log says: `reconcile` names the entities, and the way out is a rebuild.
+`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a writer
+whose output is not what the log says: `reconcile` names what is different. The way out for a journal is a
+rebuild, for missing files or messages a resume, for a topic that was made again a rewind.
 
 ### What it returns
 
 `audit`: how many expectations were not met; the link *Audit results* shows all of them.
 `publish`: the binding's time, ids, records, bytes and the seconds its capture took, also as the event of the
 asset `<pipeline>.log`.
-`reconcile`: per journal, entities looked at, as the log says, different, not provable; the link
-*Reconciliation* shows every finding.
+`reconcile`: per writer, how much was looked at, is different, is not provable; the link *Reconciliation*
+shows every finding.
 `check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
 seconds; the event of the asset `<pipeline>.delivered` carries the same.
 """
@@ -85,7 +86,7 @@ def replicate(pipeline: Pipeline) -> DAG:
                 description="Up to this time (a date, a time or µs), included; left out, the newest.",
             ),
             "verify": Param(
-                False, type="boolean", description="Compare all entities with the log, not only a sample."
+                False, type="boolean", description="Compare everything with the log, not only a sample."
             ),
         },
         tags=[Tag.TIDEMARK, Tag.REPLICATION, pipeline.name],
@@ -136,7 +137,7 @@ def replicate(pipeline: Pipeline) -> DAG:
         reconciled = ReconcileOperator(
             task_id="reconcile",
             pipeline=pipeline.name,
-            doc_md="Show how the journals compare with the log; stop at a difference.",
+            doc_md="Show how what was delivered compares with the log; stop at a difference.",
         )
         checked = check_writers(pipeline.name)
         if pipeline.on_failure is OnFailure.STOP_PIPELINE:

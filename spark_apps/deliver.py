@@ -1,6 +1,6 @@
 """deliver: published messages from the log to every writer whose gate is open. Moves positions.
 
-Afterwards a journal's tables are compared with the log; a difference closes the writer's gate.
+Afterwards what they hold is compared with the log; a difference closes the writer's gate.
 """
 
 import argparse
@@ -30,6 +30,12 @@ from tidemark.spark.deliver import reload_from, write_parts_with
 from tidemark.spark.job import Job, run_job, spark_session
 from tidemark.spark.reconcile import Extent, reconcile_writer
 from tidemark.verification.reconcile import unreconciled_after
+from tidemark.verification.reconcile_output import (
+    files_of_interval,
+    is_output,
+    reconcile_now,
+    usual_extent,
+)
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.registry import build_writers
 
@@ -86,7 +92,14 @@ def deliver(job: Job) -> dict[str, Any]:
             )
 
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
-            if not isinstance(writer, JournalWriter) or is_stopping() or delivered.gate or delivered.failure:
+            if is_stopping() or delivered.gate or delivered.failure:
+                return None
+            if is_output(writer):
+                wanted = usual_extent(writer, before, everything=everything)
+                if wanted and is_again:
+                    wanted = replace(wanted, names=files_of_interval(writer, log, from_t, to_t))
+                return reconcile_now(writer, log, positions, wanted, holder) if wanted else None
+            if not isinstance(writer, JournalWriter):
                 return None
             after = unreconciled_after(
                 pipeline.name, pipeline.log.path, writer.name, before, delivered.position
@@ -166,7 +179,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--from-t", default="", help="deliver the bindings from this time (µs) on again")
     parser.add_argument("--to-t", default="", help="the last binding (µs) to deliver again")
     parser.add_argument(
-        "--verify", choices=("sample", "all"), default="sample", help="which entities to compare with the log"
+        "--verify", choices=("sample", "all"), default="sample", help="how much to compare with the log"
     )
     parser.add_argument("--holder", default="", help="who delivers, for people and for the lease")
     return run_job(parser, argv, deliver)

@@ -142,7 +142,7 @@ def check_writers(pipeline: str) -> Any:
     @task(
         task_id="check_writers",
         outlets=[delivered_asset(pipeline)],
-        trigger_rule=TriggerRule.NONE_FAILED,  # `reconcile` is skipped where no journal was delivered to
+        trigger_rule=TriggerRule.NONE_FAILED,  # `reconcile` is skipped where nothing is compared
         doc_md="Say what the run came to; fail it where a writer stopped, so that somebody is told.",
     )
     def sum_up(**context: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ class ReconcileLink(BaseOperatorLink):
 
 
 class ReconcileOperator(BaseOperator):
-    """Shows how a delivery's journals compare with the log; fails where one is different."""
+    """Shows how what was delivered compares with the log; fails where something is different."""
 
     operator_extra_links = (ReconcileLink(),)
 
@@ -46,7 +46,7 @@ class ReconcileOperator(BaseOperator):
             name: one["reconciled"] for name, one in delivered["writers"].items() if one.get("reconciled")
         }
         if not found:
-            raise AirflowSkipException(f"{self.pipeline}: no journal was delivered to")
+            raise AirflowSkipException(f"{self.pipeline}: nothing was delivered that is compared")
         root, bad = find_pipeline(self.pipeline).log.path, []
         for name, one in sorted(found.items(), key=lambda item: bool(item[1]["passed"])):
             record = read(self.pipeline, root, name, one["position"])

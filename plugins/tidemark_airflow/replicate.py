@@ -1,7 +1,7 @@
 """The small tasks of ``<pipeline>.replicate``: they decide and start no JVM."""
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Asset, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException
@@ -9,6 +9,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.connections import pipeline_connections
 from tidemark_airflow.gates import gate_task
+
+if TYPE_CHECKING:
+    from tidemark.writers.opened import OpenPipeline
 
 BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
 FROM_T = "{{ ti.xcom_pull(task_ids='bind', key='from_t') or '' }}"
@@ -57,10 +60,19 @@ def bind(pipeline: str, **context: Any) -> list[str]:
         print(f"{pipeline}: nothing new in Kafka" + ("; a writer is behind" if plan.deliver else ""))
         if plan.deliver:
             return ["deliver", *gates, "find_stopped"]
+        refuse_differences(OpenPipeline(declared, connections), f"{pipeline}.replicate {context['run_id']}")
         return ["find_stopped"] if plan.stopped else []
     print(f"{pipeline}: bound {plan.records} offsets at t={plan.t}")
     context["ti"].xcom_push(key="t", value=plan.t)
     return ["capture", *gates, "find_stopped"]
+
+
+def refuse_differences(opened: "OpenPipeline", holder: str) -> None:
+    """Look at files and topics also where nothing is new; fail at a difference."""
+    from tidemark.verification.reconcile_output import reconcile_idle
+
+    if different := reconcile_idle(opened, holder, print):
+        raise AirflowFailException(" ".join(different))
 
 
 def again_interval(dag_run: Any, params: Any) -> tuple[int, int] | None:

@@ -19,6 +19,7 @@ from tidemark.cli.pipelines import app as pipelines
 from tidemark.cli.services import app as services
 from tidemark.cli.status import status
 from tidemark.cli.topics import app as topics
+from tidemark.cli.verify import verify
 from tidemark.cli.work import app as work
 from tidemark.errors import TidemarkError
 
@@ -63,6 +64,9 @@ def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) ->
             f"Let it pass with: tidemark offsets ack {pipeline} {writer} {resumed.gate.first_id}", err=True
         )
     raise typer.Exit(1 if resumed.gate else 0)
+
+
+app.command()(verify)
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -9,6 +9,7 @@ from rich.table import Table
 from tidemark.cli.tables import moment
 from tidemark.verification.diff import Diff, pointer_rows
 from tidemark.verification.history import History
+from tidemark.verification.outputs import MOST_TOLD, OutputVerification
 from tidemark.verification.result import Verification
 from tidemark.verification.tally import Counts
 
@@ -30,6 +31,22 @@ def verification_table(found: Verification) -> RenderableType:
     if not found.is_clean:
         rebuild = "Nothing is repaired in place: see docs/verification.md for a rebuild."
         shown += ["", f"[red]The tables do not hold what the log says.[/red] {rebuild}"]
+    return Group(*shown)
+
+
+def output_table(found: OutputVerification, further: str = "") -> RenderableType:
+    """What was looked at of files or a topic, what is different, and what to do."""
+    name = escape(f"{found.pipeline}/{found.writer}")
+    shown: list[RenderableType] = [f"[bold]{name}[/bold]  {found.summary} ({found.seconds:.1f} s)"]
+    if found.differences:
+        told = [(one.where, one.what) for one in found.differences[:MOST_TOLD]]
+        shown += ["", _differences(told, len(found.differences))]
+    if found.not_provable:
+        table = Table("not provable", "because", box=None, pad_edge=False)
+        for reason, count in found.not_provable.items():
+            table.add_row(f"{count:,}", escape(reason))
+        shown += ["", table]
+    shown += [escape(said) for said in (found.way, further) if said]
     return Group(*shown)
 
 

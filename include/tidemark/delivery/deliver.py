@@ -24,7 +24,8 @@ from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_sh
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redelivery import require_history
 from tidemark.delivery.registration import BEGIN_ANEW, known_writer
-from tidemark.delivery.writer import BadMessage, Part, Past, Writer, Writing, Written
+from tidemark.delivery.target import admit_target
+from tidemark.delivery.writer import BadMessage, Part, Past, TargetReplaced, Writer, Writing, Written
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -50,16 +51,20 @@ class PartDone:
     """What the target said."""
     unreadable: str | None = None
     """What is wrong with the log."""
+    replaced: TargetReplaced | None = None
+    """The target is another one by now."""
 
     @property
     def is_trouble(self) -> bool:
         """Whether anything went wrong."""
-        return bool(self.bad or self.failure or self.unreadable)
+        return bool(self.bad or self.failure or self.unreadable or self.replaced)
 
     def with_log(self) -> "PartDone":
-        """The same, unless it was the log that could not be read."""
+        """The same, unless the log could not be read, or the target is another one."""
         if self.unreadable is not None:
             raise LogUnreadable(self.unreadable)
+        if self.replaced is not None:
+            raise self.replaced
         return self
 
 
@@ -156,6 +161,8 @@ def _answer(step: Callable[[], Written | None]) -> PartDone:
         return PartDone(bad=bad)
     except LogUnreadable as error:
         return PartDone(unreadable=str(error))
+    except TargetReplaced as error:
+        return PartDone(replaced=error)
     except Exception as error:
         return PartDone(failure=said(error))
 
@@ -241,7 +248,8 @@ def deliver_again(
                 return Delivered(position, delivery.total, failure=f"asked to stop before t = {binding.t}")
             failure = delivery.deliver_again(binding, files)
             if failure:
-                return Delivered(position, delivery.total, failure=failure)
+                closed = hold.state.gate
+                return Delivered(position, delivery.total, closed, closed is not None, failure)
     return Delivered(position, delivery.total)
 
 
@@ -296,7 +304,7 @@ class Delivery:
         reload: Callable[[], WriterState | None],
         clock: Clock,
     ) -> None:
-        self._writer, self._log, self._hold = writer, log, hold
+        self._writer, self._log, self._hold, self._positions = writer, log, hold, positions
         self._write_parts, self._reload, self._clock = write_parts, reload, clock
         self._acknowledged = positions.acknowledged(writer.name)
         self._is_prepared = False
@@ -322,6 +330,8 @@ class Delivery:
         """Write a finished binding once more; what went wrong, if anything did."""
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
+            if done.cause is Cause.REPLACED:
+                self._hold.commit(self.position, {}, done)
             return f"{done.where}: {done.reason}"
         self.total += done
         return None
@@ -329,10 +339,14 @@ class Delivery:
     def _attempt(self, binding: Binding, files: Sequence[LogFile]) -> Written | WriterGate:
         """Write a binding whole, or say why the gate has to close."""
         work, failure = _Work(), None
-        for _ in range(TRIES):
-            failure = self._go_on(work, binding, files)
-            if failure is None:
-                return self._bad_message(binding, work.wall) if work.wall else replace(work.written, begun=())
+        try:
+            for _ in range(TRIES):
+                failure = self._go_on(work, binding, files)
+                if failure is None:
+                    bad = work.wall
+                    return self._bad_message(binding, bad) if bad else replace(work.written, begun=())
+        except TargetReplaced as error:
+            return self._target_replaced(binding, error)
         return self._target_failed(binding, str(failure))
 
     def _go_on(self, work: "_Work", binding: Binding, files: Sequence[LogFile]) -> str | None:
@@ -342,7 +356,7 @@ class Delivery:
             if work.parts is None:
                 self._writer.examine(binding, past_of(self._hold.state, self._log, binding))
                 work.cut(self._writer.cut(binding, files))
-        except ShapeChanged:
+        except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
             raise
         except Exception as error:
             return said(error)
@@ -366,6 +380,9 @@ class Delivery:
 
     def _prepare(self) -> None:
         if not self._is_prepared:
+            self._writer = admit_target(
+                self._writer, self._hold, self._positions, self._log, self._acknowledged
+            )
             refuse_other_shape(self._hold.state, self._writer.shape)
             self._writer.prepare()
             self._is_prepared = True
@@ -386,7 +403,9 @@ class Delivery:
         reached = self.position
         if gate.cause is Cause.MESSAGE and gate.first_id - 1 > reached:
             done = settle(self._writer, binding, gate.first_id - 1, self._hold.ticket(self._reload))
-            if done.failure:
+            if done.replaced:
+                gate = self._target_replaced(binding, done.replaced)
+            elif done.failure:
                 gate = self._target_failed(binding, done.failure)
             else:
                 reached = gate.first_id - 1
@@ -401,6 +420,11 @@ class Delivery:
         if not binding.base <= bad.id <= binding.end:
             raise ValueError(f"{bad} It is not in the binding from {binding.base} to {binding.end}.")
         return WriterGate(Cause.MESSAGE, bad.id, bad.id, binding.end, str(bad), self._clock())
+
+    def _target_replaced(self, binding: Binding, error: TargetReplaced) -> WriterGate:
+        first, last = self.position + 1, max(self.position + 1, binding.end)
+        through = max(self.position, binding.end)
+        return WriterGate(Cause.REPLACED, first, last, through, str(error), self._clock())
 
     def _target_failed(self, binding: Binding, reason: str) -> WriterGate:
         is_begun = binding.base <= self.position < binding.end

@@ -15,6 +15,7 @@ from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
+from tidemark.delivery.outlook import NotEmpty, is_as_planned, look_ahead
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
 from tidemark.delivery.redelivery import require_history
@@ -236,15 +237,23 @@ class Operator:
         binding = next((binding for binding, _ in self._log.waiting(position)), None)
         if binding:  # bindings are delivered whole
             require_history(writer, name, self._log, binding.base, REBUILD)
+        acknowledged = self._positions.acknowledged(name)
+        try:
+            outlook = look_ahead(writer, state, position, self._log, acknowledged)
+        except NotEmpty as problem:
+            raise self._refuse(state, str(problem)) from None
+        gate = None if outlook.opens else state.gate
 
         def execute(deed: Deed) -> None:
+            if not is_as_planned(writer, outlook):
+                raise ChangedMeanwhile(state.pipeline, state.name)
             # The log is told first, so that no compaction passes by what is delivered again.
             going_back = Enrolled(name, state.version, position)
             enrol(self._log.control, going_back, self._clock(), "a rewind is refused")
             reach(FaultPoint.REWIND_ANNOUNCED)
             moved, unfinished = self._namespaces_at(name, position)
             entry = OffsetEntry(Entry.REWIND, position, deed.at, deed.who, deed.reason, moved)
-            self._commit(state, position, entry, state.gate, deed, unfinished=unfinished)
+            self._commit(outlook.state, position, entry, gate, deed, unfinished=unfinished)
             reach(FaultPoint.REWIND_COMMITTED)
 
         again = state.position - position
@@ -252,10 +261,11 @@ class Operator:
             f"position {state.position} → {position}",
             f"{again} ids are delivered again by the next run",
         ]
-        passed = sorted(id_ for id_ in self._positions.acknowledged(name) if id_ > position)
+        passed = sorted(id_ for id_ in acknowledged if id_ > position)
         if passed:
             lines.append(f"{len(passed)} of them, from id {passed[0]} on, were acknowledged: never written")
-        return self._plan("rewind", state, lines, {"position": position, "again": again}, execute)
+        details = {"position": position, "again": again, **outlook.details}
+        return self._plan("rewind", state, [*lines, *outlook.lines], details, execute)
 
     def _namespaces_at(self, name: str, position: int) -> tuple[dict[str, int], list[str]]:
         """The last finished id of every namespace that goes back, and those that have none any more."""

@@ -134,6 +134,7 @@ class FilesDeclaration(WriterDeclaration):
     path: Location
     format: FileFormat = FileFormat.PARQUET
     transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
     start: WriterStart = WriterStart.EARLIEST
 
 
@@ -145,6 +146,7 @@ class KafkaDeclaration(WriterDeclaration):
     create: TopicCreation = TopicCreation()
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 1_000
     start: WriterStart = WriterStart.EARLIEST
 
 

@@ -83,19 +83,33 @@ class Positions:
         row = json.loads(snapshot.rows[HEAD])
         return snapshot.version, WriterState.from_row(self.pipeline, writer, snapshot.version, row)
 
-    def register(self, writer: str, shape: Mapping[str, Any], position: int = NOTHING_YET) -> WriterState:
+    def register(
+        self,
+        writer: str,
+        shape: Mapping[str, Any],
+        position: int = NOTHING_YET,
+        target: str | None = None,
+    ) -> WriterState:
         """Make the writer known at its first run; refuse one whose output would change its shape."""
         version, known = self._load(writer)
         if known is None:
             # A version never comes back. Beginning with it, no token does, and whoever held the writer
             # before it was forgotten is still recognised.
             fresh = WriterState(
-                self.pipeline, writer, version, position, shape, token=version, reached=position
+                self.pipeline,
+                writer,
+                version,
+                position,
+                shape,
+                token=version,
+                reached=position,
+                target=target,
+                since=position + 1,
             )
             try:
                 return self._store(fresh)
             except Outpaced:
-                return self.register(writer, shape, position)
+                return self.register(writer, shape, position, target)
         refuse_other_shape(known, shape)
         return known
 
@@ -138,6 +152,12 @@ class Positions:
         """Keep that a person let these ids pass unwritten; one row, because a transaction is bounded."""
         row = {f"acknowledged/{ids[0]:020d}": json.dumps({"ids": list(ids), "by": by})}
         return self._store(replace(state, lease=lease), row)
+
+    def adopt(
+        self, state: WriterState, target: str | None, shape: Mapping[str, Any], lease: Lease | None
+    ) -> WriterState:
+        """Keep which target the writer goes on with."""
+        return self._store(replace(state.on_target(target, shape), lease=lease))
 
     def forget(self, state: WriterState, deed: Deed) -> None:
         """Remove everything of a writer but what people did to it."""

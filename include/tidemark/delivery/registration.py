@@ -43,7 +43,10 @@ def known_writer(
     except Exception:
         withdraw(log.control, place)
         raise
-    return positions.register(writer.name, writer.shape, start), current
+    identity = writer.identify()
+    bound = writer.bound_to(identity) if identity else writer
+    target = identity.id if identity else None
+    return positions.register(writer.name, bound.shape, start, target), current
 
 
 def forget_writer(control: LogControl, positions: Positions, name: str) -> None:

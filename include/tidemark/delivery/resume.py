@@ -22,12 +22,13 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
-from tidemark.delivery.lease import Hold, Ticket, holding, take
+from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
-from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redelivery import require_history
 from tidemark.delivery.registration import BEGIN_ANEW
-from tidemark.delivery.writer import Part, Writer, Writing
+from tidemark.delivery.target import admit_target
+from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -71,7 +72,7 @@ class Resumed:
 
     position: int
     delivered: int
-    """How many messages were sent one at a time."""
+    """How many messages were really sent one at a time: none that was there already or is not written."""
     gate: WriterGate | None
     """Still closed, for this; None when it is open."""
     interrupted: bool = False
@@ -136,16 +137,17 @@ class _Resume:
         self._clock, self._show, self._is_stopping, self._singly = clock, show, is_stopping, singly
         self._acknowledged = positions.acknowledged(writer.name)
         self._gate, self._position, self._namespaces = gate, hold.state.position, dict[str, int]()
-        self._delivered, self._committed_at = 0, clock()
+        self._delivered = self._clean = 0
+        self._committed_at = clock()
         self._began_at = self._shown_at = clock()
         self._binding: Binding | None = None
 
     def run(self) -> Resumed:
         """From the position to the gate's ``through``."""
         gate = self._gate
-        if failed := self._prepare():
-            return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
         try:
+            if failed := self._prepare():
+                return self._fail(Cause.TARGET, gate.first_id, gate.last_id, gate.through, failed)
             for binding, files in self._log.waiting(self._position):
                 if max(binding.base, self._position + 1) > gate.through:
                     break
@@ -159,6 +161,10 @@ class _Resume:
         except _Unsettled as unsettled:
             self._position = self._hold.state.position
             return self._fail(Cause.TARGET, self._position + 1, gate.last_id, gate.through, str(unsettled))
+        except TargetReplaced as replaced:
+            self._position = self._hold.state.position
+            first = self._position + 1
+            return self._fail(Cause.REPLACED, first, max(first, gate.last_id), gate.through, str(replaced))
         reach(FaultPoint.RESUME_OPENED)
         self._show(f"{self._name}: at id {self._position}, the gate is open")
         return Resumed(self._position, self._delivered, None)
@@ -202,7 +208,8 @@ class _Resume:
             return self._fail(Cause.TARGET, id_, id_, binding.end, done.failure)
         reach(FaultPoint.RESUME_WRITTEN)
         # Not to the binding's end before the binding is finished: nobody would come back to finish it.
-        self._position, self._delivered = min(id_, binding.end - 1), self._delivered + 1
+        self._position, self._clean = min(id_, binding.end - 1), self._clean + 1
+        self._delivered += done.written.written
         self._namespaces[namespace] = id_
         now = self._clock()
         if now - self._committed_at >= SECOND:
@@ -214,7 +221,7 @@ class _Resume:
     @property
     def _is_clean(self) -> bool:
         """Whether so many messages went well that the rest may go in bulk."""
-        return 0 < self._singly <= self._delivered
+        return 0 < self._singly <= self._clean
 
     def _in_bulk(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
         self._commit(self._gate)
@@ -244,7 +251,7 @@ class _Resume:
 
     def _commit(self, gate: WriterGate | None) -> None:
         if self._binding and self._hold.state.position < self._position < self._binding.end:
-            done = settle(self._writer, self._binding, self._position, self._ticket)
+            done = settle(self._writer, self._binding, self._position, self._ticket).with_log()
             if done.failure:
                 raise _Unsettled(done.failure)
         self._hold.commit(self._position, self._namespaces, gate)
@@ -256,6 +263,9 @@ class _Resume:
         """Make the target ready; what it said, if it failed."""
 
         def prepare() -> None:
+            self._writer = admit_target(
+                self._writer, self._hold, self._positions, self._log, self._acknowledged
+            )
             refuse_other_shape(self._hold.state, self._writer.shape)
             self._writer.prepare()
 
@@ -273,7 +283,7 @@ class _Resume:
 
     def _show_progress(self, id_: int, now: int) -> None:
         self._shown_at = now
-        rate = self._delivered * SECOND / max(now - self._began_at, 1)
+        rate = self._clean * SECOND / max(now - self._began_at, 1)
         left, through = self._gate.through - id_, self._gate.through
         self._show(f"{self._name}: finished id {id_}, {left} ids left to {through}, {rate:.0f}/s")
 
@@ -294,7 +304,7 @@ def _failure_of(step: Callable[[], None]) -> str | None:
     """What the target said, if it failed."""
     try:
         step()
-    except ShapeChanged:
+    except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
         raise
     except Exception as error:
         return said(error)

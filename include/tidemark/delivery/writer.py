@@ -6,7 +6,7 @@ called it. The same ``write`` serves a bulk of messages and a single one.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -94,6 +94,42 @@ class BadMessage(TidemarkError):
         return type(self), (self.pipeline, self.writer, *place, self.problem)
 
 
+@dataclass(frozen=True, slots=True)
+class TargetIdentity:
+    """What tells a target from another one that has its name."""
+
+    id: str
+    what: str
+    """For people: ``topic copy``."""
+    shape: Mapping[str, Any] = field(default_factory=dict)
+    """Those settings of the writer's shape that are the target's own."""
+
+
+class TargetMissing(TidemarkError):
+    """There is no target of this name."""
+
+
+class TargetReplaced(TidemarkError):
+    """The target is not the one that the writer wrote to."""
+
+    needs_person = True
+
+    def __init__(
+        self, pipeline: str, writer: str, what: str, known: str | None, present: str, problem: str
+    ) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {what} is not the one it wrote to: {problem}. Nothing is sent to it. To "
+            "send everything again it has to be empty (delete it and make it again where it is not), then: "
+            f"tidemark offsets rewind {pipeline} {writer} -1. Otherwise add a writer under a new name."
+        )
+        self.pipeline, self.writer, self.what = pipeline, writer, what
+        self.known, self.present, self.problem = known, present, problem
+
+    def __reduce__(self) -> tuple[type["TargetReplaced"], tuple[Any, ...]]:
+        place = (self.pipeline, self.writer, self.what)
+        return type(self), (*place, self.known, self.present, self.problem)
+
+
 class Check(Protocol):
     """Asked before every batch of plain writes; raises when the writer is somebody else's by now."""
 
@@ -124,7 +160,7 @@ class Past:
 class Writer(Protocol):
     """One kind of writer; instances are pickled to where their parts run.
 
-    Whoever has nothing to say to the last five inherits their silence, or their refusal.
+    Whoever has nothing to say to the last nine inherits their silence, or their refusal.
     """
 
     @property
@@ -150,6 +186,22 @@ class Writer(Protocol):
 
     def is_reachable(self) -> None:
         """Ask the target for a sign of life; raises what is wrong."""
+
+    def identify(self) -> TargetIdentity | None:
+        """Which target it is now; asks it anew. None for a kind of target that has no id of its own."""
+        return None
+
+    def bound_to(self, identity: TargetIdentity) -> "Writer":
+        """The same writer, which refuses to write to any other target than this."""
+        return self
+
+    def reached(self) -> Mapping[int, int]:
+        """The last id of each part of the target, where ids at or below it are not written again."""
+        return {}
+
+    def placing(self) -> Callable[[Mapping[str, Any]], int | None] | None:
+        """Which of those parts a message goes to (None: it is not written); None without such parts."""
+        return None
 
     def examine(self, binding: Binding, past: Past) -> None:
         """Refuse a target that is not as this writer left it; asked before a binding is cut."""

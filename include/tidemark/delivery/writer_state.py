@@ -31,6 +31,8 @@ class Cause(StrEnum):
     """A person stopped it."""
     VERIFICATION = "verification"
     """The target does not hold what the log says."""
+    REPLACED = "replaced"
+    """The target was deleted and made again: what was delivered is not in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +99,19 @@ class WriterState:
     forgotten and registered again."""
     reached: int = NOTHING_YET
     """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
+    target: str | None = None
+    """The id of the target it writes to, where that kind of target has one; None before one was kept."""
+    since: int | None = None
+    """From this id on its target is to have what it took; None where an older version registered it."""
+
+    @property
+    def expects_anything(self) -> bool:
+        """Whether something is to be in its target."""
+        return self.position >= (self.since or 0)
+
+    def on_target(self, target: str | None, shape: Mapping[str, Any]) -> "WriterState":
+        """The same writer with another target."""
+        return replace(self, target=target, shape=shape)
 
     @property
     def status(self) -> Gate:
@@ -116,6 +131,8 @@ class WriterState:
             "lease": asdict(self.lease) if self.lease else None,
             "token": self.token,
             "reached": self.reached,
+            "target": self.target,
+            "since": self.since,
         }
 
     @classmethod
@@ -131,6 +148,8 @@ class WriterState:
             Lease(**row["lease"]) if row["lease"] else None,
             row["token"],
             row.get("reached", row["position"]),
+            row.get("target"),
+            row.get("since"),
         )
 
 

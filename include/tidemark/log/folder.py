@@ -140,6 +140,13 @@ class Folder:
         found = self._fs.get_file_info(fs.FileSelector(self.at(area), allow_not_found=True))
         return sorted(posixpath.join(area, one.base_name) for one in found if one.base_name.endswith(suffix))
 
+    def sizes(self, area: str = "") -> dict[str, int]:
+        """The names of the files right in an area, and how many bytes they have."""
+        selector = fs.FileSelector(self.at(area), allow_not_found=True)
+        with self._blamed():
+            found = self._fs.get_file_info(selector)
+        return {one.base_name: int(one.size) for one in found if one.type == fs.FileType.File}
+
     def walk(self, area: str) -> list[StoredFile]:
         """All files of an area and of those in it, in the order of their names."""
         selector = fs.FileSelector(self.at(area), allow_not_found=True, recursive=True)

@@ -88,13 +88,19 @@ def unreconciled_after(pipeline: str, root: str, writer: str, before: int, posit
     return min(before, max(kept, position - NEWEST_MESSAGES))
 
 
-def close_gate(positions: Positions, record: Reconciliation, holder: str, clock: Clock = wall_clock) -> None:
+def close_gate(
+    positions: Positions,
+    record: Reconciliation,
+    holder: str,
+    clock: Clock = wall_clock,
+    cause: Cause = Cause.VERIFICATION,
+) -> None:
     """Stop the writer; one that is stopped already stays as it is."""
     state = positions.load(record.writer)
     if state is None or state.gate is not None:
         return
     place = (record.position, record.position, record.position)
-    gate = WriterGate(Cause.VERIFICATION, *place, record.reason, clock())
+    gate = WriterGate(cause, *place, record.reason, clock())
     with holding(take(positions, state, holder, clock)) as hold:
         if hold.state.gate is None:
             hold.commit(hold.state.position, {}, gate)

@@ -14,6 +14,7 @@ from tidemark.verification.selection import Entity
 MOST_NAMED = 3
 """How many differences the sentence of a closed gate names."""
 SUFFIX = ".json"
+OUTPUTS = {"files": "the files are", "kafka": "the topic is"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,9 @@ class Reconciliation:
         failed = [f"{one.title}: {one.detail}" for one in self.judgements if not one.success and not said]
         more = max(self.found.get("total", 0), len(said)) - MOST_NAMED
         named = "; ".join((said or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
-        return f"the tables are not what the log says ({self.summary}): {named}."
+        output = OUTPUTS.get(self.found.get("kind", ""), "the tables are")
+        way = f" {self.found['way']}" if self.found.get("way") else ""
+        return f"{output} not what the log says ({self.summary}): {named.rstrip('.')}.{way}"
 
     def to_lines(self) -> Iterator[str]:
         """What was found, for people to read in a task's log."""

@@ -1,10 +1,15 @@
-"""resume of any writer: one whose gate a verification closed is verified again, all others redeliver."""
+"""resume of any writer: one whose gate a verification closed is verified again, all others redeliver.
+
+A journal is only looked at again. Of files and topics, what is missing is delivered again first.
+"""
 
 from collections.abc import Callable
 
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.writer_state import Cause
+from tidemark.verification.mend import mend_output
 from tidemark.verification.reconcile import reopen_gate
+from tidemark.verification.reconcile_output import is_output
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.opened import OpenPipeline
 
@@ -13,7 +18,12 @@ def resume(opened: OpenPipeline, name: str, holder: str, show: Callable[[str], o
     """Let a stopped writer go on; what it came to."""
     writer, state = opened.writer(name), opened.state(name)
     gate = state.gate if state else None
-    if gate is None or gate.cause is not Cause.VERIFICATION or not isinstance(writer, JournalWriter):
+    if gate is None or gate.cause is not Cause.VERIFICATION:
+        return opened.resume(name, holder, show)
+    if is_output(writer):
+        with opened.log.held(holder) as log:
+            return mend_output(writer, log, opened.positions, gate, holder, show)
+    if not isinstance(writer, JournalWriter):
         return opened.resume(name, holder, show)
     with opened.log.held(holder) as log:
         reopen_gate(writer, log, opened.positions, opened.pipeline.log.path, gate, holder, show)

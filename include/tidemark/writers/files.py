@@ -3,12 +3,14 @@
 A binding's file appears whole, under its final name, once. Delivering the binding again makes the same
 bytes, so the file is verified and kept; a file with other bytes under that name is refused, never
 overwritten. Messages that come one at a time are tried out under a staging name and thrown away; the file
-itself is made of all of them when the binding is finished.
+itself is made of all of them when the binding is finished. What was made is recorded in the log's folder, so
+that a file that is missing or changed later is noticed.
 """
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +19,14 @@ import pyarrow as pa
 from tidemark.delivery import pipeline as declaration
 from tidemark.delivery.writer import Part, Writer, Writing, Written, admit
 from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import Binding
 from tidemark.log.errors import FileDamaged
 from tidemark.log.files import write_parquet
 from tidemark.log.folder import STAGING, Digesting, Folder
 from tidemark.log.manifest import LogFile
 from tidemark.log.readable import readable
+from tidemark.writers.files_ledger import FilesLedger, MadeFile
 from tidemark.writers.transformed import transformed
 
 
@@ -45,6 +49,8 @@ class FilesWriter(Writer):
 
     pipeline: str
     declared: declaration.FilesDeclaration
+    log: str = ""
+    """The log's folder, where it is recorded what was made; nowhere where none is said."""
 
     @property
     def name(self) -> str:
@@ -66,53 +72,77 @@ class FilesWriter(Writer):
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        counted = _Counted(self, writing.batches)
+        counted, was_there = _Counted(self, writing.batches), False
         area = _stem(part.binding) if part.is_whole else _area_of_singles(part.binding)
         try:
-            with self._folder.stage(area) as staged:
+            with self.folder.stage(area) as staged:
                 written = _write(self.declared.format, staged.sink, counted)
                 if part.is_whole:
                     writing.lease.check()
-                    staged.settle(self._final(part.binding))
+                    was_there = self.folder.exists(self.final(part.binding))
+                    staged.settle(self.final(part.binding))
         except FileDamaged as other:
-            raise NameTaken(self._folder.owner, other) from other
-        if not part.is_whole:
+            raise NameTaken(self.folder.owner, other) from other
+        if part.is_whole:
+            reach(FaultPoint.FILE_NAMED)
+            self._record(MadeFile(self.final(part.binding), staged.sink.size, staged.sink.digest))
+        else:
             self._remember_singles(part.binding)
-        return counted.summary(written)
+        return counted.summary(written, was_there)
+
+    def _record(self, made: MadeFile) -> None:
+        if self.ledger:
+            self.ledger.note(made)
+            reach(FaultPoint.FILE_RECORDED)
 
     def finish(self, part: Part, writing: Writing) -> None:
         """Make the file of messages that came one at a time; what came in bulk has its name already."""
         writing.lease.check()
-        if self._folder.exists(_singles(part.binding)) or not self._folder.exists(self._final(part.binding)):
+        if self.folder.exists(_singles(part.binding)) or not self.folder.exists(self.final(part.binding)):
             self.write(part, writing)
         over = (_stem(part.binding), _area_of_singles(part.binding))
-        self._folder.sweep(lambda area: area in over)
+        self.folder.sweep(lambda area: area in over)
 
     def is_reachable(self) -> None:
         """Try to write a file."""
-        with self._folder.stage("reachable"):
+        with self.folder.stage("reachable"):
             pass
-        self._folder.sweep(lambda area: area == "reachable")
+        self.folder.sweep(lambda area: area == "reachable")
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in a file already would make a file without it another one."""
-        for path in self._folder.list_files("", f".{self.declared.format.value}"):
+        for path in self.folder.list_files("", f".{self.declared.format.value}"):
             ids = _STEM.match(path)
             if ids and int(ids["base"]) <= message["id"] <= int(ids["end"]):
-                return f"it is in {self._folder.at(path)} already. Resume: the file is kept as it is."
+                return f"it is in {self.folder.at(path)} already. Resume: the file is kept as it is."
         return None
 
     @property
-    def _folder(self) -> Folder:
+    def folder(self) -> Folder:
+        """Where its files are."""
         return Folder(f"{self.pipeline}/{self.name}", self.declared.path)
 
-    def _final(self, binding: Binding) -> str:
+    @property
+    def ledger(self) -> FilesLedger | None:
+        """Where it is recorded what was made."""
+        if not self.log:
+            return None
+        return FilesLedger(self.pipeline, self.name, self.log, self.declared.path)
+
+    def final(self, binding: Binding) -> str:
+        """The name of a binding's file."""
         return f"{_stem(binding)}.{self.declared.format.value}"
+
+    def digest_of(self, batches: Iterable[pa.RecordBatch]) -> str:
+        """The digest of the file that these messages make; no file is made."""
+        sink = Digesting(_Nowhere(), nullcontext)
+        _write(self.declared.format, sink, _Counted(self, batches))
+        return sink.digest
 
     def _remember_singles(self, binding: Binding) -> None:
         """Leave a sign that the file has to be made, or verified where it is there already."""
-        if not self._folder.exists(_singles(binding)):
-            self._folder.write_once(_singles(binding), b"", _area_of_singles(binding))
+        if not self.folder.exists(_singles(binding)):
+            self.folder.write_once(_singles(binding), b"", _area_of_singles(binding))
 
 
 class _Counted:
@@ -131,8 +161,22 @@ class _Counted:
             self.admitted += admitted.num_rows
             yield transformed(admitted, declared.transforms, self._writer.pipeline, declared.name)
 
-    def summary(self, written: int) -> Written:
-        return Written(written, filtered=self.seen - self.admitted, ignored=self.admitted - written)
+    def summary(self, written: int, was_there: bool) -> Written:
+        """What was done with them; what is in a file that was there already is not written again."""
+        filtered, ignored = self.seen - self.admitted, self.admitted - written
+        return Written(0, filtered, self.admitted) if was_there else Written(written, filtered, ignored)
+
+
+class _Nowhere:
+    """Takes bytes and keeps none."""
+
+    def write(self, data: Any) -> None:
+        """Forget them."""
+
+
+def messages_of(writer: FilesWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What of these messages is in a writer's file, and how."""
+    return iter(_Counted(writer, batches))
 
 
 _STEM = re.compile(r"(?P<base>\d{20})-(?P<end>\d{20})\.")

@@ -3,12 +3,15 @@
 A message keeps its key, value, headers and timestamp and gets two headers more: its id and the writer it
 came through. Where it goes is computed from its key, or from its id where it has none, and from the number
 of partitions, which must stay what it was when the writer was registered. Ids at or below the last one that
-a partition has are not sent again. Never chooses a partition by chance, never creates or changes a topic.
+a partition has are not sent again. A topic that was deleted and made again is another one: nothing is sent to
+it, and no position is committed for what went there unseen. Never chooses a partition by chance, never
+creates or changes a topic.
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -17,13 +20,26 @@ from kafka.partitioner.default import murmur2
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written, admit
+from tidemark.delivery.writer import (
+    BadMessage,
+    Check,
+    Part,
+    TargetIdentity,
+    TargetReplaced,
+    Writer,
+    Writing,
+    Written,
+    admit,
+)
 from tidemark.log.binding import Binding
 from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
 from tidemark.writers.kafka_tail import find_last_id
-from tidemark.writers.kafka_target import Target, count_partitions
+from tidemark.writers.kafka_target import Target, count_partitions, describe_topic
 from tidemark.writers.transformed import Transformation
+
+PARTITIONS_AT_ONCE = 8
+"""How many partitions are asked for their last id at the same time."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +51,8 @@ class KafkaWriter(Writer):
     connection: KafkaConnection
     partitions: int | None = None
     """How many the topic has, where that is known; otherwise the broker is asked when it matters."""
+    topic_id: str | None = None
+    """The only topic of this name that it writes to; any where nothing is said."""
 
     @property
     def name(self) -> str:
@@ -47,10 +65,45 @@ class KafkaWriter(Writer):
         keys = {"kind", "topic", "namespaces", "transforms"}
         return {**self.declared.model_dump(mode="json", include=keys), "partitions": self._count}
 
+    def identify(self) -> TargetIdentity | None:
+        """See ``Writer.identify``; None where the broker gives topics no ids."""
+        found = describe_topic(self.target)
+        if found.id is None:
+            return None
+        return TargetIdentity(found.id, f"topic {self.declared.topic}", {"partitions": found.partitions})
+
+    def bound_to(self, identity: TargetIdentity) -> "KafkaWriter":
+        """See ``Writer.bound_to``."""
+        return replace(self, partitions=identity.shape["partitions"], topic_id=identity.id)
+
+    def reached(self) -> Mapping[int, int]:
+        """See ``Writer.reached``: per partition of the topic."""
+        numbers = range(self._count)
+        with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
+            found = pool.map(lambda number: find_last_id(self.target, number), numbers)
+            return dict(zip(numbers, found, strict=True))
+
+    def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
+        """See ``Writer.placing``. A message that cannot be understood goes nowhere."""
+        transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
+        pattern, count = re.compile(self.declared.namespaces), self._count
+
+        def place(message: Mapping[str, Any]) -> int | None:
+            if not pattern.search(message["namespace"]):
+                return None
+            try:
+                if transformation.apply(message) is None:
+                    return None
+            except BadMessage:
+                return None
+            return partition_of(message["key"], message["id"], count)
+
+        return place
+
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
-        let_go(self._target)
-        count_partitions(self._target)
+        let_go(self.target)
+        count_partitions(self.target)
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part per partition of the topic: it has one producer."""
@@ -62,7 +115,9 @@ class KafkaWriter(Writer):
         pattern = re.compile(self.declared.namespaces)
         written = filtered = ignored = 0
         comes_singly = part.last_id is not None
-        with Outputs(self._target, writing.lease, keep=comes_singly) as outputs:
+        if not comes_singly:  # of single ones, the promise before a position is committed is enough
+            self._refuse_other_topic()
+        with Outputs(self.target, writing.lease, keep=comes_singly) as outputs:
             try:
                 for batch in writing.batches:
                     own = batch if part.number is None else self._of_partition(part.number, batch)
@@ -88,12 +143,16 @@ class KafkaWriter(Writer):
 
     def is_reachable(self) -> None:
         """Ask for the topic's partitions."""
-        count_partitions(self._target)
+        count_partitions(self.target)
+
+    def settle(self, binding: Binding, position: int, lease: Check) -> None:
+        """Refuse to say that everything is there, where the topic was made again meanwhile."""
+        self._refuse_other_topic()
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in the topic stays there: nobody can say that it was never written."""
         partition = partition_of(message["key"], message["id"], self._count)
-        last_id = find_last_id(self._target, partition)
+        last_id = find_last_id(self.target, partition)
         if last_id < message["id"]:
             return None
         return (
@@ -101,14 +160,30 @@ class KafkaWriter(Writer):
             "already. Resume: nothing of it is left to do."
         )
 
+    def _refuse_other_topic(self) -> None:
+        if self.topic_id is None:
+            return
+        found = describe_topic(self.target)
+        if found.id != self.topic_id:
+            raise TargetReplaced(
+                self.pipeline,
+                self.name,
+                f"topic {self.declared.topic}",
+                self.topic_id,
+                str(found.id),
+                f"it was deleted and made again while it was written to (its id was {self.topic_id} and is "
+                f"{found.id}), so a part of what was delivered is not in it",
+            )
+
     @cached_property
     def _count(self) -> int:
         # Once known it travels with the writer: parts that are cut for one number of partitions and written
         # for another would leave messages out.
-        return self.partitions if self.partitions is not None else count_partitions(self._target)
+        return self.partitions if self.partitions is not None else count_partitions(self.target)
 
     @property
-    def _target(self) -> Target:
+    def target(self) -> Target:
+        """Its topic, and how it is reached."""
         declared = self.declared
         return Target(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
 

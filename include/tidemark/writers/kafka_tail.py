@@ -8,6 +8,8 @@ open one, what is committed cannot be told from what is not.
 """
 
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
@@ -22,6 +24,43 @@ OTHERS_END_WITHIN = ANSWERS_WITHIN
 FIRST_WINDOW = 16
 GROWTH = 8
 _WHAT = "could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of one partition."""
+
+    ids: tuple[int, ...]
+    """Those of this writer, in the order they have there."""
+    begins_at: int
+    """The first offset that the partition still has."""
+    is_whole: bool
+    """Whether it was read from there on."""
+
+    @property
+    def last_id(self) -> int:
+        """The last id of this writer; −1 when there is none."""
+        return max(self.ids, default=NOTHING_YET)
+
+
+def read_tail(
+    target: Target, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
+) -> Tail:
+    """This writer's ids among the last so many offsets of a partition, or among all of them.
+
+    Where there is none among those, the last one that is further back.
+    """
+    place = TopicPartition(target.topic, partition)
+    with consuming(target, _WHAT, "read_uncommitted") as consumer:
+        _, end = _offsets(consumer, place)
+    with consuming(target, _WHAT) as consumer:
+        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+        lower = begin if most is None else max(begin, end - most)
+        ids = tuple(_ids(target, consumer, place, lower, end)) if lower < end else ()
+    if ids or lower == begin:
+        return Tail(ids, begin, lower == begin)
+    last_id = find_last_id(target, partition, others_end_within)
+    return Tail((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
 
 
 def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
@@ -68,8 +107,12 @@ def _offsets(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
 
 def _largest(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> int | None:
     """The largest of this writer's ids among these offsets; ids only grow, whatever others copy."""
+    return max(_ids(target, consumer, place, lower, upper), default=None)
+
+
+def _ids(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> Iterator[int]:
+    """This writer's ids among these offsets."""
     consumer.assign([TopicPartition(place.topic, place.partition, lower)])
-    largest = None
     while True:
         message = consumer.poll(ANSWERS_WITHIN)
         if message is None:
@@ -78,12 +121,12 @@ def _largest(target: Target, consumer: Consumer, place: TopicPartition, lower: i
         if error is not None and error.code() != KafkaError._PARTITION_EOF:
             raise KafkaException(error)
         if error is not None or (message.offset() or 0) >= upper:
-            return largest
+            return
         id_ = id_of(message, target.origin)
-        if id_ is not None and (largest is None or id_ > largest):
-            largest = id_
+        if id_ is not None:
+            yield id_
         if message.offset() == upper - 1:
-            return largest
+            return
 
 
 def id_of(message: Message, origin: str) -> int | None:

@@ -8,13 +8,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
 
 from tidemark.connections import KafkaConnection
+from tidemark.delivery.writer import TargetMissing
 from tidemark.errors import TidemarkError
 
 ANSWERS_WITHIN = 20.0
 """Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
+
+NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+"""What a broker says that gives topics no ids."""
 
 _FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
 
@@ -39,7 +48,7 @@ class Target:
         return f"tidemark.{self.pipeline}.{self.writer}.{partition}"
 
 
-class NoTargetTopic(TidemarkError):
+class NoTargetTopic(TargetMissing):
     """The topic that a writer republishes to does not exist."""
 
     def __init__(self, target: Target) -> None:
@@ -144,3 +153,43 @@ def count_partitions(target: Target) -> int:
         if topic.error is not None:
             raise KafkaException(topic.error)
         return len(topic.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedTopic:
+    """What a broker says of a topic."""
+
+    id: str | None
+    """As Kafka's own tools print it; None where the broker gives topics no ids."""
+    partitions: int
+
+
+@contextmanager
+def _asking(target: Target) -> Iterator[AdminClient]:
+    complaints = Complaints()
+    admin = AdminClient(client_options(target, complaints))
+    try:
+        yield admin
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise NoTargetTopic(target) from None
+        admin.poll(0)  # lets the client say why
+        raise TargetFailed(target, "could not be looked at", complaints.about(error)) from error
+
+
+def is_compacted(target: Target) -> bool:
+    """Whether Kafka removes messages from the middle of the topic."""
+    resource = ConfigResource(ResourceType.TOPIC, target.topic)
+    with _asking(target) as admin:
+        asked = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN)
+        found = asked[resource].result(ANSWERS_WITHIN + 1)
+    return "compact" in str(found["cleanup.policy"].value)
+
+
+def describe_topic(target: Target) -> DescribedTopic:
+    """The topic's id and how many partitions it has now."""
+    with _asking(target) as admin:
+        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN)
+        found = asked[target.topic].result(ANSWERS_WITHIN + 1)
+    id_ = str(found.topic_id)
+    return DescribedTopic(None if id_ == NO_ID else id_, len(found.partitions))

@@ -18,7 +18,7 @@ def _build(
 ) -> Writer:
     match declared:
         case declaration.FilesDeclaration():
-            return FilesWriter(pipeline.name, declared)
+            return FilesWriter(pipeline.name, declared, pipeline.log.path)
         case declaration.JournalDeclaration():
             zone = pipeline.expiry.timezone if pipeline.expiry else "UTC"
             return JournalWriter(pipeline.name, declared, connections.cassandra[declared.connection], zone)

@@ -179,6 +179,8 @@ WALKS = {
         World.run,
         {
             FaultPoint.REGISTER_ENROLLED: 1,
+            FaultPoint.FILE_NAMED: 3,
+            FaultPoint.FILE_RECORDED: 3,
             FaultPoint.DELIVER_PARTS_WRITTEN: 3,
             FaultPoint.DELIVER_FINISHED: 3,
             FaultPoint.DELIVER_SETTLED: 3,
@@ -200,6 +202,8 @@ WALKS = {
         {
             FaultPoint.RESUME_WRITTEN: 4,
             FaultPoint.RESUME_COMMITTED: 4,
+            FaultPoint.FILE_NAMED: 1,
+            FaultPoint.FILE_RECORDED: 1,
             FaultPoint.DELIVER_FINISHED: 1,
             FaultPoint.DELIVER_SETTLED: 3,
             FaultPoint.RESUME_OPENED: 1,
@@ -351,6 +355,8 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
+    others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
+    others |= {FaultPoint.OUTPUT_MENDED, FaultPoint.OUTPUT_GIVEN_UP}  # verification/test_files_output.py
     of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
     assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)

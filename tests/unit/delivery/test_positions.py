@@ -43,7 +43,7 @@ def test_a_writer_that_was_never_registered_has_no_state(positions):
 
 def test_a_new_writer_has_finished_nothing_and_is_open_and_free(positions):
     state = positions.register("archive", SHAPE)
-    assert state == WriterState("orders", "archive", version=1, position=-1, shape=SHAPE)
+    assert state == WriterState("orders", "archive", version=1, position=-1, shape=SHAPE, since=0)
     assert (state.status, state.gate, state.lease) == (Gate.OPEN, None, None)
 
 

@@ -12,11 +12,11 @@ from tests.unit.log.samples import SENT_AT, given_binding
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.writer import BadMessage, Part, Writing, Written
+from tidemark.delivery.writer import BadMessage, Part, TargetIdentity, TargetReplaced, Writing, Written
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.writers import kafka, kafka_output
 from tidemark.writers.kafka import KafkaWriter, partition_of
-from tidemark.writers.kafka_target import Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka_target import DescribedTopic, Fenced, NoTargetTopic, Target, TargetFailed
 
 pytestmark = pytest.mark.unit
 
@@ -287,6 +287,59 @@ def test_a_count_that_was_asked_for_travels_with_the_writer(monkeypatch):
 def test_what_is_said_when_it_fails(error, said):
     target = Target("orders", "out", "copy", "kafka_default", KafkaConnection(servers="127.0.0.1:1"))
     assert said in str(error(target))
+
+
+# Which topic it is
+
+
+@pytest.fixture
+def described(monkeypatch):
+    """What the broker says, one answer after the other; the last one again and again."""
+    answers = [DescribedTopic("first", 2)]
+
+    def describe(_: Target) -> DescribedTopic:
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    monkeypatch.setattr(kafka, "describe_topic", describe)
+    return answers
+
+
+def test_the_topic_s_id_tells_which_one_it_is(described):
+    assert given_writer(None).identify() == TargetIdentity("first", "topic copy", {"partitions": 2})
+
+
+def test_a_broker_without_ids_tells_nothing(described):
+    described[:] = [DescribedTopic(None, 2)]
+    assert given_writer(None).identify() is None
+
+
+def test_bound_to_a_topic_it_writes_to_no_other(described, topic):
+    writer = given_writer(None).bound_to(TargetIdentity("first", "topic copy", {"partitions": 2}))
+    assert write(writer, 0, numbered(100)).written == 1
+    described[:] = [DescribedTopic("second", 2)]
+    with pytest.raises(TargetReplaced, match="its id was first and is second"):
+        write(writer, 0, numbered(102))
+    assert topic.holds == {0: [100]}
+
+
+def test_nothing_is_promised_of_a_topic_that_was_made_again_meanwhile(described):
+    writer = given_writer(None).bound_to(TargetIdentity("first", "topic copy", {"partitions": 2}))
+    writer.settle(BINDING, 100, Lease())
+    described[:] = [DescribedTopic("second", 2)]
+    with pytest.raises(TargetReplaced) as error:
+        writer.settle(BINDING, 100, Lease())
+    assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
+
+
+def test_where_a_message_goes_or_why_it_goes_nowhere():
+    drop = {"skip": {"field": "n", "operator": ">", "match": 1}}
+    place = given_writer(2, namespaces="^in$", transforms=[drop]).placing()
+    plain = {"key": None, "namespace": "in", "value": b'{"n": 1}', "timestamp": SENT_AT}
+    plain |= {"topic": "orders", "partition": 0, "offset": 0}
+    assert place(plain | {"id": 101, "value": b'{"n": 2}'}) == 1
+    assert place(plain | {"id": 101, "value": b'{"n": 2}', "namespace": "out"}) is None
+    assert place(plain | {"id": 101}) is None
+    assert place(plain | {"id": 101, "value": b"bad"}) is None
 
 
 # What may be acknowledged

@@ -1,0 +1,115 @@
+"""``tidemark verify``: what every writer of a pipeline has put somewhere, against the log.
+
+Files and topics are judged in this process; for a journal Spark is started here, as by ``tidemark journal
+verify``. A difference is exit code 1 and closes the gate of a files or kafka writer, so that a resume mends
+it; ``--look`` changes nothing.
+"""
+
+import getpass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.writers import carry_out, open_pipeline
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from tidemark.delivery.writer import Writer
+    from tidemark.writers.opened import OpenPipeline
+
+Outcome = tuple[dict[str, Any], "RenderableType"]
+
+
+def verify(
+    pipeline: PipelineName,
+    writer: Annotated[str | None, typer.Argument(help="One writer; all when left out.")] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Read every file and every message, not only a sample.")
+    ] = False,
+    look: Annotated[bool, typer.Option("--look", help="Close no gate over a difference.")] = False,
+    let_go: Annotated[
+        bool, typer.Option("--let-go", help="Plan to ask for the missing files of a writer no more.")
+    ] = False,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Prove what writers have delivered against the log. Exit code 1 when something is different."""
+    opened = open_pipeline(pipeline)
+    if let_go:
+        _let_go(opened, writer, reason, execute, by, as_json)
+        return
+    if execute or reason:
+        raise typer.BadParameter("goes with --let-go only", param_hint="--execute")
+    names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
+    outcomes = [_verify_one(opened, opened.writer(name), everything, look) for name in names]
+    is_clean = all(body["clean"] for body, _ in outcomes)
+    if as_json:
+        print_json({"pipeline": pipeline, "clean": is_clean, "writers": [body for body, _ in outcomes]})
+    else:
+        for _, table in outcomes:
+            Console().print(table)
+    raise typer.Exit(0 if is_clean else 1)
+
+
+def _let_go(
+    opened: "OpenPipeline", writer: str | None, reason: str, execute: bool, by: str | None, as_json: bool
+) -> None:
+    from tidemark.verification.let_go import plan_let_go
+
+    if writer is None:
+        raise typer.BadParameter("say of which writer", param_hint="WRITER")
+    with opened.log.held("verify") as log:
+        plan = plan_let_go(opened.writer(writer), log, opened.positions)
+        carry_out(plan, reason, execute, by, as_json)
+
+
+def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look: bool) -> Outcome:
+    from tidemark.verification.reconcile_output import is_output
+
+    state = opened.positions.load(writer.name)
+    if state is None or state.position < 0:
+        name = f"{opened.pipeline.name}/{writer.name}"
+        body = {"pipeline": opened.pipeline.name, "writer": writer.name, "position": -1, "clean": True}
+        return body, f"{name}  nothing is delivered yet"
+    if is_output(writer):
+        return _verify_output(opened, writer, everything, look)
+    return _verify_journal(opened, writer.name)
+
+
+def _verify_journal(opened: "OpenPipeline", name: str) -> Outcome:
+    from tidemark.cli.journal_proof import local_spark
+    from tidemark.cli.proof_tables import verification_table
+    from tidemark.spark.verify import verify_with_spark
+    from tidemark.verification.selection import EVERYTHING
+
+    journal = opened.journal(name)
+    with local_spark(opened, "verify") as spark, opened.log.held("verify") as log:
+        found = verify_with_spark(spark, journal, log, opened.positions, EVERYTHING)
+    return {"kind": "journal", **found.to_dict()}, verification_table(found)
+
+
+def _verify_output(opened: "OpenPipeline", writer: "Writer", everything: bool, look: bool) -> Outcome:
+    from tidemark.cli.proof_tables import output_table
+    from tidemark.delivery.lease import LeaseHeld
+    from tidemark.verification.outputs import Extent
+    from tidemark.verification.reconcile_output import reconcile_output, usual_extent, verify_output
+
+    extent = usual_extent(writer, everything=everything) or Extent(1)
+    with opened.log.held("verify") as log:
+        found = verify_output(writer, log, opened.positions, extent)
+    if found is None:
+        body = {"pipeline": opened.pipeline.name, "writer": writer.name, "clean": True}
+        return body, f"{opened.pipeline.name}/{writer.name}  there is nothing to look at yet"
+    held = ""
+    if not look:
+        holder, root = f"tidemark verify by {getpass.getuser()}", opened.pipeline.log.path
+        try:
+            reconcile_output(found, opened.positions, root, holder)
+        except LeaseHeld as error:
+            held = f"Its gate was not closed: {error}"
+    return {**found.to_dict(), "not_closed": held or None}, output_table(found, held)

@@ -1,0 +1,133 @@
+"""Whether a writer's target is the one it wrote to, or another one under the same name.
+
+A topic that was deleted and made again has the name, but not the messages: going on behind the hole would
+look like a writer that lacks nothing. So the target's id is part of the writer's state; another one stops the
+writer before anything is sent. It is taken over only where nothing is missing in it: where nothing was ever
+to be there, or where a person rewinds into an empty one. Nothing is sent or removed here.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tidemark.delivery.finished import Finished, last_places
+from tidemark.delivery.lease import Hold
+from tidemark.delivery.positions import Positions, refuse_other_shape
+from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
+from tidemark.delivery.writer_state import WriterState
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.binding import NOTHING_YET
+
+
+class Verdict(StrEnum):
+    """What a target's id says."""
+
+    SAME = "same"
+    ADOPT = "adopt"
+    """The writer has none yet, and nothing is to be there."""
+    DOUBTFUL = "doubtful"
+    """An older version has written to it, and kept no id: what is there has to tell."""
+    FRESH = "fresh"
+    """Another one, of which nothing is expected: it has to be empty."""
+    REPLACED = "replaced"
+
+
+def compare(state: WriterState, present: TargetIdentity | None) -> Verdict:
+    """What to think of the target as it is now."""
+    if present is None or state.target == present.id:
+        return Verdict.SAME
+    if state.target is None:
+        return Verdict.DOUBTFUL if state.expects_anything else Verdict.ADOPT
+    return Verdict.REPLACED if state.expects_anything else Verdict.FRESH
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A part of a target that ends before it should."""
+
+    part: int
+    last_id: int
+    expected: int
+
+    def __str__(self) -> str:
+        there = "is empty" if self.last_id == NOTHING_YET else f"ends at id {self.last_id}"
+        return f"partition {self.part} {there} and should be at id {self.expected} at least"
+
+
+def lacking(reached: Mapping[int, int], expected: Mapping[int, int]) -> list[Lacking]:
+    """The parts that do not have the last id they should have."""
+    return [
+        Lacking(part, reached.get(part, NOTHING_YET), id_)
+        for part, id_ in sorted(expected.items())
+        if reached.get(part, NOTHING_YET) < id_
+    ]
+
+
+def admit_target(
+    writer: Writer, hold: Hold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
+) -> Writer:
+    """The writer bound to its target as it is now; ``TargetReplaced`` where that is another one."""
+    present = writer.identify()
+    if present is None:
+        return writer
+    bound, state = writer.bound_to(present), hold.state
+    verdict = compare(state, present)
+    if verdict is Verdict.SAME:
+        return bound
+    if verdict is Verdict.REPLACED or (verdict is Verdict.FRESH and has_any(bound)):
+        raise replaced(state, present)
+    if verdict is Verdict.DOUBTFUL:
+        _refuse_gaps(bound, state, present, Finished(log, acknowledged))
+    adopted = with_target(state, bound, present)  # refuses another shape before anything is kept
+    hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
+    reach(FaultPoint.TARGET_ADOPTED)
+    return bound
+
+
+def has_any(writer: Writer) -> bool:
+    """Whether the target has something of this writer already."""
+    return any(last_id > NOTHING_YET for last_id in writer.reached().values())
+
+
+def with_target(state: WriterState, bound: Writer, present: TargetIdentity) -> WriterState:
+    """The state of a writer that goes on with another target; the shape may differ in what is the target's
+    own."""
+    own = {key: state.shape[key] for key in present.shape if key in state.shape}
+    refuse_other_shape(state, {**bound.shape, **own})
+    return state.on_target(present.id, bound.shape)
+
+
+def replaced(state: WriterState, present: TargetIdentity) -> TargetReplaced:
+    """What is said of a target that is another one."""
+    pairs = [(key, state.shape.get(key), now) for key, now in present.shape.items()]
+    changed = [f"{now} {key} instead of {was}" for key, was, now in pairs if was not in (None, now)]
+    known = f"the one it wrote to had id {state.target}, this one has id {present.id}"
+    return TargetReplaced(
+        state.pipeline,
+        state.name,
+        present.what,
+        state.target,
+        present.id,
+        f"it was deleted and made again ({', '.join([known, *changed])}), so what was delivered up to id "
+        f"{state.position} is not in it",
+    )
+
+
+def _refuse_gaps(bound: Writer, state: WriterState, present: TargetIdentity, finished: Finished) -> None:
+    """Refuse a target of which nobody knows the id that was written to, where it lacks what was delivered."""
+    placing = bound.placing()
+    if placing is None:
+        return
+    there = bound.reached()
+    wanted = last_places(finished, placing, len(there), state.position)
+    if gaps := lacking(there, wanted):
+        raise TargetReplaced(
+            state.pipeline,
+            state.name,
+            present.what,
+            None,
+            present.id,
+            f"an older version kept no id of what it wrote to, and this one (id {present.id}) does not have "
+            f"what was delivered up to id {state.position}: {gaps[0]}",
+        )

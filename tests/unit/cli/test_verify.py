@@ -1,0 +1,209 @@
+"""``tidemark verify``: what a person sees of every writer's output, and what comes of a difference (item 7)."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.unit.log.samples import given_binding, publish_all
+
+from tidemark.consensus.lease import wall_clock
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.lease import take
+from tidemark.delivery.pipeline_file import find_pipeline
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.writer_state import Cause
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.verification.outputs import Extent
+from tidemark.verification.reconcile_output import reconcile_idle, reconcile_now
+from tidemark.writers.files import FilesWriter
+from tidemark.writers.opened import OpenPipeline
+
+pytestmark = [
+    pytest.mark.unit,
+    pytest.mark.filterwarnings(
+        "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    ),  # kafka-python's own
+]
+
+FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
+SECOND = given_binding(2_000_000, 3, ("orders", 0, 3, 6), run_id="run-2")
+PLAIN = """
+name: orders
+source:
+  kafka: {topics: ["orders"], format: raw}
+writers:
+  - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive", format: jsonl}
+  - {name: later, kind: files, path: "${TIDEMARK_HOME}/later"}
+"""
+DO = ("--execute", "--reason", "known", "--by", "ann")
+
+
+@pytest.fixture
+def positions(installation, monkeypatch, capsys) -> Positions:
+    """Two published bindings, delivered to ``archive``; ``later`` never ran."""
+    (installation / "include" / "pipelines" / "orders.yaml").write_text(PLAIN)
+    consensus = MemoryConsensus()
+    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
+    cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
+    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: consensus)
+    root = str(installation / ".tidemark" / "log" / "orders")
+    control, positions = LogControl(consensus, "orders"), Positions(consensus, "orders")
+    values = {
+        FIRST: {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}},
+        SECOND: {("orders", 0): {3: b"d", 5: b"f"}},
+    }
+    publish_all(control, LogFolder("orders", root), values)
+    writer = FilesWriter("orders", find_pipeline("orders").writers[0], root)
+    log = PublishedLog.open(control, root)
+    deliver_to(
+        *(writer, log, positions, "run", write_parts_here),
+        limit=1_000,
+        reload=lambda: positions.load("archive"),
+    )
+    capsys.readouterr()  # what the delivery had to say
+    return positions
+
+
+@pytest.fixture
+def archive(installation) -> Path:
+    return installation / ".tidemark" / "archive"
+
+
+def first_file(archive: Path) -> Path:
+    return sorted(archive.glob("*.jsonl"))[0]
+
+
+def cause(positions: Positions) -> Cause | None:
+    state = positions.load("archive")
+    return state.gate.cause if state and state.gate else None
+
+
+def test_i07_everything_as_it_should_be(run, positions):
+    ended = run("verify", "orders")
+    assert (ended.code, ended.err) == (0, "")
+    assert "orders/archive  2 files, 2 read whole; up to id 5" in ended.out
+    assert "orders/later  nothing is delivered yet" in ended.out
+
+
+def test_i07_a_removed_file_is_exit_code_1_and_closes_the_gate_and_a_resume_mends_it(run, positions, archive):
+    gone, bytes_before = first_file(archive), first_file(archive).read_bytes()
+    gone.unlink()
+    ended = run("verify", "orders", "archive")
+    assert ended.code == 1
+    assert gone.name in ended.out
+    assert "the file is missing" in ended.out
+    assert "tidemark resume orders archive" in ended.out
+    assert cause(positions) is Cause.VERIFICATION
+
+    assert run("resume", "orders", "archive").code == 0
+    assert (gone.read_bytes(), cause(positions)) == (bytes_before, None)
+    assert run("verify", "orders", "archive").code == 0
+
+
+def test_i07_json_names_what_is_different(run, positions, archive):
+    gone = first_file(archive)
+    gone.unlink()
+    ended = run("verify", "orders", "archive", "--json")
+    shown = json.loads(ended.out)
+    (writer,) = shown["writers"]
+    assert (ended.code, shown["clean"], writer["total"]) == (1, False, 1)
+    (difference,) = writer["differences"]
+    assert (difference["kind"], difference["where"], difference["last_id"]) == ("missing", gone.name, 2)
+
+
+def test_i07_only_all_reads_every_file(run, positions, archive):
+    both = sorted(archive.glob("*.jsonl"))
+    for file in both:
+        file.write_text(file.read_text().replace('"a"', '"x"'))
+    assert run("verify", "orders", "archive", "--all", "--look").code == 1
+    assert cause(positions) is None
+
+
+def test_to_look_changes_nothing(run, positions, archive):
+    first_file(archive).unlink()
+    assert run("verify", "orders", "archive", "--look").code == 1
+    assert cause(positions) is None
+
+
+def test_a_gate_that_a_run_holds_is_not_closed_and_that_is_said(run, positions, archive):
+    first_file(archive).unlink()
+    state = positions.load("archive")
+    take(positions, state, "orders.replicate run-7", wall_clock)
+    ended = run("verify", "orders", "archive")
+    assert (ended.code, cause(positions)) == (1, None)
+    assert "Its gate was not closed: orders/archive: orders.replicate run-7 has this writer" in ended.out
+
+
+def test_what_cannot_be_made_again_may_be_let_go(run, positions, archive):
+    gone = first_file(archive)
+    gone.unlink()
+    run("verify", "orders", "archive")
+    plan = run("verify", "orders", "archive", "--let-go")
+    assert (plan.code, cause(positions)) == (0, Cause.VERIFICATION)
+    assert f"{gone.name} is let go: no verification asks for it any more" in plan.out
+    assert run("verify", "orders", "archive", "--let-go", *DO).code == 0
+    assert (cause(positions), run("verify", "orders", "archive").code) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nowhere"], 1, "nowhere"),
+        (["orders", "nobody"], 1, "there is no such writer; there is: archive, later."),
+        (["orders", "archive", "--execute", "--reason", "x"], 2, "goes with --let-go only"),
+        (["orders", "--let-go"], 2, "say of which writer"),
+        (["orders", "archive", "--let-go"], 1, "no file of it is missing"),
+        (["orders", "later", "--let-go"], 1, "it has delivered nothing yet"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run, positions, arguments, code, said):
+    ended = run("verify", *arguments)
+    assert ended.code == code
+    assert said in ended.err
+
+
+def test_letting_go_needs_a_reason(run, positions, archive):
+    first_file(archive).unlink()
+    assert run("verify", "orders", "archive", "--let-go", "--execute").code == 2
+
+
+# What runs do
+
+
+@pytest.fixture
+def opened(positions) -> OpenPipeline:
+    from tidemark.cli.writers import open_pipeline
+
+    return open_pipeline("orders")
+
+
+def test_i07_a_run_with_nothing_new_looks_at_names_and_sizes(opened, positions, archive):
+    shown: list[str] = []
+    assert reconcile_idle(opened, "run", shown.append) == []
+    assert shown == ["orders/archive: 2 files, 0 read whole; up to id 5"]
+    first_file(archive).unlink()
+    (different,) = reconcile_idle(opened, "run", shown.append)
+    assert "the file is missing" in different
+    assert cause(positions) is Cause.VERIFICATION
+    assert reconcile_idle(opened, "run", shown.append) == []
+
+
+def test_a_run_with_nothing_new_waits_for_nobody(opened, positions, archive):
+    first_file(archive).unlink()
+    take(positions, positions.load("archive"), "orders.resume", wall_clock)
+    shown: list[str] = []
+    assert reconcile_idle(opened, "run", shown.append) == []
+    assert "not reconciled" in shown[-1]
+
+
+def test_i07_the_summary_of_a_delivery_says_what_was_compared(opened, positions):
+    writer = opened.writer("archive")
+    summary = reconcile_now(writer, opened.log, positions, Extent(1, after=2), "run")
+    assert summary is not None
+    assert (summary["position"], summary["passed"]) == (5, True)
+    assert summary["looked_at"] == {"files": 2, "read whole": 1}

@@ -1,0 +1,301 @@
+"""A target that was deleted and made again is never taken for the one that was written to (item 3)."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.delivery.samples import House, Killed
+from tests.unit.delivery.topic_samples import Topic, TopicWriter
+
+from tidemark import faults
+from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
+from tidemark.delivery.positions import ShapeChanged
+from tidemark.delivery.target import Lacking, Verdict, compare, lacking
+from tidemark.delivery.writer import TargetIdentity
+from tidemark.delivery.writer_state import Cause, WriterState
+from tidemark.faults import VARIABLE, FaultPoint
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def topic() -> Topic:
+    return Topic()
+
+
+@pytest.fixture
+def writer(topic) -> TopicWriter:
+    return TopicWriter(topic)
+
+
+@pytest.fixture
+def delivered(house, writer) -> House:
+    """Ids 0 to 5 are in the topic."""
+    house.publish(orders="abc")
+    house.publish(orders="def")
+    house.deliver(writer)
+    return house
+
+
+def of_older_version(house: House, writer: TopicWriter) -> None:
+    """The state as a version left it that kept no ids."""
+    state = house.state(writer)
+    house.positions._store(replace(state, target=None, since=None))
+
+
+# Deciding
+
+
+def state(position: int, target: str | None = "first", since: int | None = 0) -> WriterState:
+    return WriterState("orders", "out", 1, position, {}, target=target, since=since)
+
+
+@pytest.mark.parametrize(
+    ("known", "present", "verdict"),
+    [
+        (state(5), "first", Verdict.SAME),
+        (state(5), None, Verdict.SAME),
+        (state(5), "other", Verdict.REPLACED),
+        (state(-1), "other", Verdict.FRESH),
+        (state(5, since=6), "other", Verdict.FRESH),
+        (state(-1, target=None), "other", Verdict.ADOPT),
+        (state(5, target=None), "other", Verdict.DOUBTFUL),
+        (state(5, target=None, since=None), "other", Verdict.DOUBTFUL),
+    ],
+)
+def test_what_the_id_of_a_target_says(known, present, verdict):
+    assert compare(known, TargetIdentity(present, "topic copy") if present else None) is verdict
+
+
+def test_which_parts_end_too_early():
+    assert lacking({0: 4, 1: -1, 2: 9}, {0: 4, 1: 5, 2: 8}) == [Lacking(1, -1, 5)]
+
+
+# Delivering
+
+
+def test_the_id_is_kept_when_the_writer_is_registered(delivered, writer, topic):
+    assert (delivered.state(writer).target, delivered.state(writer).since) == (topic.id, 0)
+
+
+def test_another_id_closes_the_gate_before_anything_is_sent(delivered, writer, topic):
+    topic.make_again()
+    delivered.publish(orders="ghi")
+    outcome = delivered.deliver(writer)
+    assert (outcome.position, outcome.closed_now, topic.everything) == (5, True, [])
+    assert outcome.gate.cause is Cause.REPLACED
+    for said in ("first", topic.id, "tidemark offsets rewind orders out -1", "up to id 5"):
+        assert said in outcome.gate.reason
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_with_other_partitions_it_is_the_same_question(delivered, writer, topic, parts):
+    topic.make_again(parts)
+    delivered.publish(orders="ghi")
+    gate = delivered.deliver(writer).gate
+    assert gate.cause is Cause.REPLACED
+    assert f"{parts} partitions instead of 2" in gate.reason
+
+
+def test_a_resume_sends_nothing_either_and_leaves_the_gate_closed(delivered, writer, topic):
+    topic.make_again()
+    delivered.publish(orders="ghi")
+    delivered.deliver(writer)
+    resumed = delivered.resume(writer)
+    assert (resumed.gate.cause, resumed.gate.failures, topic.everything) == (Cause.REPLACED, 2, [])
+
+
+def test_delivering_again_closes_the_gate_too(delivered, writer, topic):
+    topic.make_again()
+    outcome = delivered.deliver_again(writer)
+    assert "made again" in outcome.failure
+    assert (delivered.gate(writer).cause, topic.everything) == (Cause.REPLACED, [])
+
+
+def test_opening_the_gate_by_hand_changes_nothing(delivered, writer, topic):
+    topic.make_again()
+    delivered.publish(orders="ghi")
+    delivered.deliver(writer)
+    delivered.operator.open("out").execute(delivered.deed("open"))
+    assert delivered.deliver(writer).gate.cause is Cause.REPLACED
+    assert topic.everything == []
+
+
+def test_made_again_while_it_is_written_to_commits_nothing(delivered, writer, topic):
+    delivered.publish(orders="ghi")
+    meddling = iter([topic.make_again])
+    outcome = delivered.deliver(replace(writer, before_write=lambda: next(meddling, lambda: None)()))
+    assert (outcome.position, outcome.gate.cause) == (5, Cause.REPLACED)
+
+
+def test_made_again_during_a_resume_commits_nothing(delivered, writer, topic):
+    delivered.publish(orders="ghi")
+    delivered.operator.stop("out").execute(delivered.deed("stop"))
+    delivered.close_gate(writer, replace(delivered.gate(writer), cause=Cause.TARGET, through=8))
+    meddling = iter([lambda: None, topic.make_again])
+    resumed = delivered.resume(replace(writer, before_write=lambda: next(meddling, lambda: None)()))
+    assert (resumed.position, resumed.gate.cause) == (5, Cause.REPLACED)
+
+
+def test_where_nothing_was_to_be_there_an_empty_one_is_taken(house, writer, topic):
+    house.publish(orders="abc")
+    house.register(writer)
+    topic.make_again()
+    house.deliver(writer)
+    assert (topic.everything, house.state(writer).target) == ([0, 1, 2], topic.id)
+
+
+def test_where_nothing_was_to_be_there_but_something_is_it_is_refused(house, writer, topic):
+    house.publish(orders="abc")
+    house.positions.register("out", writer.shape, target=topic.id)
+    topic.make_again()
+    topic.ids = {0: [2]}
+    assert house.deliver(writer).gate.cause is Cause.REPLACED
+
+
+# Writers of older versions
+
+
+def test_an_older_writer_takes_the_present_id_once_where_nothing_is_missing(delivered, writer, topic):
+    of_older_version(delivered, writer)
+    delivered.publish(orders="g")
+    assert delivered.deliver(writer).gate is None
+    assert delivered.state(writer).target == topic.id
+    topic.make_again()
+    delivered.publish(orders="h")
+    assert delivered.deliver(writer).gate.cause is Cause.REPLACED
+
+
+def test_what_was_dropped_or_acknowledged_is_not_missing(house, topic):
+    writer = TopicWriter(topic, dropped=frozenset({5}))
+    house.publish(orders="abcdef")
+    house.deliver(writer)
+    of_older_version(house, writer)
+    house.publish(orders="g")
+    assert house.deliver(writer).gate is None
+
+
+def test_an_older_writer_whose_topic_lacks_something_is_stopped(delivered, writer, topic):
+    of_older_version(delivered, writer)
+    topic.make_again()
+    delivered.publish(orders="g")
+    gate = delivered.deliver(writer).gate
+    assert gate.cause is Cause.REPLACED
+    assert "partition 0 is empty and should be at id 4 at least" in gate.reason
+    assert (topic.everything, delivered.state(writer).target) == ([], None)
+
+
+def test_and_a_rewind_lets_it_go_on(delivered, writer, topic):
+    of_older_version(delivered, writer)
+    topic.make_again()
+    delivered.publish(orders="g")
+    delivered.deliver(writer)
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    delivered.deliver(writer)
+    assert (topic.everything, delivered.state(writer).target) == (list(range(7)), topic.id)
+
+
+def test_dying_right_after_an_adoption_is_harmless(delivered, writer, topic, monkeypatch):
+    of_older_version(delivered, writer)
+    delivered.publish(orders="g")
+
+    def die(_: FaultPoint) -> None:
+        monkeypatch.delenv(VARIABLE)
+        raise Killed
+
+    monkeypatch.setenv(VARIABLE, FaultPoint.TARGET_ADOPTED)
+    monkeypatch.setattr(faults, "die", die)
+    with pytest.raises(Killed):
+        delivered.deliver(writer)
+    delivered.deliver(writer)
+    assert (delivered.state(writer).target, topic.everything) == (topic.id, list(range(7)))
+
+
+# Rewinding
+
+
+def test_a_rewind_into_an_empty_one_takes_its_id_and_everything_is_sent(delivered, writer, topic):
+    topic.make_again(3)
+    delivered.publish(orders="ghi")
+    delivered.deliver(writer)
+    plan = delivered.operator.rewind("out", -1, writer)
+    assert f"topic copy was made again and is empty: the writer goes on with this one (id {topic.id})" in (
+        plan.lines
+    )
+    assert "the gate opens" in plan.lines
+    plan.execute(delivered.deed("rewind"))
+    outcome = delivered.deliver(writer)
+    assert (outcome.gate, outcome.total.written, topic.everything) == (None, 9, list(range(9)))
+    assert delivered.state(writer).shape["partitions"] == 3
+
+
+def test_what_lies_before_such_a_rewind_is_not_expected_there(delivered, writer, topic):
+    topic.make_again()
+    plan = delivered.operator.rewind("out", 2, writer)
+    assert "what lies at or below id 2 is not in it and is not sent" in plan.lines
+    plan.execute(delivered.deed("rewind"))
+    delivered.deliver(writer)
+    assert (topic.everything, delivered.state(writer).since) == ([3, 4, 5], 3)
+
+
+def test_a_rewind_says_what_is_skipped_and_a_delivery_what_was_sent(delivered, writer, topic):
+    plan = delivered.operator.rewind("out", -1, writer)
+    assert "0 messages are sent to topic copy" in plan.lines
+    skipped = "6 are not, because it is past them already: partition 0 up to id 4, partition 1 up to id 5"
+    assert skipped in plan.lines
+    assert (plan.details["to_send"], plan.details["skipped"]) == (0, 6)
+    plan.execute(delivered.deed("rewind"))
+    outcome = delivered.deliver(writer)
+    assert (outcome.total.written, outcome.total.ignored) == (0, 6)
+
+
+def test_a_resume_counts_only_what_it_really_sent(delivered, writer, topic):
+    delivered.operator.stop("out").execute(delivered.deed("stop"))
+    delivered.close_gate(writer, replace(delivered.gate(writer), cause=Cause.TARGET, through=5))
+    topic.ids = {0: [0, 2], 1: [1, 3, 5]}
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    resumed = delivered.resume(writer)
+    assert (resumed.delivered, topic.everything, resumed.gate) == (1, list(range(6)), None)
+
+
+def test_a_rewind_into_one_that_has_something_already_is_refused(delivered, writer, topic):
+    topic.make_again()
+    topic.ids = {1: [5]}
+    with pytest.raises(NotPossible, match="partition 1 is at id 5, and what lies below could never be sent"):
+        delivered.operator.rewind("out", -1, writer)
+
+
+def test_made_again_between_plan_and_execution_is_refused(delivered, writer, topic):
+    plan = delivered.operator.rewind("out", -1, writer)
+    topic.make_again()
+    with pytest.raises(ChangedMeanwhile):
+        plan.execute(delivered.deed("rewind"))
+    assert delivered.position(writer) == 5
+
+
+def test_filled_between_plan_and_execution_is_refused(delivered, writer, topic):
+    topic.make_again()
+    plan = delivered.operator.rewind("out", -1, writer)
+    topic.ids = {0: [6]}
+    with pytest.raises(ChangedMeanwhile):
+        plan.execute(delivered.deed("rewind"))
+
+
+def test_a_rewind_while_the_topic_is_not_there_says_so_and_the_next_one_is_taken(delivered, writer, topic):
+    topic.is_there = False
+    plan = delivered.operator.rewind("out", -1, writer)
+    assert any("not there now" in line for line in plan.lines)
+    plan.execute(delivered.deed("rewind"))
+    topic.make_again()
+    delivered.deliver(writer)
+    assert topic.everything == list(range(6))
+
+
+def test_another_setting_is_still_refused(delivered, topic):
+    class Other(TopicWriter):
+        @property
+        def shape(self):
+            return {**super().shape, "kind": "another"}
+
+    topic.make_again()
+    with pytest.raises(ShapeChanged):
+        delivered.operator.rewind("out", -1, Other(topic))
