@@ -217,6 +217,28 @@ def test_a_wrong_pin_or_sweep_is_refused_in_a_sentence(run, published, control, 
     assert said in ended.err
 
 
+@pytest.mark.parametrize("execute", [[], ["--execute", "--reason", "evidence"]], ids=["plan", "executed"])
+@pytest.mark.parametrize(
+    ("id_", "said"),
+    [
+        pytest.param("7", "the log has ids from 0 to 6, so 7 cannot be pinned", id="beyond the end"),
+        pytest.param("5", "no message ever had this id: it is a hole, so 5 cannot be pinned", id="hole"),
+        pytest.param(
+            "0", "compaction has taken its message away (the log is compacted below id 5)", id="gone"
+        ),
+    ],
+)
+def test_item_6_an_id_that_no_message_has_is_not_pinned_and_the_plan_says_so_too(
+    run, published, control, id_, said, execute
+):
+    compact(control, published, below=5, keep=lambda id_: id_ in (1, 4))
+    before = control.log_head().version
+    ended = run("log", "pin", "orders", id_, *execute)
+    assert (ended.code, control.log_head().version, pins(control)) == (1, before, [])
+    assert said in ended.err
+    assert "Nothing was changed" in ended.err
+
+
 def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, root):
     planned = run("log", "sweep", "orders")
     assert (planned.code, "0 files with 0 bytes go, 3 wait" in planned.out) == (0, True)
