@@ -29,7 +29,8 @@ put the cause right and clear the failed task (for an audit: `capture` and what 
 `tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
 file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
 `gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a journal
-whose tables are not what the log says: `reconcile` names the entities, and the way out is a rebuild.
+whose tables are not what the log says: `reconcile` names the entities, and the way out is a rebuild, or,
+where the log is not whole, what its message names.
 
 ### What it returns
 

@@ -18,6 +18,7 @@ from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.loss import AcceptedLoss
 from tidemark.verification.errors import NoSuchTopic, NothingDelivered
 from tidemark.verification.provable import Ground
+from tidemark.verification.rebuild import find_gap
 from tidemark.writers.journal import JournalWriter
 
 
@@ -46,6 +47,8 @@ class Basis:
     ground: Ground
     pointers: Mapping[TopicPartition, Pointer]
     """Of all partitions the writer has come to."""
+    gap: str = ""
+    """What the log does not have, and so tables rebuilt from it would not; empty where it is whole."""
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -110,6 +113,7 @@ def basis_of(
     furthest = max(state.position, state.reached)
     horizon = next((binding.end for binding in bindings if binding.end > furthest), furthest)
     expected, most = _offsets(bindings, state.position), _offsets(bindings, horizon)
+    ground = Ground.of(starts, losses, state.position)
     return Basis(
         writer.pipeline,
         writer.name,
@@ -121,10 +125,11 @@ def basis_of(
         writer.declared.segment_size,
         writer.zone,
         replace(
-            Ground.of(starts, losses, state.position),
+            ground,
             compacted={place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1).items()},
         ),
         {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
+        find_gap(ground, unclear_below),
     )
 
 

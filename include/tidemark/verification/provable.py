@@ -1,5 +1,8 @@
 """What can be proved: incarnations that begin in the log, in partitions of which nothing was lost since.
 
+Nothing of them may lie before what the log has. A partition that the log has from offset 0 on settles that,
+and so does a purge; ``judge.py`` knows what else does.
+
 What the policy `journal` has left makes up the same state, so it proves as much as the whole; what any other
 policy has left proves nothing.
 
@@ -59,7 +62,7 @@ class Ground:
         return replace(self, starts=later)
 
     def objection(self, place: TopicPartition, begins_at: int | None) -> Unprovable | None:
-        """Why what began at an offset cannot be proved; None where it can.
+        """Why what began at an offset, with nothing of it before, cannot be proved; None where it can.
 
         Without an offset it may have begun anywhere: only where the log has everything that is no matter.
         """

@@ -53,7 +53,9 @@ class Reconciliation:
         failed = [f"{one.title}: {one.detail}" for one in self.judgements if not one.success and not said]
         more = max(self.found.get("total", 0), len(said)) - MOST_NAMED
         named = "; ".join((said or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
-        return f"the tables are not what the log says ({self.summary}): {named}."
+        gap = (self.found.get("rebuild") or {}).get("because")
+        way = f" The log is not whole ({gap}), so it cannot rebuild them whole." if gap else ""
+        return f"the tables are not what the log says ({self.summary}): {named}.{way}"
 
     def to_lines(self) -> Iterator[str]:
         """What was found, for people to read in a task's log."""

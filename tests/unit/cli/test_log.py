@@ -223,9 +223,7 @@ def test_a_wrong_pin_or_sweep_is_refused_in_a_sentence(run, published, control, 
     [
         pytest.param("7", "the log has ids from 0 to 6, so 7 cannot be pinned", id="beyond the end"),
         pytest.param("5", "no message ever had this id: it is a hole, so 5 cannot be pinned", id="hole"),
-        pytest.param(
-            "0", "compaction has taken its message away (the log is compacted below id 5)", id="gone"
-        ),
+        pytest.param("0", "compaction has taken its message away (the log is compacted below id 5)", id="c"),
     ],
 )
 def test_item_6_an_id_that_no_message_has_is_not_pinned_and_the_plan_says_so_too(
