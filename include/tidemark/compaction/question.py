@@ -49,7 +49,7 @@ class CompactionSettings:
             int(declared.min_lag.total_seconds() * MICROSECOND),
             int(declared.tombstones.total_seconds() * MICROSECOND),
             pipeline.log.segment_bytes,
-            tuple(one.name for one in pipeline.writers if one.start is WriterStart.EARLIEST),
+            tuple(one.name for one in pipeline.writers if one.start is not WriterStart.LATEST),
         )
 
 

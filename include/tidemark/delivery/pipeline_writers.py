@@ -39,13 +39,25 @@ _NOT_SIMPLE = (
 _ODD_CENTRE = "is not the name of a data centre. Use letters, digits, ., - and _ only."
 
 
-def _earliest_only(start: WriterStart) -> WriterStart:
+def _not_latest(start: WriterStart) -> WriterStart:
     if start is WriterStart.LATEST:
         raise ValueError(
             "cannot be `latest` for a journal: its pointers would promise messages nobody wrote. "
             "Use `earliest`."
         )
     return start
+
+
+def _not_recreated(start: WriterStart) -> WriterStart:
+    if start is WriterStart.RECREATED:
+        raise ValueError(
+            "can be `recreated` for a journal only: every other writer takes a topic that was made again "
+            "like any other. Use `earliest` or `latest`."
+        )
+    return start
+
+
+StartAnywhere = Annotated[WriterStart, AfterValidator(_not_recreated)]
 
 
 class Tables(Declaration):
@@ -122,7 +134,7 @@ class JournalDeclaration(WriterDeclaration):
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
-    start: Annotated[WriterStart, AfterValidator(_earliest_only)] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, AfterValidator(_not_latest)] = WriterStart.EARLIEST
 
 
 class FilesDeclaration(WriterDeclaration):
@@ -132,7 +144,7 @@ class FilesDeclaration(WriterDeclaration):
     path: Location
     format: FileFormat = FileFormat.PARQUET
     transforms: Transforms = ()
-    start: WriterStart = WriterStart.EARLIEST
+    start: StartAnywhere = WriterStart.EARLIEST
 
 
 class KafkaDeclaration(WriterDeclaration):
@@ -142,7 +154,7 @@ class KafkaDeclaration(WriterDeclaration):
     topic: Topic
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
-    start: WriterStart = WriterStart.EARLIEST
+    start: StartAnywhere = WriterStart.EARLIEST
 
 
 WRITERS: Mapping[WriterKind, type[WriterDeclaration]] = {

@@ -12,6 +12,9 @@ from typing import Any
 from tidemark.consensus.lease import Lease
 from tidemark.log.binding import NOTHING_YET
 
+LEFT_OUT = "left/"
+"""What the rows of ``LeftOut`` begin with."""
+
 
 class Gate(StrEnum):
     """Whether a writer takes messages."""
@@ -80,6 +83,47 @@ class WriterGate:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicStart:
+    """Where a writer began with a topic that was made again."""
+
+    number: int
+    """Of the topic, counted by the acceptances: 0 would be the first of the name."""
+    first_id: int
+    """The first id it has, or can have, in the log."""
+    topic_id: str | None = None
+    """Kafka's; None where nothing of it was bound yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A topic that a writer goes on without, because another one has its name now: on record with counts."""
+
+    topic: str
+    topic_id: str | None
+    """Kafka's id of the topic that is left out."""
+    first_id: int
+    """The first id of it that was left out."""
+    through: int
+    """Up to this id its messages are counted."""
+    messages: int
+    who: str
+    reason: str
+    """Who accepted that the topic was made again, and why."""
+    at: int
+
+    @property
+    def row(self) -> str:
+        """The name of its row."""
+        return f"{LEFT_OUT}{self.topic}"
+
+    def __str__(self) -> str:
+        return (
+            f"leaves out topic {self.topic}, which was made again: {self.messages} messages from id "
+            f"{self.first_id} on (accepted by {self.who}: {self.reason})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class WriterState:
     """A registered writer."""
 
@@ -97,6 +141,13 @@ class WriterState:
     forgotten and registered again."""
     reached: int = NOTHING_YET
     """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
+    starts: Mapping[str, TopicStart] = field(default_factory=dict)
+    """The topics made again with which it began (`start: recreated`); of all others it takes the first."""
+
+    @property
+    def first_position(self) -> int:
+        """The position it began with: there is nothing for it at or below."""
+        return min((one.first_id for one in self.starts.values()), default=0) - 1
 
     @property
     def status(self) -> Gate:
@@ -116,6 +167,7 @@ class WriterState:
             "lease": asdict(self.lease) if self.lease else None,
             "token": self.token,
             "reached": self.reached,
+            "starts": {topic: asdict(start) for topic, start in self.starts.items()},
         }
 
     @classmethod
@@ -131,6 +183,7 @@ class WriterState:
             Lease(**row["lease"]) if row["lease"] else None,
             row["token"],
             row.get("reached", row["position"]),
+            {topic: TopicStart(**start) for topic, start in row.get("starts", {}).items()},
         )
 
 

@@ -98,4 +98,5 @@ def _accepted(
         reason=acceptance.reason,
         at=acceptance.at,
         found=gate.at,
+        is_planned=True,
     )

@@ -70,6 +70,8 @@ class EntityJudge:
         """The next message, oldest first; what is beyond the position may have been delivered or not."""
         if self._problem or self._repartitioned or record.id in self._basis.acknowledged:
             return
+        if not self._basis.takes(self._topic, record.id):
+            return  # of another topic that has, or had, the same name
         id_, partition, offset, write_time, t, value, timestamp, timestamp_type, headers = record
         is_beyond = id_ > self._basis.position
         try:

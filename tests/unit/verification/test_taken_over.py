@@ -1,4 +1,4 @@
-"""Tables that another replicator has begun: what is provable, and what is offered where it is not (item 17)."""
+"""Tables that another replicator has begun: what is provable of them, and what is offered else (item 17)."""
 
 import pytest
 from tests.unit.verification.found import FoundInMemory, basis, verdicts, verified
