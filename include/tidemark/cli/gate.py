@@ -21,11 +21,13 @@ def show(
     opened = open_pipeline(pipeline)
     names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
     states = {name: opened.positions.load(name) for name in names}
+    left = {name: opened.positions.left_out(name) for name in names}
     if as_json:
         rows = {
             name: {
                 "gate": state.status.value if state else "open",
                 **(asdict(state.gate) if state and state.gate else {}),
+                "left_out": [asdict(one) for one in left[name].values()],
             }
             for name, state in states.items()
         }
@@ -33,6 +35,8 @@ def show(
         return
     for name, state in states.items():
         gate = state.gate if state else None
+        for one in left[name].values():
+            typer.echo(f"{pipeline}/{name}: {one}")
         if gate is None:
             typer.echo(f"{pipeline}/{name}: open")
             continue

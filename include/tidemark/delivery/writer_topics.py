@@ -250,6 +250,14 @@ def find_beginning(writer: Writer, control: LogControl, end: int) -> Beginning:
     return Beginning(min(first - 1, end), starts)
 
 
+def recreated_topics(control: LogControl, state: WriterState) -> frozenset[str]:
+    """The topics whose names other ones have by now than those that a writer's target holds."""
+    found = Recreations.of(control.accepted_losses())
+    return frozenset(
+        topic for topic in found.of_topics if found.newest(topic) > taken_number(state.starts, topic)
+    )
+
+
 def held_topic_id(control: LogControl, state: WriterState | None, topic: str) -> str | None:
     """Kafka's id of the topic that a writer's target holds under a name; None where nothing of it is bound.
 

@@ -112,6 +112,11 @@ class LogControl:
         self._bindings = ObjectKey(Kind.BINDINGS, pipeline)
         self._log = ObjectKey(Kind.LOG, pipeline)
 
+    @property
+    def consensus(self) -> Consensus:
+        """The control plane that it reads and changes."""
+        return self._consensus
+
     def bindings_head(self) -> BindingsHead:
         """How far the source is bound."""
         snapshot = self._consensus.read(self._bindings, [HEAD])
@@ -217,6 +222,11 @@ class LogControl:
         reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
         puts = {one.row: one.to_json() for one in losses}
         puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
+        self._consensus.commit(self._bindings, head.version, Change(puts))
+
+    def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
+        """Say more about losses that are on record already, if nobody was faster."""
+        puts = {one.row: one.to_json() for one in losses}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def log_head(self) -> LogHead:

@@ -20,7 +20,7 @@ import pytest
 from tests.unit.compaction.test_fault_walk import COMPACT
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
-from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
+from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
 from tests.unit.work.test_fault_walk import POINTS as WORK
 
 from tidemark import faults
@@ -350,6 +350,6 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
     # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
+    of_logs = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
     assert walked | of_logs | of_purges | {*WORK} | others == set(FaultPoint)
