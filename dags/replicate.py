@@ -32,7 +32,8 @@ put the cause right and clear the failed task (for an audit: `capture` and what 
 file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
 `gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a writer
 whose output is not what the log says: `reconcile` names what is different. The way out for a journal is a
-rebuild, for missing files or messages a resume, for a topic that was made again a rewind.
+rebuild, or, where the log is not whole, what its message names; for missing files or messages a resume, for a
+topic that was made again a rewind.
 
 ### What it returns
 

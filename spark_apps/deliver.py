@@ -20,6 +20,7 @@ from tidemark.delivery.expectations import pipeline_suite
 from tidemark.delivery.pipeline import AnyWriter, WriterStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import LogUnreadable, PublishedLog
+from tidemark.delivery.registration import Start
 from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
@@ -88,7 +89,7 @@ def deliver(job: Job) -> dict[str, Any]:
                 limit=pipeline.limits.max_records_per_run,
                 reload=reload,
                 is_stopping=is_stopping,
-                start=log.end if declared.start is WriterStart.LATEST else NOTHING_YET,
+                start=_start(declared, log.end),
             )
 
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
@@ -114,6 +115,13 @@ def deliver(job: Job) -> dict[str, Any]:
             for declared, writer in writers
         }
     return {"end": log.end, "writers": outcomes}
+
+
+def _start(declared: AnyWriter, end: int) -> Start:
+    """Where a writer begins, if this is its first run."""
+    if declared.start is WriterStart.RECREATED:
+        return WriterStart.RECREATED
+    return end if declared.start is WriterStart.LATEST else NOTHING_YET
 
 
 def _outcome(

@@ -31,6 +31,7 @@ class FaultPoint(StrEnum):
     GATE_CLOSED = "gate.closed"
     ACCEPT_RECORDED = "accept.recorded"
     ACCEPT_OPENED = "accept.opened"
+    ACCEPT_PLANNED = "accept.planned"
     PUBLISH_MANIFEST_WRITTEN = "publish.manifest_written"
     PUBLISH_COMMITTED = "publish.committed"
     COMPACT_LEASED = "compact.leased"

@@ -326,3 +326,40 @@ def test_the_command_shows_its_plan_and_needs_to_be_told_to_do_it(journal: Journ
     state = opened(journal).state(WRITER)
     assert state is not None
     assert state.gate is not None
+
+
+def test_item_17_a_head_that_their_delete_made_is_no_alarm_when_event_1_comes_to_us(
+    journal: JournalRuns,
+) -> None:
+    given_their_tables(journal, {0: 4, 1: 4, 2: 4})
+    now = datetime.now(UTC)
+    journal.session.execute(  # a delete up to 3 of an entity that they never saw an event of
+        f"INSERT INTO {journal.keyspace}.metajournal (topic, segment, id, partition, offset, segment_size, "
+        "seq_nr, delete_to, created, updated) VALUES (%s, %s, 'deleted', 0, 4, 10000, 3, 3, %s, %s)",
+        (journal.topic, head_segment("deleted"), now, now),
+    )
+    events = Events((Event(1, (), "text", "event 1"),))
+    for key in ("deleted", "fresh"):
+        record = write_action(append(key, SENT_AT + 9, events))
+        send(journal.runs.connections, journal.topic, [Sent(0, *record)])
+    bind(journal)
+    publish_here(journal.runs, "run-1")
+    deliver(journal)
+
+    # The tables are right: the event is deleted already. The log alone cannot know that.
+    both = ("--entity", "deleted", "--entity", "fresh")
+    verified = journal.runs.command("journal", "verify", journal.runs.name, WRITER, *both, "--json")
+    found = json.loads(verified.out)
+    assert (verified.code, found["clean"], found["same"]) == (0, True, 1), verified
+    assert found["unproven"] == [
+        {"topic": journal.topic, "key": "deleted", "reason": "began before the log"}
+    ], found
+
+    # What began with us is proved still, and the way out is not a rebuild that the log cannot give.
+    journal.session.execute(
+        f"DELETE FROM {journal.keyspace}.journal WHERE id = 'fresh' AND topic = %s AND segment = 0",
+        (journal.topic,),
+    )
+    damaged = journal.runs.command("journal", "verify", journal.runs.name, WRITER, "--entity", "fresh")
+    assert (damaged.code, "event 1 is missing" in damaged.out) == (1, True), damaged
+    assert "the log is not whole (it begins at offset 5" in " ".join(damaged.out.split()), damaged

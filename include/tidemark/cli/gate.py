@@ -22,12 +22,14 @@ def show(
 
     known = open_known(pipeline)
     states = {name: known.positions.load(name) for name in known.chosen(writer)}
+    left = {name: known.positions.left_out(name) for name in states}
     if as_json:
         rows = {
             name: {
                 "gate": state.status.value if state else "open",
                 "declared": known.declared is not None,
                 **(asdict(state.gate) if state and state.gate else {}),
+                "left_out": [asdict(one) for one in left[name].values()],
             }
             for name, state in states.items()
         }
@@ -35,6 +37,8 @@ def show(
         return
     for name, state in states.items():
         gate = state.gate if state else None
+        for one in left[name].values():
+            typer.echo(f"{pipeline}/{name}: {one}")
         if gate is None:
             typer.echo(f"{pipeline}/{name}{known.mark}: open")
             continue

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -14,6 +14,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from tidemark.cli import log_compact, log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tidemark.delivery.accept_plan import Consequence
+    from tidemark.log.gate import LogGate
+    from tidemark.log.loss import AcceptedLoss
 
 app = typer.Typer(help="A pipeline's commit log.", no_args_is_help=True)
 app.command("compact")(log_compact.compact)
@@ -96,28 +103,53 @@ def accept(
     as_json: Json = False,
 ) -> None:
     """Let the log go on over what closed its gate: lost offsets become holes, a failed audit is overruled."""
-    from tidemark.log.accept import Acceptance, require_closed_gate
+    from tidemark.delivery.accept_plan import read_consequences
+    from tidemark.delivery.positions import Positions
+    from tidemark.log.accept import Acceptance, accept_plan, require_closed_gate, unplanned_losses
     from tidemark.log.accept import accept as accept_gate
 
-    _, control, _ = log_files.open_log(pipeline)
-    gate = require_closed_gate(control)
+    declared, control, _ = log_files.open_log(pipeline)
+    before = unplanned_losses(control)
+    gate = control.log_gate() if before else require_closed_gate(control)
+    losses = gate.losses if gate else tuple(one.loss for one in before)
+    found = read_consequences(declared, control, Positions(control.consensus, pipeline), losses)
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is all right to go on", param_hint="--reason")
     who = by or getpass.getuser()
-    if execute:
-        accept_gate(control, gate, Acceptance(who, reason.strip(), time.time_ns() // 1000))
+    acceptance = Acceptance(who, reason.strip(), time.time_ns() // 1000)
+    if execute and gate:
+        accept_gate(control, gate, acceptance)
+    elif execute:
+        accept_plan(control, acceptance)
     if as_json:
-        print_json({"pipeline": pipeline, "gate": asdict(gate), "who": who, "executed": execute})
+        said = {"gate": asdict(gate) if gate else None, "writers": [one.to_dict() for one in found]}
+        print_json({"pipeline": pipeline, **said, "who": who, "executed": execute})
         return
-    typer.echo(f"{pipeline}: the log's gate is closed: {gate.reason}")
-    for loss in gate.losses:
-        typer.echo(f"  lost for ever: {loss}")
-    if gate.ids:
-        typer.echo(f"  ids {gate.ids[0]} to {gate.ids[1]}")
-    if execute:
+    typer.echo("\n".join(_accept_lines(pipeline, gate, before, found)))
+    if not execute:
+        typer.echo('Nothing was changed. Add --execute --reason "…" to accept it.')
+    elif gate:
         typer.echo(f"Accepted by {who}. The gate is open; the next run of {pipeline}.replicate goes on.")
     else:
-        typer.echo('Nothing was changed. Add --execute --reason "…" to accept it.')
+        typer.echo(f"Accepted by {who}. Writers that stopped there go on when they are resumed.")
+
+
+def _accept_lines(
+    pipeline: str,
+    gate: "LogGate | None",
+    before: "Sequence[AcceptedLoss]",
+    found: "Sequence[Consequence]",
+) -> Iterator[str]:
+    """What is accepted, and what becomes of the writers."""
+    if gate:
+        yield f"{pipeline}: the log's gate is closed: {gate.reason}"
+        yield from (f"  lost for ever: {loss}" for loss in gate.losses)
+        if gate.ids:
+            yield f"  ids {gate.ids[0]} to {gate.ids[1]}"
+    else:
+        yield f"{pipeline}: accepted before, but not what becomes of the writers:"
+        yield from (f"  {one.loss}, accepted by {one.who}" for one in before)
+    yield from (f"  {one}" for one in found)
 
 
 def _with_progress(steps: Iterator[Any], total: int) -> Iterator[Any]:

@@ -56,13 +56,14 @@ def pin(
 ) -> None:
     """Keep a message, whatever compaction would do with it. Without --execute only the plan is shown."""
     from tidemark.consensus.lease import wall_clock
-    from tidemark.log.pins import Pin, add_pin
+    from tidemark.log.pins import Pin, pin_message, refuse_missing
 
-    _, control, _ = open_log(pipeline)
+    _, control, folder = open_log(pipeline)
     _demand_reason(reason, execute)
+    refuse_missing(control, folder, id_)
     wanted = Pin(id_, by or getpass.getuser(), reason.strip(), wall_clock())
     _tell(
-        {"pipeline": pipeline, **asdict(add_pin(control, wanted) if execute else wanted)},
+        {"pipeline": pipeline, **asdict(pin_message(control, folder, wanted) if execute else wanted)},
         f"{pipeline}: id {id_} is kept by every compaction from now on",
         execute,
         as_json,

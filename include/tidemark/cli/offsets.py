@@ -46,10 +46,13 @@ def list_offsets(
                 "namespaces": namespaces,
                 "history": [asdict(entry) for entry in history],
                 "deeds": [asdict(deed) for deed in deeds],
+                "left_out": [asdict(one) for one in opened.positions.left_out(writer).values()],
             }
         )
         return
     Console().print(history_table(state, namespaces, history, deeds))
+    for one in opened.positions.left_out(writer).values():
+        typer.echo(f"{pipeline}/{writer} {one}")
 
 
 @app.command()

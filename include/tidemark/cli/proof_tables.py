@@ -30,6 +30,11 @@ def verification_table(found: Verification) -> RenderableType:
         shown += ["", table, *_more(len(found.unproven), sum(found.not_provable.values()))]
     if not found.is_clean:
         rebuild = "Nothing is repaired in place: see docs/verification.md for a rebuild."
+        if found.gap:
+            rebuild = (
+                f"Nothing is repaired in place, and the log is not whole ({escape(found.gap)}), so it cannot "
+                "rebuild them whole: see docs/verification.md for what is possible."
+            )
         shown += ["", f"[red]The tables do not hold what the log says.[/red] {rebuild}"]
     return Group(*shown)
 

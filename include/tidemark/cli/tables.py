@@ -56,7 +56,12 @@ def status_table(status: PipelineStatus) -> RenderableType:
             gate,
             escape(writer.reason or ""),
         )
-    return Group(head, table, "")
+    left = [
+        f"[yellow]{writer.name}[/yellow] {escape(str(one))}"
+        for writer in status.writers
+        for one in writer.left_out
+    ]
+    return Group(head, table, *left, "")
 
 
 def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:

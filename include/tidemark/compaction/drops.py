@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tidemark.compaction.journal_batches import NOTHING, read_keys
+from tidemark.compaction.journal_batches import NOTHING, entity_names
 from tidemark.compaction.journal_facts import NONE
 from tidemark.compaction.rules import Rules
 from tidemark.compaction.verdicts import Verdicts
@@ -64,7 +64,8 @@ def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdic
         ids = batch["id"].to_numpy()
         reaches = reach[at : at + len(ids)]
         at += len(ids)
-        gone.append(tally.judge(ids, reaches, _numbers_of(batch["key"], verdicts.keys), verdicts))
+        names = entity_names(batch["key"], ids, rules.beginnings(file.topic))
+        gone.append(tally.judge(ids, reaches, _numbers_of(names, verdicts.keys), verdicts))
     return tally.conclude(place, gone)
 
 
@@ -163,8 +164,8 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.concat_batches(waiting)
 
 
-def _numbers_of(keys: pa.Array, judged: pa.Array) -> _Ids:
-    """The number of every key among the judged ones; -1 for those that are not."""
-    found = pc.index_in(read_keys(keys), value_set=judged)
+def _numbers_of(names: pa.Array, judged: pa.Array) -> _Ids:
+    """The number of every entity among the judged ones; -1 for those that are not."""
+    found = pc.index_in(names, value_set=judged)
     numbers: _Ids = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     return numbers

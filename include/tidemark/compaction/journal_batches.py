@@ -6,6 +6,8 @@ delete or a mark with nothing unusual about it. Payloads are only looked at as f
 they hold the events their headers promise.
 """
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -109,7 +111,7 @@ def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: Rules) -> 
         "delete_to": np.where(is_delete, actions.last, 0),
         "before_delete": nothing + NONE,
     }
-    keys = read_keys(batch["key"].filter(pa.array(own)))
+    keys = entity_names(batch["key"].filter(pa.array(own)), ids[own], rules.beginnings(topic))
     facts = run_table(topic, keys, {name: column[own] for name, column in columns.items()})
     if needs_care.any():
         with_care = look_with_care(topic, partition, batch.filter(pa.array(needs_care)), rules)
@@ -122,6 +124,7 @@ def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: Rul
     """The same, message by message: nothing is too unusual."""
     found: list[tuple[str, str, Facts]] = []
     reaches, pins, acknowledged = [], frozenset(rules.pins), frozenset(rules.acknowledged)
+    beginnings = rules.beginnings(topic)
     for id_, offset, _, t, key, *record in records_of(pa.Table.from_batches([batch])):
         understood: Append | Delete | None = None
         is_purge, reach = False, ACTION
@@ -148,8 +151,23 @@ def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: Rul
             is_acknowledged=id_ in acknowledged,
             is_pinned=id_ in pins,
         )
-        found.append((topic, name, facts))
+        found.append((topic, entity_name(name, id_, beginnings), facts))
     return Looked(facts_table(found), np.array(reaches, np.int64))
+
+
+def entity_names(keys: pa.Array, ids: Numbers, beginnings: Sequence[int]) -> pa.Array:
+    """What entities are told apart by: their keys, and of topics with the same name which one they are in."""
+    names = read_keys(keys)
+    if not beginnings:
+        return names
+    numbers = np.searchsorted(np.array(beginnings, np.int64), ids, side="right")
+    prefixes = pc.cast(pa.array(numbers, pa.int64()), pa.string())
+    return pc.binary_join_element_wise(prefixes, names, ":")
+
+
+def entity_name(key: str, id_: int, beginnings: Sequence[int]) -> str:
+    """The same of one message."""
+    return f"{bisect_right(beginnings, id_)}:{key}" if beginnings else key
 
 
 def read_keys(keys: pa.Array) -> pa.Array:

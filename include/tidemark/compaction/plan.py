@@ -112,7 +112,7 @@ class Plan:
 
     def to_bytes(self) -> bytes:
         """The plan's file; the same plan gives the same bytes."""
-        body = {**asdict(self), "census": msgspec.to_builtins(self.census)}
+        body = {**asdict(self), "rules": self.rules.to_row(), "census": msgspec.to_builtins(self.census)}
         return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -122,6 +122,7 @@ class Plan:
         rules = body.pop("rules")
         rules["policy"] = CompactionPolicy(rules["policy"])
         rules |= {name: tuple(rules[name]) for name in ("pins", "acknowledged")}
+        rules["recreated"] = tuple((topic, first_id) for topic, first_id in rules.get("recreated", ()))
         mark = body.pop("watermark")
         limits = tuple(Limit(**{**one, "reason": Reason(one["reason"])}) for one in mark["limits"])
         groups = tuple(

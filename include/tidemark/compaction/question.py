@@ -22,6 +22,7 @@ from tidemark.log.holds import holds
 from tidemark.log.manifest import LogFile, Manifest
 from tidemark.log.pins import pins
 from tidemark.log.publish import read_log
+from tidemark.log.recreated import Recreations, topics_in_log
 
 MICROSECOND = 1_000_000
 
@@ -49,7 +50,7 @@ class CompactionSettings:
             int(declared.min_lag.total_seconds() * MICROSECOND),
             int(declared.tombstones.total_seconds() * MICROSECOND),
             pipeline.log.segment_bytes,
-            tuple(one.name for one in pipeline.writers if one.start is WriterStart.EARLIEST),
+            tuple(one.name for one in pipeline.writers if one.start is not WriterStart.LATEST),
         )
 
 
@@ -95,6 +96,7 @@ class Questions:
             tuple(pin.id for pin in pins(self.control) if pin.id < below),
             self._acknowledged(reached, below) if is_journal else (),
             now - settings.tombstones if settings.policy is CompactionPolicy.LATEST else 0,
+            recreated=self._recreated(below) if is_journal else (),
         )
         files = candidates(manifest)
         if not is_journal:
@@ -126,6 +128,14 @@ class Questions:
     def _acknowledged(self, writers: dict[str, int], below: int) -> tuple[int, ...]:
         ids = {id_ for name in writers for id_ in self.positions.acknowledged(name) if id_ < below}
         return tuple(sorted(ids))
+
+    def _recreated(self, below: int) -> tuple[tuple[str, int], ...]:
+        recreations = Recreations.of(self.control.accepted_losses())
+        if not recreations:
+            return ()
+        found = topics_in_log(self.control.bindings_after(NOTHING_YET), recreations)
+        begun = ((one.topic, one.first_id) for one in found if one.number and one.first_id < below)
+        return tuple(sorted(begun))
 
     def _last_eligible(self, files: Sequence[LogFile], below: int) -> int:
         folder = self._folder

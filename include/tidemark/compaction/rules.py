@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from typing import Any
 
 from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.log.manifest import LogFile, Manifest, Segment
@@ -24,6 +25,20 @@ class Rules:
     """Tombstones bound before this time (µs) go; only ``latest`` asks."""
     last_eligible: int = -1
     """The last message below the watermark: it stays, except in a journal, which knows its own end."""
+    recreated: tuple[tuple[str, int], ...] = ()
+    """The first id of every topic that was made again under its name, in order: offsets begin anew there, so
+    its entities are others than those before; only a journal asks."""
+
+    def beginnings(self, topic: str) -> tuple[int, ...]:
+        """The first ids of the topics that have had this name, but for the first of them."""
+        return tuple(first_id for name, first_id in self.recreated if name == topic)
+
+    def to_row(self) -> dict[str, Any]:
+        """The rules as digests and plans have them."""
+        row = asdict(self)
+        if not self.recreated:  # as it was before there were any: the digests stay the same
+            del row["recreated"]
+        return row
 
     @property
     def kept_ids(self) -> tuple[int, ...]:
@@ -54,6 +69,6 @@ def question_digest(pipeline: str, files: Iterable[LogFile], rules: Rules) -> st
     asked = {
         "pipeline": pipeline,
         "inputs": [[file.path, file.digest] for file in files],
-        "rules": asdict(rules),
+        "rules": rules.to_row(),
     }
     return sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()

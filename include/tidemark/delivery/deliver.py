@@ -23,10 +23,11 @@ from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redelivery import require_history
-from tidemark.delivery.registration import BEGIN_ANEW, known_writer
+from tidemark.delivery.registration import BEGIN_ANEW, Start, known_writer
 from tidemark.delivery.target import admit_target
-from tidemark.delivery.writer import BadMessage, Part, Past, TargetReplaced, Writer, Writing, Written
+from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, Writing, Written
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.writer_topics import Counted, Taken, WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET, Binding
@@ -147,11 +148,6 @@ def settle(writer: Writer, binding: Binding, position: int, ticket: Ticket) -> P
     return done
 
 
-def past_of(state: WriterState, log: PublishedLog, binding: Binding) -> Past:
-    """What a writer is to know of itself before it takes a binding."""
-    return Past(state.position, state.reached, log.control.offsets_before(binding))
-
-
 def _answer(step: Callable[[], Written | None]) -> PartDone:
     try:
         return PartDone(step() or Written())
@@ -192,7 +188,7 @@ def deliver_to(
     reload: Callable[[], WriterState | None],
     clock: Clock = wall_clock,
     is_stopping: Callable[[], bool] = lambda: False,
-    start: int = NOTHING_YET,
+    start: Start = NOTHING_YET,
 ) -> Delivered:
     """Deliver what the writer has not finished with: at least one binding, then at most ``limit`` ids."""
     # A target that does not answer may not be able to say its shape either. Who is registered is asked for it
@@ -266,6 +262,8 @@ class _Work:
     """The lowest message that cannot be understood."""
     is_again: bool = False
     """Whether all parts are written for the second time: nothing is counted twice."""
+    taken: Taken | None = None
+    """The binding as the writer takes it; None before that is known."""
 
     def cut(self, parts: Sequence[Part]) -> None:
         """Begin with these parts."""
@@ -291,6 +289,10 @@ class _Work:
         return next((done.failure for done in results if done.failure), None)
 
 
+def _left_out(left: Counted) -> Written:
+    return Written(ignored=left.messages, details={"left_out": left.messages}) if left.rows else Written()
+
+
 class Delivery:
     """The bindings that one holder brings to one writer."""
 
@@ -307,6 +309,7 @@ class Delivery:
         self._writer, self._log, self._hold, self._positions = writer, log, hold, positions
         self._write_parts, self._reload, self._clock = write_parts, reload, clock
         self._acknowledged = positions.acknowledged(writer.name)
+        self._topics = WriterTopics(writer, log, positions, hold.state)
         self._is_prepared = False
         self.total = Written()
 
@@ -320,8 +323,10 @@ class Delivery:
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
             return self._stop(binding, files, done)
-        self.total += done
-        self._hold.commit(binding.end, self._log.last_ids(files, binding.end, binding.base), gate)
+        own = self._topics.take(binding, files).files
+        left = self._topics.count(binding, files, binding.end)
+        self.total += done + _left_out(left)
+        self._hold.commit(binding.end, self._log.last_ids(own, binding.end, binding.base), gate, left.rows)
         reach(FaultPoint.DELIVER_COMMITTED)
         events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
         return True
@@ -353,29 +358,30 @@ class Delivery:
         """Do what is left of a binding, up to its wall; what the target said, if it failed."""
         try:
             self._prepare()
+            taken = work.taken = work.taken or self._topics.take(binding, files)
             if work.parts is None:
-                self._writer.examine(binding, past_of(self._hold.state, self._log, binding))
-                work.cut(self._writer.cut(binding, files))
+                taken.writer.examine(binding, self._topics.past(self._hold.state, binding))
+                work.cut(taken.writer.cut(binding, taken.files))
         except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
             raise
         except Exception as error:
             return said(error)
-        if failure := self._discard_acknowledged(binding, files):
+        if failure := self._discard_acknowledged(binding, taken):
             return failure
         # Also beside a wall all parts have to be written: it promises everything below it.
-        failure = work.note(self._write(work.left))
+        failure = work.note(self._write(taken.writer, work.left))
         if failure is None and work.is_doubtful():
             work.begin_again()
-            failure = work.note(self._write(work.left))
+            failure = work.note(self._write(taken.writer, work.left))
         if failure or work.wall:
             return failure
-        done = self._finish(binding, files)
+        done = self._finish(binding, taken)
         work.wall = done.bad
         return done.failure
 
-    def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+    def _discard_acknowledged(self, binding: Binding, taken: Taken) -> str | None:
         ticket = self._hold.ticket(self._reload)
-        place = (self._writer, binding, files, self._log, self._acknowledged, self.position, ticket)
+        place = (taken.writer, binding, taken.files, self._log, self._acknowledged, self.position, ticket)
         return discard_acknowledged(*place).with_log().failure
 
     def _prepare(self) -> None:
@@ -383,35 +389,40 @@ class Delivery:
             self._writer = admit_target(
                 self._writer, self._hold, self._positions, self._log, self._acknowledged
             )
+            self._topics = self._topics.of(self._writer)
             refuse_other_shape(self._hold.state, self._writer.shape)
             self._writer.prepare()
             self._is_prepared = True
 
-    def _write(self, parts: Sequence[Part]) -> list[PartDone]:
+    def _write(self, writer: Writer, parts: Sequence[Part]) -> list[PartDone]:
         if not parts:
             return []
         ticket = self._hold.ticket(self._reload)
-        results = self._write_parts(self._writer, parts, self._log.folder, self._acknowledged, ticket)
+        results = self._write_parts(writer, parts, self._log.folder, self._acknowledged, ticket)
         reach(FaultPoint.DELIVER_PARTS_WRITTEN)
         return [done.with_log() for done in results]
 
-    def _finish(self, binding: Binding, files: Sequence[LogFile]) -> PartDone:
+    def _finish(self, binding: Binding, taken: Taken) -> PartDone:
         ticket = self._hold.ticket(self._reload)
-        return finish(self._writer, binding, files, self._log, self._acknowledged, ticket).with_log()
+        place = (taken.writer, binding, taken.files, self._log, self._acknowledged, ticket)
+        return finish(*place).with_log()
 
     def _stop(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate) -> bool:
-        reached = self.position
+        reached, left, own = self.position, Counted({}, 0), files
         if gate.cause is Cause.MESSAGE and gate.first_id - 1 > reached:
-            done = settle(self._writer, binding, gate.first_id - 1, self._hold.ticket(self._reload))
+            taken = self._topics.take(binding, files)
+            done = settle(taken.writer, binding, gate.first_id - 1, self._hold.ticket(self._reload))
             if done.replaced:
                 gate = self._target_replaced(binding, done.replaced)
             elif done.failure:
                 gate = self._target_failed(binding, done.failure)
             else:
-                reached = gate.first_id - 1
+                reached, own = gate.first_id - 1, taken.files
+                left = self._topics.count(binding, files, reached)
+                self.total += _left_out(left)
         known = self._hold.state.gate
         closed = known.again(gate) if known else gate
-        self._hold.commit(reached, self._log.last_ids(files, reached, binding.base), closed)
+        self._hold.commit(reached, self._log.last_ids(own, reached, binding.base), closed, left.rows)
         reach(FaultPoint.DELIVER_STOPPED)
         events.error("writer stopped", writer=self._writer.name, where=gate.where, reason=gate.reason)
         return False

@@ -89,9 +89,13 @@ class Hold:
             return Ticket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
 
     def commit(
-        self, position: int, namespaces: Mapping[str, int], gate: WriterGate | None = None
+        self,
+        position: int,
+        namespaces: Mapping[str, int],
+        gate: WriterGate | None = None,
+        further: Mapping[str, str] | None = None,
     ) -> WriterState:
-        """Move the position, and close or open the gate with it."""
+        """Move the position, and close or open the gate with it; ``further`` rows become durable with it."""
         with self._lock:
             entry = None
             if position > self.state.position:
@@ -99,7 +103,7 @@ class Hold:
                     Entry.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
                 )
             return self._change(
-                lambda state, lease: self._positions.commit(state, position, entry, gate, lease)
+                lambda state, lease: self._positions.commit(state, position, entry, gate, lease, further)
             )
 
     def change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:

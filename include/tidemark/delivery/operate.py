@@ -22,6 +22,7 @@ from tidemark.delivery.redelivery import require_history
 from tidemark.delivery.registration import forget_writer
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.writer_topics import WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
@@ -153,10 +154,13 @@ class Operator:
 
     def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
         self._positions, self._log, self._clock = positions, log, clock
+        self._topics: WriterTopics | None = None
+        """What the writer takes of bindings, where the action is about its messages."""
 
     def acknowledge(self, writer: Writer, first: int, last: int | None, letters: DeadLetters) -> Plan:
         """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters."""
         state = self._free(writer.name, ACKNOWLEDGING)
+        self._topics = topics = WriterTopics(writer, self._log, self._positions, state)
         last = first if last is None else last
         messages = self._messages(state, first, last)
         for message in messages:
@@ -183,12 +187,13 @@ class Operator:
                 hold.change(lambda held, lease: self._positions.acknowledge(held, ids, deed.who, lease))
                 reach(FaultPoint.ACKNOWLEDGE_RECORDED)
                 ticket = hold.ticket(lambda: self._positions.load(state.name))
-                self._let_pass(writer, messages, position, ticket)
+                self._let_pass(topics, messages, position, ticket)
                 reach(FaultPoint.ACKNOWLEDGE_SETTLED)
                 after = None if opens else gate
+                left = self._left_out(topics, state.position, position)
                 hold.change(
                     lambda held, _: self._positions.commit(
-                        held, position, entry, after, None, self._positions.audit_row(held, deed)
+                        held, position, entry, after, None, {**self._positions.audit_row(held, deed), **left}
                     )
                 )
                 reach(FaultPoint.ACKNOWLEDGE_COMMITTED)
@@ -203,19 +208,27 @@ class Operator:
         return self._plan("acknowledge", state, lines, {"ids": ids, "position": position}, execute)
 
     def _let_pass(
-        self, writer: Writer, messages: Sequence[Mapping[str, Any]], position: int, lease: Check
+        self, topics: WriterTopics, messages: Sequence[Mapping[str, Any]], position: int, lease: Check
     ) -> None:
         """Make the target agree that these messages will never be there."""
         try:
             for message in messages:
-                writer.discard(message)
-            for binding, _ in self._log.waiting(int(messages[0]["id"]) - 1):
+                topics.writer.discard(message)
+            for binding, files in self._log.waiting(int(messages[0]["id"]) - 1):
                 if binding.base <= position:
-                    writer.settle(binding, min(position, binding.end), lease)
+                    topics.take(binding, files).writer.settle(binding, min(position, binding.end), lease)
         except LeaseLost:
             raise
         except Exception as error:
-            raise NotSettled(self._positions.pipeline, writer.name, said(error)) from error
+            raise NotSettled(self._positions.pipeline, topics.writer.name, said(error)) from error
+
+    def _left_out(self, topics: WriterTopics, before: int, position: int) -> dict[str, str]:
+        """The rows about topics that are left out by a move of the position."""
+        rows: dict[str, str] = {}
+        for binding, files in self._log.waiting(before):
+            if binding.base <= position:
+                rows |= topics.count(binding, files, position).rows
+        return rows
 
     def _position_after(self, state: WriterState, last: int) -> int:
         """Where an acknowledgement leaves the writer: before the end of a binding that nobody has finished.
@@ -231,9 +244,10 @@ class Operator:
         Without a writer, because the file does not have it any more, not into what is compacted.
         """
         state = self._free(name)
-        if not NOTHING_YET <= position < state.position:
-            problem = f"it is at {state.position}, so a rewind goes to an id from -1 to {state.position - 1}."
-            raise self._refuse(state, problem)
+        first = state.first_position
+        if not first <= position < state.position:
+            goes = f"a rewind goes to an id from {first} to {state.position - 1}."
+            raise self._refuse(state, f"it is at {state.position}, so {goes}")
         binding = next((binding for binding, _ in self._log.waiting(position)), None)
         if binding:  # bindings are delivered whole
             require_history(writer, name, self._log, binding.base, REBUILD)
@@ -342,7 +356,8 @@ class Operator:
         for binding, files in self._log.waiting(first - 1):
             if binding.base > last:
                 break
-            part = Part(binding, tuple(files), first_id=first, last_id=last)
+            own = self._topics.take(binding, files).files if self._topics else files
+            part = Part(binding, tuple(own), first_id=first, last_id=last)
             yield from read_messages(self._log.folder, part, passed)
 
     def _free(self, name: str, holder: str | None = None) -> WriterState:

@@ -54,6 +54,8 @@ class WriterStart(StrEnum):
 
     EARLIEST = "earliest"
     LATEST = "latest"
+    RECREATED = "recreated"
+    """Where a topic begins that was deleted and made again, and accepted so; only for a journal."""
 
 
 class FileFormat(StrEnum):

@@ -40,13 +40,25 @@ _NOT_SIMPLE = (
 _ODD_CENTRE = "is not the name of a data centre. Use letters, digits, ., - and _ only."
 
 
-def _earliest_only(start: WriterStart) -> WriterStart:
+def _not_latest(start: WriterStart) -> WriterStart:
     if start is WriterStart.LATEST:
         raise ValueError(
             "cannot be `latest` for a journal: its pointers would promise messages nobody wrote. "
             "Use `earliest`."
         )
     return start
+
+
+def _not_recreated(start: WriterStart) -> WriterStart:
+    if start is WriterStart.RECREATED:
+        raise ValueError(
+            "can be `recreated` for a journal only: every other writer takes a topic that was made again "
+            "like any other. Use `earliest` or `latest`."
+        )
+    return start
+
+
+StartAnywhere = Annotated[WriterStart, AfterValidator(_not_recreated)]
 
 
 class Tables(Declaration):
@@ -124,7 +136,7 @@ class JournalDeclaration(WriterDeclaration):
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
-    start: Annotated[WriterStart, AfterValidator(_earliest_only)] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, AfterValidator(_not_latest)] = WriterStart.EARLIEST
 
 
 class FilesDeclaration(WriterDeclaration):
@@ -135,7 +147,7 @@ class FilesDeclaration(WriterDeclaration):
     format: FileFormat = FileFormat.PARQUET
     transforms: Transforms = ()
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
-    start: WriterStart = WriterStart.EARLIEST
+    start: StartAnywhere = WriterStart.EARLIEST
 
 
 class KafkaDeclaration(WriterDeclaration):
@@ -147,7 +159,7 @@ class KafkaDeclaration(WriterDeclaration):
     connection: ConnectionId = "kafka_default"
     transforms: Transforms = ()
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 1_000
-    start: WriterStart = WriterStart.EARLIEST
+    start: StartAnywhere = WriterStart.EARLIEST
 
 
 WRITERS: Mapping[WriterKind, type[WriterDeclaration]] = {

@@ -2,9 +2,9 @@
 
 Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
 position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
-unwritten, one ``audit/…`` per deed of a person. A position only grows here, except by ``rewind``, which is a
-kind of entry of its own. Who may do what, and when, is decided in ``lease.py``, ``deliver.py``,
-``resume.py``, ``operate.py`` and ``compact_offsets.py``.
+unwritten, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
+grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided
+in ``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
 """
 
 import json
@@ -24,11 +24,14 @@ from tidemark.consensus.objects import (
 )
 from tidemark.delivery.offset_plan import ACK, ack_row
 from tidemark.delivery.writer_state import (
+    LEFT_OUT,
     Deed,
     Entry,
+    LeftOut,
     Newest,
     OffsetEntry,
     Standing,
+    TopicStart,
     WriterGate,
     WriterState,
 )
@@ -89,6 +92,7 @@ class Positions:
         shape: Mapping[str, Any],
         position: int = NOTHING_YET,
         target: str | None = None,
+        starts: Mapping[str, TopicStart] | None = None,
     ) -> WriterState:
         """Make the writer known at its first run; refuse one whose output would change its shape."""
         version, known = self._load(writer)
@@ -105,11 +109,12 @@ class Positions:
                 reached=position,
                 target=target,
                 since=position + 1,
+                starts=starts or {},
             )
             try:
                 return self._store(fresh)
             except Outpaced:
-                return self.register(writer, shape, position, target)
+                return self.register(writer, shape, position, target, starts)
         refuse_other_shape(known, shape)
         return known
 
@@ -177,6 +182,11 @@ class Positions:
         """The ids that a person let pass unwritten."""
         rows = self._rows(writer, "acknowledged/").values()
         return frozenset(id_ for body in rows for id_ in json.loads(body)["ids"])
+
+    def left_out(self, writer: str) -> dict[str, LeftOut]:
+        """The topics that the writer goes on without, because they were made again."""
+        found = (LeftOut(**json.loads(body)) for body in self._rows(writer, LEFT_OUT).values())
+        return {one.topic: one for one in found}
 
     def namespaces(self, writer: str) -> dict[str, int]:
         """The last finished id of every namespace."""

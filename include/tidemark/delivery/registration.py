@@ -7,13 +7,16 @@ takes no new writer; one that is compacted takes only those to whom it makes no 
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.pipeline_choices import WriterStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.redelivery import require_history
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterState
+from tidemark.delivery.writer_topics import Beginning, find_beginning
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET, Binding
 from tidemark.log.control import LogControl
@@ -25,8 +28,12 @@ BEGIN_ANEW = (
 )
 
 
+Start = int | Literal[WriterStart.RECREATED]
+"""The position a new writer begins with, or that it begins with the topics that were made again."""
+
+
 def known_writer(
-    writer: Writer, log: PublishedLog, positions: Positions, start: int, clock: Clock = wall_clock
+    writer: Writer, log: PublishedLog, positions: Positions, start: Start, clock: Clock = wall_clock
 ) -> tuple[WriterState, PublishedLog]:
     """The writer's state, and the log to deliver from; registers it at its first run."""
     state = positions.load(writer.name)
@@ -39,14 +46,18 @@ def known_writer(
     try:
         # Only what is compacted by now matters: from here on compaction waits for this writer.
         current = log if head.compacted_below == log.manifest.compacted_below else log.reopened()
-        require_history(writer, writer.name, current, start + 1, BEGIN_ANEW)
+        if isinstance(start, int):
+            begins = Beginning(start, {})
+        else:
+            begins = find_beginning(writer, log.control, current.end)
+        require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW)
     except Exception:
         withdraw(log.control, place)
         raise
     identity = writer.identify()
     bound = writer.bound_to(identity) if identity else writer
     target = identity.id if identity else None
-    return positions.register(writer.name, bound.shape, start, target), current
+    return positions.register(writer.name, bound.shape, begins.position, target, begins.starts), current
 
 
 def forget_writer(control: LogControl, positions: Positions, name: str) -> None:

@@ -16,7 +16,6 @@ from tidemark.delivery.deliver import (
     Delivery,
     discard_acknowledged,
     finish,
-    past_of,
     said,
     settle,
     write_part_of,
@@ -30,6 +29,7 @@ from tidemark.delivery.registration import BEGIN_ANEW
 from tidemark.delivery.target import admit_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
 from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.writer_topics import Taken, WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import Binding
@@ -141,6 +141,10 @@ class _Resume:
         self._committed_at = clock()
         self._began_at = self._shown_at = clock()
         self._binding: Binding | None = None
+        self._topics = WriterTopics(writer, log, positions, hold.state)
+        self._taken = Taken(writer, ())
+        self._files: Sequence[LogFile] = ()
+        """All of the binding, also those that the writer leaves out."""
 
     def run(self) -> Resumed:
         """From the position to the gate's ``through``."""
@@ -170,7 +174,10 @@ class _Resume:
         return Resumed(self._position, self._delivered, None)
 
     def _one_by_one(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
-        if failed := self._examine(binding) or self._discard_acknowledged(binding, files):
+        if failed := self._take(binding, files) or self._examine(binding):
+            return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
+        whole, files = files, self._taken.files
+        if failed := self._discard_acknowledged(binding, files):
             return self._fail(Cause.TARGET, self._position + 1, binding.end, binding.end, failed)
         last = min(binding.end, self._gate.through)
         rest = Part(binding, tuple(files), first_id=self._position + 1, last_id=last)
@@ -178,13 +185,14 @@ class _Resume:
             if self._is_stopping():
                 return self._interrupt()
             if self._is_clean and last == binding.end:
-                return self._in_bulk(binding, files)
+                return self._in_bulk(binding, whole)
             if stopped := self._send(binding, files, message):
                 return stopped
         if last < binding.end:  # the rest of the binding is for the next run, which finishes it
             self._position = last
             return None
-        done = finish(self._writer, binding, files, self._log, self._acknowledged, self._ticket).with_log()
+        place = (self._taken.writer, binding, files, self._log, self._acknowledged, self._ticket)
+        done = finish(*place).with_log()
         if done.bad:
             return self._fail(Cause.MESSAGE, done.bad.id, done.bad.id, binding.end, str(done.bad))
         if done.failure:
@@ -201,7 +209,7 @@ class _Resume:
     def _send(self, binding: Binding, files: Sequence[LogFile], message: pa.RecordBatch) -> Resumed | None:
         id_, namespace = message["id"][0].as_py(), message["namespace"][0].as_py()
         part = Part(binding, tuple(files), first_id=id_, last_id=id_)
-        done = write_part_of(self._writer, part, Writing([message], self._ticket)).with_log()
+        done = write_part_of(self._taken.writer, part, Writing([message], self._ticket)).with_log()
         if done.bad:
             return self._fail(Cause.MESSAGE, id_, id_, binding.end, str(done.bad))
         if done.failure:
@@ -251,10 +259,11 @@ class _Resume:
 
     def _commit(self, gate: WriterGate | None) -> None:
         if self._binding and self._hold.state.position < self._position < self._binding.end:
-            done = settle(self._writer, self._binding, self._position, self._ticket).with_log()
+            done = settle(self._taken.writer, self._binding, self._position, self._ticket).with_log()
             if done.failure:
                 raise _Unsettled(done.failure)
-        self._hold.commit(self._position, self._namespaces, gate)
+        left = self._topics.count(self._binding, self._files, self._position) if self._binding else None
+        self._hold.commit(self._position, self._namespaces, gate, left.rows if left else None)
         self._gate = self._hold.state.gate or self._gate
         self._namespaces, self._committed_at = {}, self._clock()
         reach(FaultPoint.RESUME_COMMITTED)
@@ -266,20 +275,32 @@ class _Resume:
             self._writer = admit_target(
                 self._writer, self._hold, self._positions, self._log, self._acknowledged
             )
+            self._topics = self._topics.of(self._writer)
             refuse_other_shape(self._hold.state, self._writer.shape)
             self._writer.prepare()
 
         return _failure_of(prepare)
 
+    def _take(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Find out what the writer takes of a binding; why it must not go on, if so."""
+
+        def take() -> None:
+            self._taken = self._topics.take(binding, files)
+
+        self._files = files
+        return _failure_of(take)
+
     def _examine(self, binding: Binding) -> str | None:
         """What the writer has to say against its target."""
-        past = past_of(self._hold.state, self._log, binding)
-        return _failure_of(lambda: self._writer.examine(binding, past))
+        past = self._topics.past(self._hold.state, binding)
+        return _failure_of(lambda: self._taken.writer.examine(binding, past))
 
     def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
         """What the target said when it had to forget what people let pass."""
-        place = (self._writer, binding, files, self._log, self._acknowledged, self._position, self._ticket)
-        return discard_acknowledged(*place).with_log().failure
+        place = (self._taken.writer, binding, files, self._log)
+        return (
+            discard_acknowledged(*place, self._acknowledged, self._position, self._ticket).with_log().failure
+        )
 
     def _show_progress(self, id_: int, now: int) -> None:
         self._shown_at = now

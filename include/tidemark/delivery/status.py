@@ -1,14 +1,14 @@
 """The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Never changes it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.known_pipelines import known_writers
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Gate
+from tidemark.delivery.writer_state import Gate, LeftOut
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -45,6 +45,8 @@ class WriterStatus:
     reason: str | None
     retired: bool = False
     """Whether the pipeline's file does not have it any more: it still holds compaction back."""
+    left_out: list[LeftOut] = field(default_factory=list)
+    """Topics that it goes on without, because they were made again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
         state.status.value,
         state.gate.reason if state.gate else None,
         is_retired,
+        list(positions.left_out(name).values()),
     )
 
 

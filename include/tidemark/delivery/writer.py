@@ -6,7 +6,7 @@ called it. The same ``write`` serves a bulk of messages and a single one.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -160,7 +160,7 @@ class Past:
 class Writer(Protocol):
     """One kind of writer; instances are pickled to where their parts run.
 
-    Whoever has nothing to say to the last nine inherits their silence, or their refusal.
+    The methods from ``identify`` on are optional.
     """
 
     @property
@@ -213,6 +213,24 @@ class Writer(Protocol):
         ``offsets`` are the last ones that compaction may have touched. Who has begun with them goes on.
         """
         return "its target would miss those for ever"
+
+    def leaving_out(self, topics: frozenset[str]) -> "Writer | None":
+        """This writer without some topics, because others had their names before; None for a writer that does
+        not compare offsets, and so takes them all."""
+        return None
+
+    def refuses_recreated(self, places: Collection[TopicPartition]) -> str | None:
+        """Why this writer may not begin with topics that were made again; None where it may."""
+        return "it takes a topic that was made again like any other: use `earliest` or `latest`"
+
+    def admits(self, topic: str) -> bool:
+        """Whether it takes messages of a topic at all."""
+        return True
+
+    @property
+    def named_topics(self) -> frozenset[str]:
+        """The topics that its pipeline's file names, whether anything of them was ever bound or not."""
+        return frozenset()
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
         """Promise the target's readers everything up to a position, right before it is committed."""

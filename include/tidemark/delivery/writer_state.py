@@ -12,6 +12,9 @@ from typing import Any
 from tidemark.consensus.lease import Lease
 from tidemark.log.binding import NOTHING_YET
 
+LEFT_OUT = "left/"
+"""What the rows of ``LeftOut`` begin with."""
+
 
 class Gate(StrEnum):
     """Whether a writer takes messages."""
@@ -82,6 +85,47 @@ class WriterGate:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicStart:
+    """Where a writer began with a topic that was made again."""
+
+    number: int
+    """Of the topic, counted by the acceptances: 0 would be the first of the name."""
+    first_id: int
+    """The first id it has, or can have, in the log."""
+    topic_id: str | None = None
+    """Kafka's; None where nothing of it was bound yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A topic that a writer goes on without, because another one has its name now: on record with counts."""
+
+    topic: str
+    topic_id: str | None
+    """Kafka's id of the topic that is left out."""
+    first_id: int
+    """The first id of it that was left out."""
+    through: int
+    """Up to this id its messages are counted."""
+    messages: int
+    who: str
+    reason: str
+    """Who accepted that the topic was made again, and why."""
+    at: int
+
+    @property
+    def row(self) -> str:
+        """The name of its row."""
+        return f"{LEFT_OUT}{self.topic}"
+
+    def __str__(self) -> str:
+        return (
+            f"leaves out topic {self.topic}, which was made again: {self.messages} messages from id "
+            f"{self.first_id} on (accepted by {self.who}: {self.reason})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class WriterState:
     """A registered writer."""
 
@@ -103,6 +147,8 @@ class WriterState:
     """The id of the target it writes to, where that kind of target has one; None before one was kept."""
     since: int | None = None
     """From this id on its target is to have what it took; None where an older version registered it."""
+    starts: Mapping[str, TopicStart] = field(default_factory=dict)
+    """The topics made again with which it began (`start: recreated`); of all others it takes the first."""
 
     @property
     def expects_anything(self) -> bool:
@@ -112,6 +158,11 @@ class WriterState:
     def on_target(self, target: str | None, shape: Mapping[str, Any]) -> "WriterState":
         """The same writer with another target."""
         return replace(self, target=target, shape=shape)
+
+    @property
+    def first_position(self) -> int:
+        """The position it began with: there is nothing for it at or below."""
+        return min((one.first_id for one in self.starts.values()), default=0) - 1
 
     @property
     def status(self) -> Gate:
@@ -133,6 +184,7 @@ class WriterState:
             "reached": self.reached,
             "target": self.target,
             "since": self.since,
+            "starts": {topic: asdict(start) for topic, start in self.starts.items()},
         }
 
     @classmethod
@@ -150,6 +202,7 @@ class WriterState:
             row.get("reached", row["position"]),
             row.get("target"),
             row.get("since"),
+            {topic: TopicStart(**start) for topic, start in row.get("starts", {}).items()},
         )
 
 

@@ -5,7 +5,7 @@ asks it for some ranges of tokens each. Writes nothing.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import NamedTuple, Protocol
@@ -116,10 +116,15 @@ class JournalHeads:
             raise HeadsUnreadable(self._journal.pipeline, self._journal.name, what, reason) from error
 
 
-def topics_of(pipeline: Pipeline, namespaces: str) -> Callable[[str], bool]:
-    """Whether a topic's entities are this pipeline's: a keyspace may hold those of others too."""
+def topics_of(pipeline: Pipeline, namespaces: str, without: Collection[str] = ()) -> Callable[[str], bool]:
+    """Whether a topic's entities are this pipeline's: a keyspace may hold those of others too, and of topics
+    ``without`` which it goes on."""
     pattern = re.compile(namespaces)
-    return lambda topic: pipeline.source.kafka.reads(topic) and pattern.search(topic) is not None
+
+    def is_ours(topic: str) -> bool:
+        return topic not in without and pipeline.source.kafka.reads(topic) and bool(pattern.search(topic))
+
+    return is_ours
 
 
 def find_expired(heads: Heads, days: Iterable[date], is_ours: Callable[[str], bool]) -> Iterator[Expired]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, reading
+from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.errors import OffsetsUnseen
 from tidemark.expiry.heads import Heads
 from tidemark.expiry.verdict import LeftAlone, Newer, newer_of
@@ -113,7 +114,9 @@ class Looking:
         heads = look.heads.of_entities(self._topic, list(keys))
         if self._ends is None:
             self._ends = self._read_log(position if self._after is None else self._after)
-        is_there = self._read_tail(self._ends)
+        # A purge for a topic that was made again would reach the new one, whose entities are others.
+        is_same = state is None or self._topic not in recreated_topics(look.log.control, state)
+        is_there = is_same and self._read_tail(self._ends)
         newer = {key: self._found[key] for key in keys if key in self._found}
         return Looked(heads, newer, dict(self._ends), self._log_end, not is_there)
 

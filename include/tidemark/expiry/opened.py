@@ -2,6 +2,7 @@
 
 from zoneinfo import ZoneInfo
 
+from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.heads import JournalHeads, topics_of
 from tidemark.expiry.kafka import KafkaTail, PurgeSender
 from tidemark.expiry.run import ExpiryRun
@@ -11,6 +12,8 @@ from tidemark.writers.opened import OpenPipeline
 def open_run(opened: OpenPipeline, writer: str, run: str) -> ExpiryRun:
     """One run over the entities of one of the pipeline's journals; nothing is created by looking."""
     journal, pipeline, kafka = opened.journal(writer), opened.pipeline.name, opened.connections.kafka
+    state = opened.positions.load(journal.name)
+    recreated = recreated_topics(opened.log.control, state) if state else ()
     return ExpiryRun(
         run,
         journal.name,
@@ -20,5 +23,5 @@ def open_run(opened: OpenPipeline, writer: str, run: str) -> ExpiryRun:
         JournalHeads(journal),
         KafkaTail(pipeline, kafka),
         PurgeSender(pipeline, run, kafka),
-        topics_of(opened.pipeline, journal.declared.namespaces),
+        topics_of(opened.pipeline, journal.declared.namespaces, recreated),
     )

@@ -13,6 +13,7 @@ from typing import Any
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.days import WaitsFor, day_end, days_due, days_to_ask, waits_for
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
 from tidemark.expiry.heads import Heads, find_expired
@@ -84,9 +85,16 @@ class ExpiryRun:
 
         A writer that never ran has none: nobody knows yet what else is in Kafka.
         """
-        if self.positions.load(self.writer) is None:
+        state = self.positions.load(self.writer)
+        if state is None:
             return []
-        return sorted(islice(find_expired(self.heads, days, self.is_ours), most))
+        recreated = recreated_topics(self.log.control, state)
+
+        def is_ours(topic: str) -> bool:
+            # A purge would reach the new topic, whose entities are others, and may be alive.
+            return topic not in recreated and self.is_ours(topic)
+
+        return sorted(islice(find_expired(self.heads, days, is_ours), most))
 
     def look(self, days: Sequence[date], found: Iterable[Expired]) -> PurgePlan:
         """What would be purged; leaves nothing behind."""

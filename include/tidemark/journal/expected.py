@@ -1,7 +1,7 @@
 """What a history makes of one entity: its visible state, from nothing but its messages.
 
 The real fold does it, piece by piece, so that what has to be kept is a digest per row and never a payload.
-Knows where the incarnation that is left began; whether that can be proved is not decided here.
+Knows where the incarnation that is left may have begun; whether that can be proved is not decided here.
 """
 
 from datetime import UTC, tzinfo
@@ -33,8 +33,11 @@ class Expected:
         self._waiting = self._bytes = 0
         self.messages = 0
         self.partition: int | None = None
-        self.begins_at: int | None = None
-        """The offset of the purge or of the first event that begins what is left; None when nothing does."""
+        self.purged_at: int | None = None
+        """The offset of the last purge: whatever was before, it left nothing."""
+        self.appended_at: int | None = None
+        """The offset of the first message, where that appends event 1. An earlier message that is not here, a
+        delete, may have made the head nevertheless."""
 
     def apply(self, message: Message) -> None:
         """Take the next message; one that cannot be applied raises, and is as if it had not come."""
@@ -44,10 +47,10 @@ class Expected:
         self._fold.apply(message)
         if isinstance(action, Append):
             self._bytes += len(action.payload)
-        if isinstance(action, Purge) or (
-            isinstance(action, Append) and self.messages == 0 and action.first == 1
-        ):
-            self.begins_at = message.offset
+        if isinstance(action, Purge):
+            self.purged_at = message.offset
+        elif isinstance(action, Append) and self.messages == 0 and action.first == 1:
+            self.appended_at = message.offset
         self.partition = message.partition
         self.messages += 1
         self._waiting += 1

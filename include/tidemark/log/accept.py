@@ -4,7 +4,7 @@ Lost offsets become holes that are on record for ever; a capture that failed its
 is. Nothing is repaired here, and a gate that closed for another reason in the meantime stays closed.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
@@ -12,7 +12,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import BindingsHead, Decision, LogControl
 from tidemark.log.gate import LogGate
-from tidemark.log.loss import AcceptedLoss, Loss, ids_of
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind, ids_of, said
 
 
 class NothingToAccept(TidemarkError):
@@ -53,6 +53,35 @@ def require_closed_gate(control: LogControl) -> LogGate:
     if gate is None:
         raise NothingToAccept(control.pipeline)
     return gate
+
+
+def unplanned_losses(control: LogControl) -> list[AcceptedLoss]:
+    """Topics that were accepted as made again, or gone, before plans said what becomes of the writers."""
+    return [
+        one
+        for one in control.accepted_losses()
+        if one.loss.kind in (LossKind.RECREATED, LossKind.DELETED) and not one.is_planned
+    ]
+
+
+def accept_plan(control: LogControl, acceptance: Acceptance) -> None:
+    """Accept what becomes of the writers, where a topic's loss was accepted without being told."""
+    what = "what becomes of the writers: " + said([one.loss for one in unplanned_losses(control)])
+    # First, so that the record exists whatever becomes of this process; doing it again adds another one.
+    control.keep_decision(Decision("accept", acceptance.who, acceptance.reason, acceptance.at, what))
+    reach(FaultPoint.ACCEPT_PLANNED)
+    while True:
+        head = control.bindings_head()
+        told = [
+            replace(one, who=acceptance.who, reason=acceptance.reason, at=acceptance.at, is_planned=True)
+            for one in unplanned_losses(control)
+        ]
+        if not told:
+            return
+        try:
+            return control.replace_losses(head, told)
+        except Outpaced:
+            continue
 
 
 def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
@@ -98,4 +127,5 @@ def _accepted(
         reason=acceptance.reason,
         at=acceptance.at,
         found=gate.at,
+        is_planned=True,
     )

@@ -54,7 +54,7 @@ class BindingsHead:
     reached: dict[TopicPartition, int] = field(default_factory=dict)
     """The next offset of every partition ever bound."""
     topic_ids: dict[str, str] = field(default_factory=dict)
-    """The id of every topic ever bound, as it was when it was bound last."""
+    """The id of every topic ever bound, as it was when it was bound last, or accepted as made again since."""
 
     def to_json(self) -> str:
         """The row as the control plane keeps it."""
@@ -138,6 +138,11 @@ class LogControl:
         self._bindings = ObjectKey(Kind.BINDINGS, pipeline)
         self._log = ObjectKey(Kind.LOG, pipeline)
 
+    @property
+    def consensus(self) -> Consensus:
+        """The control plane that it reads and changes."""
+        return self._consensus
+
     def bindings_head(self) -> BindingsHead:
         """How far the source is bound."""
         snapshot = self._consensus.read(self._bindings, [HEAD])
@@ -185,8 +190,13 @@ class LogControl:
             before = min(rows)
         return found
 
-    def offsets_before(self, binding: Binding) -> dict[TopicPartition, int]:
-        """The last offset bound before a binding, of those of its partitions that were bound before."""
+    def offsets_before(
+        self, binding: Binding, is_same: Callable[[str, Binding], bool] = lambda topic, older: True
+    ) -> dict[TopicPartition, int]:
+        """The last offset bound before a binding, of those of its partitions that were bound before.
+
+        ``is_same`` says whether an older binding's topic is the one that has the name in this binding.
+        """
         wanted = {(s.topic, s.partition) for s in binding.slices}
         found: dict[TopicPartition, int] = {}
         before = _row(binding.t)
@@ -196,7 +206,8 @@ class LogControl:
                 break
             for body in reversed(list(rows.values())):
                 older = Binding.from_json(body)
-                found = {**older.offsets_at(older.end), **found}
+                own = older.offsets_at(older.end).items()
+                found = {**{place: at for place, at in own if is_same(place[0], older)}, **found}
             before = min(rows)
         return {place: offset for place, offset in found.items() if place in wanted}
 
@@ -262,6 +273,11 @@ class LogControl:
         reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
         puts = {one.row: one.to_json() for one in losses}
         puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
+        self._consensus.commit(self._bindings, head.version, Change(puts))
+
+    def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
+        """Say more about losses that are on record already, if nobody was faster."""
+        puts = {one.row: one.to_json() for one in losses}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def log_head(self) -> LogHead:

@@ -68,6 +68,8 @@ class AcceptedLoss:
     """When it was accepted, in µs."""
     found: int = 0
     """When the gate closed over it, in µs: the same offsets can be lost more than once."""
+    is_planned: bool = False
+    """Whether the plan that was accepted said what becomes of each writer."""
 
     @property
     def row(self) -> str:
@@ -97,6 +99,7 @@ def find_losses(
     reached: Mapping[TopicPartition, int], topic_ids: Mapping[str, str], available: Available
 ) -> Iterator[Loss]:
     """What is gone between what is bound and what Kafka holds now."""
+    yield from _made_again_unread(reached, topic_ids, available)
     for place, bound in sorted(reached.items()):
         topic, partition = place
         now = available.topic_ids.get(topic)
@@ -111,6 +114,17 @@ def find_losses(
             yield Loss(LossKind.RETENTION, topic, partition, bound, offsets.earliest)
         elif offsets.latest < bound:
             yield Loss(LossKind.TRUNCATED, topic, partition, offsets.latest, bound)
+
+
+def _made_again_unread(
+    reached: Mapping[TopicPartition, int], topic_ids: Mapping[str, str], available: Available
+) -> Iterator[Loss]:
+    """Topics that were accepted as made again, and made again once more before anything of them was bound."""
+    read = {topic for topic, _ in reached}
+    for topic, partition in sorted(available.offsets):
+        now, known = available.topic_ids.get(topic), topic_ids.get(topic)
+        if topic not in read and now is not None and known is not None and now != known:
+            yield Loss(LossKind.RECREATED, topic, partition, 0, 0, now)
 
 
 def find_losses_of(
@@ -174,9 +188,12 @@ def reached_after(
             case LossKind.TRUNCATED:
                 offsets[loss.place] = min(offsets.get(loss.place, loss.lower), loss.lower)
             case LossKind.RECREATED | LossKind.DELETED:
-                # From its beginning, whenever there is a topic of that name.
+                # From its beginning, whenever there is a topic of that name; where it is known which one was
+                # accepted, yet another one is noticed.
                 offsets = {place: offset for place, offset in offsets.items() if place[0] != loss.topic}
                 ids.pop(loss.topic, None)
+                if loss.topic_id is not None:
+                    ids[loss.topic] = loss.topic_id
     return offsets, ids
 
 

@@ -1,7 +1,8 @@
 """Pins: ids whose messages a person wants to keep, whatever compaction would do with them.
 
 A pin holds until a person releases it. None is added while somebody has the log for a compaction, whose plan
-would not know of it; unless a hold keeps the id already, for then no plan reaches it.
+would not know of it; unless a hold keeps the id already, for then no plan reaches it. ``pin_message`` refuses
+an id that no message has: nothing would be kept by it.
 """
 
 import json
@@ -10,8 +11,11 @@ from dataclasses import asdict, dataclass
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.errors import TidemarkError
 from tidemark.log.control import HEAD, LogControl, LogHead
+from tidemark.log.files import LogFolder
 from tidemark.log.holds import Hold
 from tidemark.log.log_lease import LEASE_ROW, refuse_while_held
+from tidemark.log.missing_message import require_message
+from tidemark.log.publish import read_manifest
 
 PREFIX = "pin/"
 
@@ -51,14 +55,40 @@ class Release:
     """µs."""
 
 
-def add_pin(control: LogControl, pin: Pin, held_by: str = "") -> Pin:
-    """Pin an id; one that is pinned already stays as it is. ``held_by`` is whose hold may keep it."""
+class _OtherManifest(Exception):
+    """The log is not any more the one that was looked at."""
+
+
+def refuse_missing(control: LogControl, folder: LogFolder, id_: int) -> LogHead:
+    """The log in which a message has this id; refuses an id that none has, saying why."""
+    head = control.log_head()
+    require_message(control, folder, read_manifest(control.pipeline, folder, head), id_)
+    return head
+
+
+def pin_message(control: LogControl, folder: LogFolder, pin: Pin) -> Pin:
+    """Pin an id that a message has, in the very log that it becomes durable for."""
+    while True:
+        seen = refuse_missing(control, folder, pin.id)
+        try:
+            return add_pin(control, pin, seen=seen)
+        except _OtherManifest:
+            continue  # a compaction may have taken the message away since
+
+
+def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | None = None) -> Pin:
+    """Pin an id; one that is pinned already stays as it is. ``held_by`` is whose hold may keep it.
+
+    Where the caller has ``seen`` the message in a log, that one has to be the log still.
+    """
     hold_row = Hold(held_by, 0).row
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, Pin]:
         if pin.row in snapshot.rows:
             return None, Pin(**json.loads(snapshot.rows[pin.row]))
         head = LogHead.of(snapshot)
+        if seen is not None and (head.manifest, head.digest) != (seen.manifest, seen.digest):
+            raise _OtherManifest
         if not 0 <= pin.id <= head.end:
             problem = f"the log has ids from 0 to {head.end}, so {pin.id} cannot be pinned."
             raise NotPinned(control.pipeline, pin.id, problem)

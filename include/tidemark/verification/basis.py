@@ -4,8 +4,8 @@ Read once, before anything else, and then carried to wherever entities are judge
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
@@ -13,11 +13,14 @@ from zoneinfo import ZoneInfo
 from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import WriterState
+from tidemark.delivery.writer_topics import taken_number
 from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.loss import AcceptedLoss
+from tidemark.log.recreated import Recreations, topics_in_log
 from tidemark.verification.errors import NoSuchTopic, NothingDelivered
-from tidemark.verification.provable import Ground
+from tidemark.verification.provable import Ground, own_losses
+from tidemark.verification.rebuild import find_gap
 from tidemark.writers.journal import JournalWriter
 
 
@@ -46,6 +49,10 @@ class Basis:
     ground: Ground
     pointers: Mapping[TopicPartition, Pointer]
     """Of all partitions the writer has come to."""
+    gap: str = ""
+    """What the log does not have, and so tables rebuilt from it would not; empty where it is whole."""
+    taken: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Of topics that were made again: the first and the last id of the one that the tables hold."""
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -56,6 +63,13 @@ class Basis:
     def topics(self) -> frozenset[str]:
         """Those that the writer takes."""
         return frozenset(topic for topic, _ in self.ground.starts)
+
+    def takes(self, topic: str, id_: int) -> bool:
+        """Whether a message is of the topic that the tables hold, and not of another one of its name."""
+        if topic not in self.taken:
+            return True
+        first, last = self.taken[topic]
+        return first <= id_ <= last
 
     def require_topics(self, named: Sequence[str]) -> list[str]:
         """These topics, or all where none is named; refuses one that the writer has nothing of."""
@@ -101,15 +115,24 @@ def basis_of(
 ) -> Basis:
     """The same, from published bindings, oldest first; below an id they may be compacted beyond proof."""
     admitted = re.compile(writer.declared.namespaces)
+    recreations = Recreations.of(losses)
+
+    def number(topic: str) -> int:
+        return taken_number(state.starts, topic)
+
+    def is_taken(topic: str, binding: Binding) -> bool:
+        return recreations.number_in(topic, binding) == number(topic)
+
     starts: dict[TopicPartition, int] = {}
     for binding in bindings:
         for s in binding.slices:
-            if admitted.search(s.topic):
+            if admitted.search(s.topic) and is_taken(s.topic, binding):
                 starts.setdefault((s.topic, s.partition), s.lower)
     # Tables are never ahead of the binding after the furthest position, and never taken back by a rewind.
     furthest = max(state.position, state.reached)
     horizon = next((binding.end for binding in bindings if binding.end > furthest), furthest)
-    expected, most = _offsets(bindings, state.position), _offsets(bindings, horizon)
+    expected, most = (_offsets(bindings, at, is_taken) for at in (state.position, horizon))
+    ground = Ground.of(starts, own_losses(losses, recreations, number), state.position)
     return Basis(
         writer.pipeline,
         writer.name,
@@ -121,16 +144,27 @@ def basis_of(
         writer.declared.segment_size,
         writer.zone,
         replace(
-            Ground.of(starts, losses, state.position),
-            compacted={place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1).items()},
+            ground,
+            compacted={
+                place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1, is_taken).items()
+            },
         ),
         {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
+        find_gap(ground, unclear_below),
+        {
+            one.topic: (one.first_id, one.last_id)
+            for one in topics_in_log(bindings, recreations)
+            if one.topic in recreations.of_topics and one.number == number(one.topic)
+        },
     )
 
 
-def _offsets(bindings: Sequence[Binding], position: int) -> dict[TopicPartition, int]:
+def _offsets(
+    bindings: Sequence[Binding], position: int, is_taken: Callable[[str, Binding], bool]
+) -> dict[TopicPartition, int]:
     reached: dict[TopicPartition, int] = {}
     for binding in bindings:
         if binding.base <= position:
-            reached |= binding.offsets_at(position)
+            own = binding.offsets_at(position).items()
+            reached |= {place: offset for place, offset in own if is_taken(place[0], binding)}
     return reached

@@ -37,6 +37,7 @@ class Standing(StrEnum):
     BEYOND = "beyond the position"
     NOT_APPLICABLE = "not applicable"
     NO_ACTION = "no action"
+    LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +159,8 @@ class _Told:
     def _apply(self, record: LoggedRecord, action: Action | None) -> tuple[Standing, str]:
         if action is None or isinstance(action, Mark):
             return Standing.NO_ACTION, ""
+        if not self._basis.takes(self._entity.topic, record.id):
+            return Standing.LEFT_OUT, "of another topic of this name: the topic was made again"
         if record.id in self._basis.acknowledged:
             return Standing.ACKNOWLEDGED, "a person let it pass; never written"
         if record.id > self._basis.position:

@@ -15,7 +15,7 @@ from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.journal.effect import Message
 from tidemark.journal.errors import JournalError, Repartitioned, Undecodable
 from tidemark.journal.expected import Expected
-from tidemark.journal.head import Head
+from tidemark.journal.head import Head, record_id
 from tidemark.journal.record import read_action
 from tidemark.journal.visible import FoundRow
 from tidemark.verification.basis import Basis
@@ -70,6 +70,8 @@ class EntityJudge:
         """The next message, oldest first; what is beyond the position may have been delivered or not."""
         if self._problem or self._repartitioned or record.id in self._basis.acknowledged:
             return
+        if not self._basis.takes(self._topic, record.id):
+            return  # of another topic that has, or had, the same name
         id_, partition, offset, write_time, t, value, timestamp, timestamp_type, headers = record
         is_beyond = id_ > self._basis.position
         try:
@@ -124,7 +126,20 @@ class EntityJudge:
         if partition is None and head is not None:
             partition = head.partition
         place = (self._topic, -1 if partition is None else partition)
-        return self._basis.ground.objection(place, self._expected.begins_at), ""
+        return self._basis.ground.objection(place, self._begins_at(place[1], head)), ""
+
+    def _begins_at(self, partition: int, head: Head | None) -> int | None:
+        """The offset before which nothing of the entity can lie; None without one.
+
+        A purge in the log is one. An append of event 1 is none by itself: a delete before the log may have
+        made the head, and then the append was put on it. But a head whose record id was made from that very
+        append was begun by it, on nothing; and where there is no head at all, one is missing in any case.
+        """
+        expected = self._expected
+        if expected.purged_at is not None or expected.appended_at is None:
+            return expected.purged_at
+        begun = record_id(self._topic, partition, self._key, expected.appended_at)
+        return expected.appended_at if head is None or head.record_id == begun else None
 
 
 def _split(error: Repartitioned) -> Difference:

@@ -1,5 +1,8 @@
 """What can be proved: incarnations that begin in the log, in partitions of which nothing was lost since.
 
+Nothing of them may lie before what the log has. A partition that the log has from offset 0 on settles that,
+and so does a purge; ``judge.py`` knows what else does.
+
 What the policy `journal` has left makes up the same state, so it proves as much as the whole; what any other
 policy has left proves nothing.
 
@@ -7,12 +10,20 @@ Pure. Whatever else is found of an entity says nothing about the tables, because
 they should hold: it is counted and named, and never called wrong.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tidemark.log.binding import TopicPartition
 from tidemark.log.loss import AcceptedLoss, LossKind
+from tidemark.log.recreated import Recreations
+
+
+def own_losses(
+    losses: Sequence[AcceptedLoss], recreations: Recreations, taken: Callable[[str], int]
+) -> list[AcceptedLoss]:
+    """What the topics have lost that a writer takes: of several with the same name, the one it takes."""
+    return [one for one in losses if recreations.number_of(one) == taken(one.loss.topic)]
 
 
 class Unprovable(StrEnum):
@@ -43,15 +54,17 @@ class Ground:
     def of(
         cls, starts: Mapping[TopicPartition, int], losses: Iterable[AcceptedLoss], position: int
     ) -> "Ground":
-        """What losses leave of the ground; those beyond the position are not there yet."""
+        """What losses leave of the ground; those beyond the position are not there yet.
+
+        Of a topic that was made again only what the one has lost that the starts are of: see ``own_losses``.
+        """
         known = [one.loss for one in losses if one.after < position]
         lost: dict[TopicPartition, int] = {}
         for loss in known:
-            if loss.kind is LossKind.RETENTION:
+            if loss.kind is not LossKind.TRUNCATED and loss.upper > loss.lower:
                 lost[loss.place] = max(loss.upper, lost.get(loss.place, 0))
-        whole = {loss.topic for loss in known if loss.kind in (LossKind.RECREATED, LossKind.DELETED)}
         cut = {loss.place for loss in known if loss.kind is LossKind.TRUNCATED}
-        return cls(starts, lost, frozenset(place for place in starts if place in cut or place[0] in whole))
+        return cls(starts, lost, frozenset(place for place in starts if place in cut))
 
     def without_beginning(self, places: Collection[TopicPartition]) -> "Ground":
         """The same for somebody who does not look at the first messages of these partitions."""
@@ -59,7 +72,7 @@ class Ground:
         return replace(self, starts=later)
 
     def objection(self, place: TopicPartition, begins_at: int | None) -> Unprovable | None:
-        """Why what began at an offset cannot be proved; None where it can.
+        """Why what began at an offset, with nothing of it before, cannot be proved; None where it can.
 
         Without an offset it may have begun anywhere: only where the log has everything that is no matter.
         """

@@ -18,8 +18,10 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.suite import Suite
+from tidemark.verification.basis import read_basis
 from tidemark.verification.entities import Case, judge_entities
 from tidemark.verification.expectations import judge_delivered
+from tidemark.verification.rebuild import way_out
 from tidemark.verification.reconciliation import Reconciliation, is_kept, keep, read, reconciled_before
 from tidemark.verification.result import Verification
 from tidemark.verification.sample import NEWEST_MESSAGES
@@ -34,13 +36,12 @@ class StillDifferent(TidemarkError):
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
+    def __init__(self, pipeline: str, writer: str, problem: str, gap: str = "") -> None:
         super().__init__(
-            f"{pipeline}/{writer}: {problem} The gate stays closed and nothing was changed. Tables are not "
-            "repaired in place: rebuild them with a writer of another keyspace and `start: earliest` "
-            f"(docs/verification.md), or open it all the same: tidemark gate open {pipeline} {writer}"
+            f"{pipeline}/{writer}: {problem} The gate stays closed and nothing was changed. "
+            f"{way_out(pipeline, writer, gap)}"
         )
-        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+        self.pipeline, self.writer, self.problem, self.gap = pipeline, writer, problem, gap
 
 
 def reconcile(
@@ -119,7 +120,8 @@ def reopen_gate(
     """Verify again what closed a gate; it opens where nothing is different any more."""
 
     def refuse(problem: str) -> NoReturn:
-        raise StillDifferent(writer.pipeline, writer.name, problem)
+        gap = read_basis(writer, log, positions).gap
+        raise StillDifferent(writer.pipeline, writer.name, problem, gap)
 
     record = read(writer.pipeline, root, writer.name, gate.last_id)
     state = positions.load(writer.name)

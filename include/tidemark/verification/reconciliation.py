@@ -55,8 +55,10 @@ class Reconciliation:
         more = max(self.found.get("total", 0), len(said)) - MOST_NAMED
         named = "; ".join((said or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
         output = OUTPUTS.get(self.found.get("kind", ""), "the tables are")
-        way = f" {self.found['way']}" if self.found.get("way") else ""
-        return f"{output} not what the log says ({self.summary}): {named.rstrip('.')}.{way}"
+        gap = (self.found.get("rebuild") or {}).get("because")
+        rebuild = f"The log is not whole ({gap}), so it cannot rebuild them whole." if gap else ""
+        way = " ".join(said for said in (self.found.get("way"), rebuild) if said)
+        return f"{output} not what the log says ({self.summary}): {named.rstrip('.')}. {way}".rstrip()
 
     def to_lines(self) -> Iterator[str]:
         """What was found, for people to read in a task's log."""

@@ -30,6 +30,8 @@ class Verification:
     """How many pointers were looked at."""
     pointers_wrong: int
     seconds: float = 0.0
+    gap: str = ""
+    """Why tables rebuilt from the log would be without something; empty where the log is whole."""
 
     @property
     def same(self) -> int:
@@ -80,6 +82,7 @@ class Verification:
             "total": self.total,
             "differences": [one.to_dict() for one in self.differences],
             "unproven": [one.to_dict() for one in self.unproven],
+            "rebuild": {"possible": not self.gap, "because": self.gap or None},
             "seconds": round(self.seconds, 3),
         }
 
@@ -99,4 +102,5 @@ def verification_of(basis: Basis, tally: Tally, wrong: list[Difference], seconds
         len(basis.pointers),
         len(wrong),
         seconds,
+        basis.gap,
     )

@@ -6,8 +6,8 @@ understood stops the writer: it is never skipped.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from zlib import crc32
 from zoneinfo import ZoneInfo
@@ -54,6 +54,10 @@ class JournalWriter(Writer):
     declared: JournalDeclaration
     connection: CassandraConnection
     zone: str
+    topics: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Those that the pipeline's file names."""
+    left_out: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Topics of the binding at hand that only have the names of those the tables hold."""
 
     @property
     def name(self) -> str:
@@ -247,8 +251,27 @@ class JournalWriter(Writer):
         heads.load([action.key])
         return heads[action.key]
 
-    def _admits(self, topic: str) -> bool:
+    def leaving_out(self, topics: frozenset[str]) -> "JournalWriter":
+        """Heads and pointers compare offsets, which begin anew where a topic is made again."""
+        return replace(self, left_out=topics)
+
+    def refuses_recreated(self, places: Collection[TopicPartition]) -> str | None:
+        """A keyspace that holds something may hold the old topic: offsets of the new one would be dropped."""
+        if self._has_tables and (self._tables.read_pointers(sorted(places)) or self._tables.has_heads()):
+            return f"keyspace {self.declared.keyspace} is not empty: give the writer one of its own"
+        return None
+
+    @property
+    def named_topics(self) -> frozenset[str]:
+        """See ``Writer.named_topics``."""
+        return self.topics
+
+    def admits(self, topic: str) -> bool:
+        """See ``Writer.admits``."""
         return re.search(self.declared.namespaces, topic) is not None
+
+    def _admits(self, topic: str) -> bool:
+        return topic not in self.left_out and self.admits(topic)
 
     @property
     def _has_tables(self) -> bool:

@@ -21,6 +21,7 @@ def _build(
             return FilesWriter(pipeline.name, declared, pipeline.log.path)
         case declaration.JournalDeclaration():
             zone = pipeline.expiry.timezone if pipeline.expiry else "UTC"
-            return JournalWriter(pipeline.name, declared, connections.cassandra[declared.connection], zone)
+            connection, topics = connections.cassandra[declared.connection], pipeline.source.kafka.topics
+            return JournalWriter(pipeline.name, declared, connection, zone, topics=frozenset(topics))
         case declaration.KafkaDeclaration():
             return KafkaWriter(pipeline.name, declared, connections.kafka_targets[declared.connection])

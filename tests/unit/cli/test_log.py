@@ -7,7 +7,7 @@ from tests.unit.log.samples import capture, compact, given_binding, publish_all
 
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.pins import pins
 
 pytestmark = [
@@ -158,6 +158,56 @@ def test_accept_without_a_reason_is_refused(run, control, reason):
     assert control.log_gate() == GATE
 
 
+def recreated(control, *topics: str) -> LogGate:
+    """The gate of topics that were made again, after something of both was bound and published."""
+    losses = tuple(Loss(LossKind.RECREATED, topic, 0, 3, 3, f"new {topic}") for topic in topics)
+    return control.close_gate(LogGate(Cause.LOST, "records are lost", None, None, losses, None, 7))
+
+
+@pytest.mark.parametrize(
+    ("topics", "journal"),
+    [
+        (
+            ["orders"],
+            "goes on with the other topics and leaves out the new topic orders, with counts; a journal "
+            "writer with a keyspace of its own and `start: recreated` gets everything of it",
+        ),
+        (
+            ["orders", "refunds"],
+            "stops at the first message of the new topic orders, refunds, and stays stopped",
+        ),
+    ],
+    ids=["one of two", "all"],
+)
+def test_item_12_the_plan_says_what_becomes_of_each_writer(run, published, control, topics, journal):
+    recreated(control, *topics)
+    plan = run("log", "accept", "orders")
+    assert f"  writer cassandra (journal) {journal}" in plan.out
+    assert "  writer archive (files) goes on, and gets what is captured from here on" in plan.out
+    told = json.loads(run("log", "accept", "orders", "--json").out)["writers"]
+    expected = "leaves out" if len(topics) == 1 else "stops"
+    assert [(one["writer"], one["becomes"], one["topics"]) for one in told] == [
+        ("cassandra", expected, topics),
+        ("archive", "goes on", []),
+    ]
+    run("log", "accept", "orders", "--execute", "--reason", "known")
+    assert [one.is_planned for one in control.accepted_losses()] == [True] * len(topics)
+
+
+def test_item_12_what_was_accepted_before_plans_said_so_can_be_accepted_whole(run, published, control):
+    gate = recreated(control, "orders")
+    old = AcceptedLoss(gate.losses[0], None, 6, "ann", "known", 8, 7)
+    control.record_losses(control.bindings_head(), [old])
+    control.open_gate(gate)
+    plan = run("log", "accept", "orders")
+    assert plan.code == 0
+    assert "accepted before, but not what becomes of the writers" in plan.out
+    assert "writer cassandra (journal) goes on with the other topics" in plan.out
+    assert run("log", "accept", "orders", "--execute", "--reason", "seen", "--by", "bob").code == 0
+    assert [(one.who, one.is_planned) for one in control.accepted_losses()] == [("bob", True)]
+    assert run("log", "accept", "orders").code == 1
+
+
 def test_accept_of_an_open_gate_is_refused(run, control):
     ended = run("log", "accept", "orders", "--execute", "--reason", "known")
     assert ended.code == 1
@@ -215,6 +265,26 @@ def test_a_wrong_pin_or_sweep_is_refused_in_a_sentence(run, published, control, 
     ended = run("log", *arguments)
     assert (ended.code, control.log_head().version) == (code, before)
     assert said in ended.err
+
+
+@pytest.mark.parametrize("execute", [[], ["--execute", "--reason", "evidence"]], ids=["plan", "executed"])
+@pytest.mark.parametrize(
+    ("id_", "said"),
+    [
+        pytest.param("7", "the log has ids from 0 to 6, so 7 cannot be pinned", id="beyond the end"),
+        pytest.param("5", "no message ever had this id: it is a hole, so 5 cannot be pinned", id="hole"),
+        pytest.param("0", "compaction has taken its message away (the log is compacted below id 5)", id="c"),
+    ],
+)
+def test_item_6_an_id_that_no_message_has_is_not_pinned_and_the_plan_says_so_too(
+    run, published, control, id_, said, execute
+):
+    compact(control, published, below=5, keep=lambda id_: id_ in (1, 4))
+    before = control.log_head().version
+    ended = run("log", "pin", "orders", id_, *execute)
+    assert (ended.code, control.log_head().version, pins(control)) == (1, before, [])
+    assert said in ended.err
+    assert "Nothing was changed" in ended.err
 
 
 def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, root):

@@ -1,6 +1,7 @@
 """``tidemark offsets``, ``gate`` and ``resume``: what a person sees of writers and does to them."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.lease import take
 from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate
+from tidemark.delivery.writer_state import Cause, Deed, Entry, LeftOut, OffsetEntry, WriterGate
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.writers.files import FilesWriter
@@ -100,6 +101,26 @@ def test_offsets_list_of_one_writer_is_a_table_too(run, positions):
         True,
         True,
     )
+
+
+LEFT = LeftOut("orders", "new", 7, 9, 3, "ann", "known", 5)
+
+
+def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positions):
+    key = ObjectKey(Kind.WRITER, "orders/archive")
+    row = {LEFT.row: json.dumps(asdict(LEFT))}
+    positions.consensus.commit(key, positions.version("archive"), Change(row))
+    said = "leaves out topic orders, which was made again: 3 messages from id 7 on (accepted by ann: known)"
+    for command in (
+        ["gate", "show", "orders"],
+        ["offsets", "list", "orders", "archive"],
+        ["status", "orders"],
+    ):
+        assert said in run(*command).out, command
+    shown = json.loads(run("gate", "show", "orders", "--json").out)
+    assert shown["archive"]["left_out"] == [asdict(LEFT)]
+    status = json.loads(run("status", "orders", "--json").out)
+    assert [one["left_out"] for one in status["writers"]] == [[], [asdict(LEFT)]]
 
 
 # Doing

@@ -21,7 +21,7 @@ from tests.unit.compaction.test_fault_walk import COMPACT
 from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
 from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
 from tests.unit.delivery.test_forget_pipeline import FORGET
-from tests.unit.log.test_fault_walk import ACCEPT, REPLICATE, SWEEP
+from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
 from tests.unit.work.test_fault_walk import POINTS as WORK
 
 from tidemark import faults
@@ -357,6 +357,6 @@ def test_every_point_is_walked_here_or_where_the_log_is():
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
     others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
     others |= {FaultPoint.OUTPUT_MENDED, FaultPoint.OUTPUT_GIVEN_UP}  # verification/test_files_output.py
-    of_logs = {*REPLICATE, *ACCEPT, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
+    of_logs = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
     assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)

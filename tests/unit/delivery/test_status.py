@@ -71,6 +71,7 @@ def test_a_pipeline_that_never_ran(consensus):
                 "gate": "open",
                 "reason": None,
                 "retired": False,
+                "left_out": [],
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],

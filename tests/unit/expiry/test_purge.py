@@ -14,6 +14,7 @@ from tidemark.faults import FaultPoint
 from tidemark.journal.action import Purge
 from tidemark.log.binding import Binding, Offsets, Slice
 from tidemark.log.holds import holds
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.pins import pins, release_pin
 
 pytestmark = pytest.mark.unit
@@ -401,3 +402,18 @@ def test_whether_a_writer_has_passed_an_offset(reached: int, position: int, is_p
     wanted = last_offsets(SentPurge("orders", "k", day(), 0, 1, offset, 0) for offset in (12, 14))
     assert wanted == {("orders", 0): 14}
     assert (not not_passed(wanted, {("orders", 0): reached}, beyond, position)) is is_passed
+
+
+def test_item_12_entities_of_a_topic_that_was_made_again_are_left_alone(tmp_path) -> None:
+    """A purge would reach the new topic: its entities have the same keys, and may be alive."""
+    world = given_world(tmp_path)
+    run = planned(world)
+    head = world.log.control.bindings_head()
+    ((topic, partition), read) = sorted(head.reached.items())[0]
+    loss = Loss(LossKind.RECREATED, topic, partition, read, read, "another")
+    accepted = AcceptedLoss(loss, None, 10**6, "ann", "known", 2, 1, True)
+    world.log.control.record_losses(head, [accepted])
+    run.purge()
+    assert world.purges == []
+    assert reasons(run.report([day()])) == dict.fromkeys("ab", "its topic is gone from Kafka")
+    assert world.run("later").find([day()]) == []

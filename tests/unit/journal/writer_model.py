@@ -129,7 +129,7 @@ class Writer:
         return {
             (place[2], *clustering): cells
             for place in self.journal.partitions()
-            if place[0] == key
+            if place[:2] == (key, self.topic)
             for clustering, cells in self.journal.read(place).items()
         }
 

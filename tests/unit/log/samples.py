@@ -86,6 +86,9 @@ class LogInMemory:
         batch = batch if columns is None else batch.select(list(columns))
         yield from (batch.slice(first, rows) for first in range(0, batch.num_rows, rows))
 
+    def count_between(self, file: LogFile, first_id: int, last_id: int) -> int:
+        return between(self.batches[file.path], first_id, last_id).num_rows
+
     def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
         ids = between(self.batches[file.path], first_id, last_id)["id"].to_pylist()
         return max(ids, default=None)

@@ -143,7 +143,7 @@ def test_accepted_offsets_are_on_record_after_the_last_id_that_was_bound(control
     lose(control, given_kafka(case.found, **case.made_again))
     accept(control, require_closed_gate(control), ANN)
     assert control.accepted_losses() == [
-        AcceptedLoss(loss, None, 9, "ann", "the broker's disk is gone", 7_000, found=5_000)
+        AcceptedLoss(loss, None, 9, "ann", "the broker's disk is gone", 7_000, found=5_000, is_planned=True)
         for loss in case.losses
     ]
 

@@ -16,7 +16,14 @@ from tests.unit.log.samples import SEGMENT_BYTES, captured_of, given_messages, w
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.faults import FaultPoint
-from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
+from tidemark.log.accept import (
+    Acceptance,
+    NothingToAccept,
+    accept,
+    accept_plan,
+    require_closed_gate,
+    unplanned_losses,
+)
 from tidemark.log.audit_record import Judgement
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Available, Binding, Offsets
@@ -26,7 +33,7 @@ from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
 from tidemark.log.gate import LogStopped
 from tidemark.log.guard import bind_guarded
-from tidemark.log.loss import readable_slices
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind, readable_slices
 from tidemark.log.publish import publish, read_log
 
 pytestmark = pytest.mark.unit
@@ -46,6 +53,7 @@ REPLICATE = [
     FaultPoint.PUBLISH_COMMITTED,
 ]
 ACCEPT = [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED]
+ACCEPT_PLAN = [FaultPoint.ACCEPT_PLANNED]
 SWEEP = [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED]
 
 
@@ -229,9 +237,28 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
     assert (world.control.log_head().end, world.control.log_gate()) == (4, None)
 
 
+@pytest.mark.parametrize("point", ACCEPT_PLAN)
+def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_path, at_point, point):
+    world = World(tmp_path)
+    world.replicate("first")
+    old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)
+    world.control.record_losses(world.control.bindings_head(), [old])
+    bob = Acceptance("bob", "seen", NOW)
+    at_point(point, kill)
+    with pytest.raises(Killed):
+        accept_plan(world.control, bob)
+    assert unplanned_losses(world.control) == [old]
+    accept_plan(world.control, bob)
+    assert unplanned_losses(world.control) == []
+    assert world.control.accepted_losses() == [
+        replace(old, who="bob", reason="seen", at=NOW, is_planned=True)
+    ]
+    assert {(one.who, one.reason) for one in world.control.decisions()} == {("bob", "seen")}
+
+
 def test_every_point_of_the_log_is_walked():
     """Those of compaction and of deliveries are walked beside their own tests."""
     of_writers = ("register.", "deliver.", "reconcile.", "resume.", "rewind.", "forget.", "acknowledge.")
     elsewhere = (*of_writers, "take_over.", "offsets.", "compact.", "expiry.", "work.")
-    walked = {*REPLICATE, *ACCEPT, *SWEEP}
+    walked = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP}
     assert walked == {point for point in FaultPoint if not point.startswith(elsewhere)}

@@ -56,8 +56,12 @@ def test_a_loss_of_another_partition_or_beyond_the_position_does_not_matter() ->
 
 
 @pytest.mark.parametrize("kind", [LossKind.RECREATED, LossKind.DELETED])
-def test_a_topic_that_was_made_again_is_not_provable_at_all(kind: LossKind) -> None:
-    assert objection(0, 60, lost(kind, 40, 40, partition=1)) is Unprovable.BEGUN_ANEW
+def test_what_a_topic_held_that_was_made_again_stays_provable_unless_bound_offsets_were_lost(
+    kind: LossKind,
+) -> None:
+    assert objection(0, None, lost(kind, 40, 40)) is None
+    assert objection(0, None, lost(kind, 40, 43)) is Unprovable.OFFSETS_LOST
+    assert objection(0, None, lost(kind, 40, 43, partition=1)) is None
 
 
 def test_a_partition_that_was_cut_is_not_provable() -> None:

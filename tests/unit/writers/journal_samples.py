@@ -32,7 +32,7 @@ from tidemark.journal.events import Event, Events, PayloadMetadata
 from tidemark.journal.expiry import ExpireAfter
 from tidemark.journal.record import write_action
 from tidemark.log.binding import Binding
-from tidemark.log.control import LogHead
+from tidemark.log.control import BindingsHead, LogHead
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.log.loss import AcceptedLoss
 from tidemark.log.manifest import LogFile, Manifest, Segment
@@ -179,9 +179,21 @@ class ActionLog(LogInMemory):
     def bindings_after(self, position: int) -> list[Binding]:
         return [binding for binding in self.bindings if binding.end > position]
 
-    def offsets_before(self, binding: Binding) -> dict[tuple[str, int], int]:
+    def offsets_before(
+        self, binding: Binding, is_same: Callable[[str, Binding], bool] = lambda topic, older: True
+    ) -> dict[tuple[str, int], int]:
         older = [one for one in self.bindings if one.t < binding.t]
-        return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
+        return {
+            place: offset
+            for one in older
+            for place, offset in one.offsets_at(one.end).items()
+            if is_same(place[0], one)
+        }
+
+    def bindings_head(self) -> BindingsHead:
+        reached = {(s.topic, s.partition): s.upper for one in self.bindings for s in one.slices}
+        ids = {topic: id_ for one in self.bindings for topic, id_ in one.topics}
+        return BindingsHead(reached=reached, topic_ids=ids)
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         for batch in self.read_file(file):

@@ -1,0 +1,280 @@
+"""Which topics of a binding a writer takes, where one was deleted and made again under its name.
+
+A writer whose target compares offsets holds one topic of a name, and no other: the first that the log has, or
+the one it began with (`start: recreated`). It goes on past messages of the others without writing them. What
+covers that is the acceptance: a named person let the log go on, after a plan that said what becomes of the
+writer. Each such topic is on record with the writer, with how many of its messages were left out. Where
+nobody saw that plan, or no topic would be left, the writer stops. Writers that do not compare offsets take
+everything.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+
+import structlog
+
+from tidemark.delivery.positions import Positions
+from tidemark.delivery.published import PublishedLog, reading
+from tidemark.delivery.writer import Past, Writer
+from tidemark.delivery.writer_state import LeftOut, TopicStart, WriterState
+from tidemark.errors import TidemarkError
+from tidemark.log.binding import NOTHING_YET, Binding
+from tidemark.log.control import LogControl
+from tidemark.log.manifest import LogFile
+from tidemark.log.recreated import Recreation, Recreations, topics_in_log
+
+events = structlog.get_logger()
+
+
+class EveryTopicRecreated(TidemarkError):
+    """Every topic that a writer holds has lost its name to another one: nothing is left for it."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, gone: Mapping[str, int]) -> None:
+        topics = ", ".join(f"{topic} (from id {first_id} on)" for topic, first_id in sorted(gone.items()))
+        super().__init__(
+            f"{pipeline}/{writer}: every topic that it takes was deleted and made again: {topics}. Its "
+            "target holds the old ones, and heads and pointers compare offsets, which begin anew. Nothing "
+            "was written, and it stays stopped. What was captured since is in the log: add a journal writer "
+            "with a new name, a keyspace of its own and `start: recreated`. It begins exactly there"
+        )
+        self.pipeline, self.writer, self.gone = pipeline, writer, dict(gone)
+
+
+class LeavingOutUnplanned(TidemarkError):
+    """A topic was accepted as made again, but nobody was told what that means for this writer."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, topic: str, who: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: topic {topic} was made again. {who} accepted that before it was part of "
+            "the plan that this writer would go on without it, so it stops here. Nothing was written. See "
+            f'the plan and accept it: tidemark log accept {pipeline} --execute --reason "…", then resume'
+        )
+        self.pipeline, self.writer, self.topic, self.who = pipeline, writer, topic, who
+
+
+class NothingRecreated(TidemarkError):
+    """A writer is to begin with a topic that was made again, and cannot."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: `start: recreated` is refused, because {problem}. It was not registered, "
+            "and nothing was delivered."
+        )
+        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A binding as one writer takes it."""
+
+    writer: Writer
+    files: Sequence[LogFile]
+    """Those that hold messages for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What is left out by a move of the position."""
+
+    rows: Mapping[str, str]
+    """On record with the writer: to be durable with the move."""
+    messages: int
+
+
+def taken_number(starts: Mapping[str, TopicStart], topic: str) -> int:
+    """Which topic of a name a writer's target holds."""
+    return starts[topic].number if topic in starts else 0
+
+
+class WriterTopics:
+    """The topics of one writer while it is delivered to."""
+
+    def __init__(self, writer: Writer, log: PublishedLog, positions: Positions, state: WriterState) -> None:
+        self.writer, self._log, self._starts = writer, log, state.starts
+        compares_offsets = writer.leaving_out(frozenset()) is not None
+        self._recreations = Recreations.of(log.control.accepted_losses() if compares_offsets else ())
+        self._counted = positions.left_out(writer.name) if self._recreations else {}
+
+    def of(self, writer: Writer) -> "WriterTopics":
+        """The same topics for a writer that knows more of its target by now."""
+        other = copy(self)
+        other.writer = writer
+        return other
+
+    def take(self, binding: Binding, files: Sequence[LogFile]) -> Taken:
+        """What the writer takes of a binding; refuses where it must not go on."""
+        left = self._left(binding)
+        if not left:
+            return Taken(self.writer, files)
+        gone = self._gone(binding)
+        if left & gone.keys():
+            self._refuse(binding, gone)
+        writer = self.writer.leaving_out(left) or self.writer
+        return Taken(writer, [file for file in files if file.topic not in left])
+
+    def _refuse(self, binding: Binding, gone: Mapping[str, Recreation]) -> None:
+        pipeline, name = self._log.control.pipeline, self.writer.name
+        bound = {topic for topic, _ in self._log.control.bindings_head().reached}
+        held = {topic for topic in bound | self.writer.named_topics if self.writer.admits(topic)}
+        if held <= gone.keys():
+            first_ids = {topic: self._first_id(gone[topic], binding) for topic in held}
+            raise EveryTopicRecreated(pipeline, name, first_ids)
+        for topic, recreation in sorted(gone.items()):
+            if not recreation.accepted.is_planned:
+                raise LeavingOutUnplanned(pipeline, name, topic, recreation.accepted.who)
+
+    def _first_id(self, recreation: Recreation, binding: Binding) -> int:
+        """The first id of a topic that was made again, as far as it is in or before a binding."""
+        topic = recreation.topic
+        known = self._counted.get(topic)
+        if known is not None:
+            return known.first_id
+        owned = [ids[0] for place, ids in binding.owned.items() if place[0] == topic]
+        return min(owned, default=recreation.accepted.after + 1)
+
+    def past(self, state: WriterState, binding: Binding) -> Past:
+        """What a writer is to know of itself before it takes a binding."""
+        before = self._log.control.offsets_before
+        offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
+        return Past(state.position, state.reached, offsets)
+
+    def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> Counted:
+        """What is left out up to a position in a binding, as far as it was not counted before."""
+        left = self._left(binding)
+        gone = self._gone(binding) if left else {}
+        rows, further = dict[str, str](), 0
+        for topic in sorted(left & gone.keys()):
+            own = [file for file in files if file.topic == topic]
+            known = self._counted.get(topic)
+            counted = self._count(binding, own, gone[topic], position)
+            if counted is not None and counted != known:
+                self._counted[topic] = counted
+                rows[counted.row] = json.dumps(asdict(counted), sort_keys=True)
+                further += counted.messages - (known.messages if known else 0)
+        return Counted(rows, further)
+
+    def _count(
+        self, binding: Binding, files: Sequence[LogFile], recreation: Recreation, position: int
+    ) -> LeftOut | None:
+        topic, accepted = recreation.topic, recreation.accepted
+        first = self._first_id(recreation, binding)
+        id_, why = binding.topic_ids.get(topic), (accepted.who, accepted.reason, accepted.at)
+        known = self._counted.get(topic) or LeftOut(topic, id_, first, first - 1, 0, *why)
+        if (accepted.at, accepted.who) != (known.at, known.who):  # made again once more
+            known = replace(known, who=accepted.who, reason=accepted.reason, at=accepted.at)
+        upto = min(position, binding.end)
+        if upto <= known.through:
+            return self._counted.get(topic)
+        with reading():
+            further = sum(
+                self._log.folder.count_between(file, max(binding.base, known.through + 1), upto)
+                for file in files
+            )
+        events.warning(
+            "left out: the topic was made again",
+            writer=self.writer.name,
+            topic=topic,
+            t=binding.t,
+            messages=further,
+            accepted_by=accepted.who,
+        )
+        messages = known.messages + further
+        return replace(known, topic_id=id_ or known.topic_id, through=upto, messages=messages)
+
+    def _left(self, binding: Binding) -> frozenset[str]:
+        """The topics of a binding that are not the ones the writer holds."""
+        if not self._recreations:
+            return frozenset()
+        topics = {s.topic for s in binding.slices if self.writer.admits(s.topic)}
+        return frozenset(
+            topic
+            for topic in topics
+            if self._recreations.number_in(topic, binding) != taken_number(self._starts, topic)
+        )
+
+    def _gone(self, binding: Binding) -> dict[str, Recreation]:
+        """The topics that the writer holds, and whose names others have by the time of a binding."""
+        found = {}
+        for topic in self._recreations.of_topics:
+            number = self._recreations.number_in(topic, binding)
+            if number > taken_number(self._starts, topic) and self.writer.admits(topic):
+                found[topic] = self._recreations.since(topic, number)
+        return found
+
+    def _is_same(self, binding: Binding) -> Callable[[str, Binding], bool]:
+        numbers = self._recreations.number_in
+        return lambda topic, older: numbers(topic, older) == numbers(topic, binding)
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """Where a writer begins with topics that were made again."""
+
+    position: int
+    starts: Mapping[str, TopicStart]
+
+
+def find_beginning(writer: Writer, control: LogControl, end: int) -> Beginning:
+    """Where the newest topics begin that were made again, of those that a writer takes; refuses where that
+    would leave it with part of a topic. ``end`` is the last published id."""
+
+    def refuse(problem: str) -> NothingRecreated:
+        return NothingRecreated(control.pipeline, writer.name, problem)
+
+    recreations = Recreations.of(control.accepted_losses())
+    bindings = control.bindings_after(NOTHING_YET)
+    in_log = [one for one in topics_in_log(bindings, recreations) if writer.admits(one.topic)]
+    following = (bindings[-1].end if bindings else NOTHING_YET) + 1
+    starts = {
+        topic: TopicStart(recreations.newest(topic), following)
+        for topic in recreations.of_topics
+        if writer.admits(topic)
+    }
+    for one in in_log:
+        if one.topic in starts and one.number == starts[one.topic].number:
+            starts[one.topic] = TopicStart(one.number, one.first_id, one.topic_id)
+    if not starts:
+        raise refuse("no topic that it takes was accepted as made again")
+    first = min(start.first_id for start in starts.values())
+    for one in in_log:
+        if one.topic not in starts and one.first_id < first:
+            raise refuse(
+                f"it also takes topic {one.topic}, which was not made again and is in the log from id "
+                f"{one.first_id} on. Let its `namespaces` find only those that were: "
+                + ", ".join(sorted(starts))
+            )
+    places = {(s.topic, s.partition) for binding in bindings for s in binding.slices}
+    if problem := writer.refuses_recreated({place for place in places if writer.admits(place[0])}):
+        raise refuse(problem)
+    return Beginning(min(first - 1, end), starts)
+
+
+def recreated_topics(control: LogControl, state: WriterState) -> frozenset[str]:
+    """The topics whose names other ones have by now than those that a writer's target holds."""
+    found = Recreations.of(control.accepted_losses())
+    return frozenset(
+        topic for topic in found.of_topics if found.newest(topic) > taken_number(state.starts, topic)
+    )
+
+
+def held_topic_id(control: LogControl, state: WriterState | None, topic: str) -> str | None:
+    """Kafka's id of the topic that a writer's target holds under a name; None where nothing of it is bound.
+
+    Readers of the target compare it with the id that the topic has in Kafka now: where that is another one,
+    heads and pointers of the target say nothing about what is in Kafka. It does not depend on how far the
+    writer has come. A writer that is not registered yet is one that begins with the log.
+    """
+    recreations = Recreations.of(control.accepted_losses())
+    number = taken_number(state.starts if state else {}, topic)
+    if not recreations.of_topics.get(topic):
+        return control.bindings_head().topic_ids.get(topic)
+    found = topics_in_log(control.bindings_after(NOTHING_YET), recreations)
+    return next((one.topic_id for one in found if (one.topic, one.number) == (topic, number)), None)

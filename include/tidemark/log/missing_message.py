@@ -1,0 +1,88 @@
+"""Whether the log has a message with an id, and if it has none, why not.
+
+Read-only. The reason is given as exactly as the log still knows it: after a compaction the record of the
+capture, where a sweep has left it, tells what was dropped from the holes that were always there.
+"""
+
+from enum import StrEnum
+
+from tidemark.errors import TidemarkError
+from tidemark.log.binding import Binding
+from tidemark.log.control import LogControl
+from tidemark.log.files import LogFolder
+from tidemark.log.loss import readable_slices
+from tidemark.log.manifest import Manifest
+
+
+class Missing(StrEnum):
+    """Why no message has an id."""
+
+    BEYOND_THE_END = "beyond the end"
+    COMPACTED = "compacted"
+    HOLE = "hole"
+    COMPACTED_OR_HOLE = "compacted or hole"
+
+
+class NotInTheLog(TidemarkError):
+    """An id is named that no message in the log has."""
+
+    def __init__(self, pipeline: str, id_: int, missing: Missing, end: int, below: int) -> None:
+        match missing:
+            case Missing.BEYOND_THE_END:
+                problem = f"the log has ids from 0 to {end}" if end >= 0 else "the log is empty"
+            case Missing.COMPACTED:
+                problem = f"compaction has taken its message away (the log is compacted below id {below})"
+            case Missing.HOLE:
+                problem = "no message ever had this id: it is a hole"
+            case Missing.COMPACTED_OR_HOLE:
+                problem = f"the log is compacted below id {below} and has no message with this id (any more)"
+        super().__init__(
+            f"{pipeline}: {problem}, so {id_} cannot be pinned. Nothing was changed. Messages that can be: "
+            f"tidemark log show {pipeline}"
+        )
+        self.pipeline, self.id, self.missing, self.end, self.compacted_below = (
+            pipeline,
+            id_,
+            missing,
+            end,
+            below,
+        )
+
+
+def require_message(control: LogControl, folder: LogFolder, manifest: Manifest, id_: int) -> None:
+    """Refuse an id that no message of the log has."""
+    missing = find_missing(control, folder, manifest, id_)
+    if missing is not None:
+        raise NotInTheLog(control.pipeline, id_, missing, manifest.end, manifest.compacted_below)
+
+
+def find_missing(control: LogControl, folder: LogFolder, manifest: Manifest, id_: int) -> Missing | None:
+    """Why the log has no message with an id; None where it has one."""
+    if not 0 <= id_ <= manifest.end:
+        return Missing.BEYOND_THE_END
+    if any(folder.count_between(file, id_, id_) for file in manifest.files if file.may_have(id_, id_)):
+        return None
+    if id_ >= manifest.compacted_below:
+        return Missing.HOLE
+    binding = control.bindings_after(id_ - 1)[0]
+    return _below_compaction(folder, control, binding, id_)
+
+
+def _below_compaction(folder: LogFolder, control: LogControl, binding: Binding, id_: int) -> Missing:
+    """Whether compaction has dropped it; only the record of the capture can tell."""
+    readable = readable_slices(binding, control.accepted_losses())
+    if not any(
+        binding.id_of(s.topic, s.partition, s.lower)
+        <= id_
+        <= binding.id_of(s.topic, s.partition, s.upper - 1)
+        for s in readable
+    ):
+        return Missing.HOLE
+    captured = folder.read_captured(binding.t)
+    if captured is None:
+        return Missing.COMPACTED_OR_HOLE
+    own = [file for file in captured.files if file.may_have(id_, id_)]
+    if not own:
+        return Missing.HOLE
+    is_dense = all(file.count == file.last_id - file.first_id + 1 for file in own)
+    return Missing.COMPACTED if is_dense else Missing.COMPACTED_OR_HOLE

@@ -1,0 +1,98 @@
+"""Policy `journal` over a topic that was made again: entities of the old and the new one are two (item 12).
+
+Offsets and sequence numbers begin anew, so a delete or a purge of the one says nothing about the other.
+"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from tests.unit.compaction.samples import JOURNAL, Sent, compacted, given_log, sent
+from tests.unit.compaction.test_replay import NEXT, assert_same, events_of, messages
+from tests.unit.compaction.world import World
+
+from tidemark.compaction.plan import Plan
+from tidemark.compaction.rules import Rules, question_digest
+from tidemark.journal.action import Delete, Purge, append
+from tidemark.log.loss import AcceptedLoss, Loss, LossKind
+
+pytestmark = pytest.mark.unit
+
+
+def appended(key: str, *numbers: int) -> Sent:
+    return sent(append(key, 0, events_of(numbers)))
+
+
+def recreate(world: World) -> None:
+    """The topic is made again, and accepted so."""
+    head = world.control.bindings_head()
+    losses = [
+        Loss(LossKind.RECREATED, *place, upper, upper, "another") for place, upper in head.reached.items()
+    ]
+    found = [AcceptedLoss(one, None, world.log.end, "ann", "known", 2, 1, True) for one in losses]
+    world.control.record_losses(head, found)
+
+
+def given_recreated(tmp_path, *new: Sent) -> World:
+    """Three messages of the old topic, then these of the new one, then two so that those are inactive."""
+    world = World(tmp_path, JOURNAL)
+    world.publish(appended("k", 1), appended("k", 2), appended("j", 1))
+    recreate(world)
+    world.publish(*new)
+    world.publish(appended("z", 1))
+    world.publish(appended("z", 2))
+    world.move(world.log.end)
+    return world
+
+
+@pytest.mark.parametrize(
+    ("new", "kept"),
+    [
+        pytest.param(
+            [appended("x", 1), appended("x", 2), sent(Purge("k", 0))],
+            [0, 1, 2, 3, 4],
+            id="a purge in the new one",
+        ),
+        pytest.param(
+            [appended("x", 1), appended("x", 2), appended("x", 3), sent(Delete("k", 0, 2))],
+            [0, 1, 2, 3, 4, 5, 6],
+            id="a delete in the new one, at a later offset",
+        ),
+        pytest.param(
+            [appended("k", 1), appended("k", 2), sent(Delete("k", 0, 1))],
+            [0, 1, 2, 4, 5],
+            id="what the new one has deleted itself",
+        ),
+    ],
+)
+def test_what_happens_in_the_new_topic_takes_nothing_of_the_old_one(tmp_path, new, kept) -> None:
+    world = given_recreated(tmp_path, *new)
+    world.compact()
+    assert [id_ for id_ in world.ids() if id_ < 3 + len(new)] == kept
+
+
+def test_without_a_topic_made_again_the_digest_of_a_question_is_what_it_was() -> None:
+    rules = Rules(JOURNAL, 10, 1)
+    assert "recreated" not in rules.to_row()
+    assert question_digest("p", (), rules) != question_digest("p", (), replace(rules, recreated=(("a", 3),)))
+
+
+def test_a_plan_keeps_which_topics_were_made_again(tmp_path) -> None:
+    world = given_recreated(tmp_path, appended("k", 1), sent(Delete("k", 0, 1)), appended("k", 2))
+    plan = world.compaction().look()
+    assert plan.rules.recreated == (("orders", 3),)
+    assert Plan.from_bytes(plan.to_bytes()).rules == plan.rules
+
+
+@settings(max_examples=150, deadline=None)
+@given(messages(most=8), messages(most=8))
+def test_replaying_what_is_left_of_either_topic_gives_what_replaying_it_whole_gives(old, new) -> None:
+    """Each topic into tables of its own, as the old journal and one with `start: recreated` have it."""
+    again = [replace(one, offset=number) for number, one in enumerate(new)]
+    log = given_log([*old, *again], [NEXT], per_file=5)
+    begins, end = len(old), log.manifest.end
+    left = compacted(log, JOURNAL, end, recreated=(("orders", begins),)).rows()
+    for is_old in (True, False):
+        own = [row for row in log.rows() if (row["id"] < begins) == is_old]
+        kept = [row for row in left if (row["id"] < begins) == is_old]
+        assert_same(own, kept, end, 3)
