@@ -110,11 +110,28 @@ class Operator:
     def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
         self._positions, self._log, self._clock = positions, log, clock
 
-    def acknowledge(self, writer: Writer, first: int, last: int | None, letters: DeadLetters) -> Plan:
-        """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters."""
+    def acknowledge(
+        self,
+        writer: Writer,
+        first: int,
+        last: int | None,
+        letters: DeadLetters,
+        *,
+        untried: bool = False,
+    ) -> Plan:
+        """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters.
+
+        Only a message that has failed may pass, others where ``untried`` says so. Where the target failed,
+        none may: the messages are not to blame.
+        """
         state = self._free(writer.name, ACKNOWLEDGING)
         last = first if last is None else last
+        if state.gate and state.gate.cause is Cause.TARGET:
+            raise self._refuse(state, _not_the_message(state, state.gate))
         messages = self._messages(state, first, last)
+        unfailed = [id_ for message in messages if not _has_failed(state.gate, id_ := int(message["id"]))]
+        if unfailed and not untried:
+            raise self._refuse(state, _never_tried(state, unfailed))
         for message in messages:
             if refusal := writer.refuses_acknowledgement(message):
                 raise self._refuse(state, f"id {message['id']} cannot be acknowledged: {refusal}")
@@ -151,7 +168,11 @@ class Operator:
 
         lines = [
             f"position {state.position} → {position}",
-            *(f"{_place(message)} is never written" for message in messages),
+            *(
+                f"{_place(message)} is never written"
+                + ("; it has not failed" if message["id"] in unfailed else "")
+                for message in messages
+            ),
             "the gate opens" if opens else "the gate stays as it is",
         ]
         if position < last:
@@ -364,3 +385,24 @@ class Operator:
 
 def _place(message: Mapping[str, Any]) -> str:
     return f"id {message['id']} ({message['topic']}/{message['partition']}, offset {message['offset']})"
+
+
+def _has_failed(gate: WriterGate | None, id_: int) -> bool:
+    """Whether a message was tried and could not be understood: the gate names exactly that one."""
+    return gate is not None and gate.cause is Cause.MESSAGE and gate.first_id == id_
+
+
+def _not_the_message(state: WriterState, gate: WriterGate) -> str:
+    return (
+        f"its target failed at {gate.where}, not a message ({gate.reason.rstrip('.')}), so there is nothing "
+        f"to acknowledge. Mend the target, then: tidemark resume {state.pipeline} {state.name}."
+    )
+
+
+def _never_tried(state: WriterState, unfailed: Sequence[int]) -> str:
+    which = f"id {unfailed[0]} has" if len(unfailed) == 1 else f"ids {unfailed[0]} to {unfailed[-1]} have"
+    return (
+        f"{which} not failed: the next delivery may well write {'it' if len(unfailed) == 1 else 'them'}. "
+        f"Look first: tidemark gate show {state.pipeline} {state.name}. To let unwritten pass what was never "
+        "tried, add --untried."
+    )

@@ -133,9 +133,8 @@ class OpenPipeline:
         match action:
             case "acknowledge":
                 writer = self.writer(name)
-                return self.operator.acknowledge(
-                    writer, options["first"], options.get("last"), self.dead_letters
-                )
+                ids, untried = (options["first"], options.get("last")), options.get("untried", False)
+                return self.operator.acknowledge(writer, *ids, self.dead_letters, untried=untried)
             case "rewind":
                 declared = {writer.name: writer for writer in self._writers}
                 return self.operator.rewind(name, options["position"], declared.get(name))
