@@ -21,25 +21,21 @@ def show(
     opened = open_pipeline(pipeline)
     names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
     states = {name: opened.positions.load(name) for name in names}
+    found = {name: opened.advice(name) for name in names}
     if as_json:
         rows = {
             name: {
                 "gate": state.status.value if state else "open",
                 **(asdict(state.gate) if state and state.gate else {}),
+                **found[name].to_dict(),
             }
             for name, state in states.items()
         }
         print_json(rows[writer] if writer else rows)
         return
-    for name, state in states.items():
-        gate = state.gate if state else None
-        if gate is None:
-            typer.echo(f"{pipeline}/{name}: open")
-            continue
-        typer.echo(f"{pipeline}/{name}: stopped at {gate.where} ({gate.cause}): {gate.reason}")
-        typer.echo(f"  go on one message at a time:  tidemark resume {pipeline} {name}")
-        typer.echo(f"  let the message pass:         tidemark offsets ack {pipeline} {name} {gate.first_id}")
-        typer.echo(f"  go on in bulk:                tidemark gate open {pipeline} {name}")
+    for advice in found.values():
+        for line in advice.lines:
+            typer.echo(line)
 
 
 @app.command()

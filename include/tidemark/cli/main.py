@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
 from tidemark.cli.journal_client import app as journal
 from tidemark.cli.log import app as log
@@ -31,6 +32,9 @@ app = typer.Typer(
 app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
+app.add_typer(
+    dead_letters, name="dead-letters", help="Messages that were let pass unwritten: list, show, redeliver."
+)
 app.add_typer(
     journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
 )
@@ -99,9 +103,8 @@ def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) ->
         typer.echo(
             f"{pipeline}/{writer}: still stopped at {resumed.gate.where}: {resumed.gate.reason}", err=True
         )
-        typer.echo(
-            f"Let it pass with: tidemark offsets ack {pipeline} {writer} {resumed.gate.first_id}", err=True
-        )
+        for line in opened.advice(writer).lines[1:]:
+            typer.echo(line, err=True)
     raise typer.Exit(1 if resumed.gate else 0)
 
 

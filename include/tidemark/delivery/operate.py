@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_clock
 from tidemark.consensus.objects import Outpaced
-from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
+from tidemark.delivery.dead_letters import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.positions import Positions
@@ -137,12 +137,21 @@ class Operator:
                 raise self._refuse(state, f"id {message['id']} cannot be acknowledged: {refusal}")
         gate, position = state.gate, self._position_after(state, last)
         opens = gate is not None and gate.is_about_messages and not self._is_left(state, last, gate.through)
-        error = gate.reason if gate else "none: the gate was open"
+        error = gate.reason if gate else NOT_TRIED
         ids = [int(message["id"]) for message in messages]
 
         def execute(deed: Deed) -> None:
             kept = [
-                DeadLetter(state.pipeline, state.name, message, error, deed.reason, deed.who, deed.at)
+                DeadLetter(
+                    state.pipeline,
+                    state.name,
+                    message,
+                    NOT_TRIED if message["id"] in unfailed else error,
+                    deed.reason,
+                    deed.who,
+                    deed.at,
+                    failed=message["id"] not in unfailed,
+                )
                 for message in messages
             ]
             names = {message["namespace"]: int(message["id"]) for message in messages}
@@ -153,7 +162,11 @@ class Operator:
                 reach(FaultPoint.ACKNOWLEDGE_COPIED)
                 # Before the target promises its readers to be past the message: should we die in between,
                 # the promise would be nobody's.
-                hold.change(lambda held, lease: self._positions.acknowledge(held, ids, deed.who, lease))
+                hold.change(
+                    lambda held, lease: self._positions.acknowledge(
+                        held, ids, deed.who, lease, deed.reason, deed.at
+                    )
+                )
                 reach(FaultPoint.ACKNOWLEDGE_RECORDED)
                 ticket = hold.ticket(lambda: self._positions.load(state.name))
                 self._let_pass(writer, messages, position, ticket)

@@ -5,9 +5,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
+from tidemark.delivery.advice import advise
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Gate
+from tidemark.delivery.writer_state import Gate, WriterState
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -41,6 +42,8 @@ class WriterStatus:
     reason: str | None
     retired: bool = False
     """Whether the pipeline's file does not have it any more: it still holds compaction back."""
+    hint: str | None = None
+    """What to do first about a closed gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +107,15 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
         state.status.value,
         state.gate.reason if state.gate else None,
         is_retired,
+        _first_hint(positions, state),
     )
+
+
+def _first_hint(positions: Positions, state: WriterState) -> str | None:
+    if state.gate is None:
+        return None
+    hints = advise(state, positions.acknowledged(state.name)).hints
+    return f"{hints[0].what}: {hints[0].command}" if hints else None
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:

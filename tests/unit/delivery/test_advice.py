@@ -10,7 +10,9 @@ pytestmark = pytest.mark.unit
 ACK = "tidemark offsets ack orders archive"
 
 
-def given(cause: Cause, first: int, last: int, through: int, *, position: int, failures: int = 1) -> WriterState:
+def given(
+    cause: Cause, first: int, last: int, through: int, *, position: int, failures: int = 1
+) -> WriterState:
     gate = WriterGate(cause, first, last, through, "it makes no sense", 0, failures=failures)
     return WriterState("orders", "archive", 7, position, {}, gate)
 
