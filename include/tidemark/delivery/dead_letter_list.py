@@ -1,8 +1,7 @@
 """The dead letters of a pipeline, each with what became of it. Read-only.
 
 The copies say what the messages were, the control plane what was decided about them. A copy without a
-decision is left of a command that died before it had decided; a decision without a copy is listed too, because
-the id is what counts.
+decision was left by a command that died before it had decided; a decision without a copy is listed too.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
 """A dead letter put through its writer after all: a plan first, then done by an operator with a reason.
 
-Possible only where no reader can tell that the message comes late: the writer judges that by what it was given
-since. Refused are messages that were never acknowledged, that the writer has not passed yet or that the log
-has no longer. Under the lease; an attempt that died is found and finished by the next one, and no message is
-written twice.
+Possible only where no reader can tell that the message comes late: the writer judges that by what it was
+given since. Refused are messages that were never acknowledged, that the writer has not passed yet or that the
+log has no longer. Under the lease; an attempt that died is found and finished by the next one, and no message
+is written twice.
 """
 
 from collections.abc import Iterable, Mapping
