@@ -31,8 +31,8 @@ file of the log is damaged. A writer that stops fails the run in which it does; 
 `gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. While a failure
 keeps a writer stopped, `check_gates` fails every run, after all the others were delivered to; with
 `stopped_writers: skip` in the pipeline's file it only says so. A writer that an operator stopped fails no
-run. A journal whose tables are not what the log says is stopped too: `reconcile` names the entities, and the way
-out is a rebuild.
+run. A journal whose tables are not what the log says is stopped too: `reconcile` names the entities, and the
+way out is a rebuild.
 
 ### What it returns
 

@@ -13,7 +13,8 @@ every closing of a gate, or by hand. With another `action` it does what a person
 
 `writer`: which one. `action`: `resume`, or `acknowledge` (let the message that failed pass unwritten, with a
 copy in the dead letters; with `untried` also one that has not failed), `rewind` (deliver again what comes
-after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason such a run is not even started.
+after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason such a run is not even
+started.
 
 ### When it fails, and repairs itself
 
