@@ -30,10 +30,12 @@ When Kafka has lost records that were never captured or a capture fails its audi
 put the cause right and clear the failed task (for an audit: `capture` and what follows), or accept it with
 `tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
 file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
-`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. So does a writer
-whose output is not what the log says: `reconcile` names what is different. The way out for a journal is a
-rebuild, or, where the log is not whole, what its message names; for missing files or messages a resume, for a
-topic that was made again a rewind.
+`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. While a failure
+keeps a writer stopped, `check_gates` fails every run, after all the others were delivered to; with
+`stopped_writers: skip` in the pipeline's file it only says so. A writer that an operator stopped fails no
+run. A writer whose output is not what the log says is stopped too: `reconcile` names what is different. The
+way out for a journal is a rebuild, or, where the log is not whole, what its message names; for missing files
+or messages a resume, for a topic that was made again a rewind.
 
 ### What it returns
 
@@ -42,6 +44,7 @@ topic that was made again a rewind.
 asset `<pipeline>.log`.
 `reconcile`: per writer, how much was looked at, is different, is not provable; the link *Reconciliation*
 shows every finding.
+`check_gates`: how every writer's gate stands.
 `check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
 seconds; the event of the asset `<pipeline>.delivered` carries the same.
 """
@@ -52,7 +55,7 @@ from airflow.sdk import DAG, Param, TriggerRule
 from tidemark.delivery.pipeline import OnFailure, Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
 from tidemark_airflow.audit import AuditOperator
-from tidemark_airflow.gates import GateSensor, check_writers, find_stopped, gate_task
+from tidemark_airflow.gates import GateSensor, check_gates, check_writers, find_stopped, gate_task
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
 from tidemark_airflow.reconcile import ReconcileOperator
 from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TIME, TO_T, VERIFY, bind, publish
@@ -149,6 +152,10 @@ def replicate(pipeline: Pipeline) -> DAG:
         bound >> deliver >> reconciled >> checked
         deliver >> stopped
         bound >> stopped >> start_resume
+        # Whatever became of the rest: a gate that is closed stays visible.
+        still_closed = check_gates.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
+        bound >> still_closed
+        [reconciled, start_resume] >> still_closed
     return dag
 
 

@@ -2,16 +2,19 @@
 
 ### What it does
 
-`wait_for_target` waits, without holding a worker, until the writer's target answers. `redeliver` sends one
+`wait_for_target` waits, without holding a worker, until the writer's target could be written to: it tries
+what a delivery does (a file in the folder, a transaction, a write to the tables) and leaves nothing behind.
+`redeliver` sends one
 message at a time from the position to the end of the binding that failed, each acknowledged before the next,
 and opens the gate there; the next run of `replicate` goes on in bulk. It is started by `replicate`, once for
 every closing of a gate, or by hand. With another `action` it does what a person asks for.
 
 ### Parameters
 
-`writer`: which one. `action`: `resume`, or `acknowledge` (let the next message pass unwritten, with a copy in
-the dead letters), `rewind` (deliver again what comes after `id`), `stop`, `open`. `id` and `reason` belong to
-those.
+`writer`: which one. `action`: `resume`, or `acknowledge` (let the message that failed pass unwritten, with a
+copy in the dead letters; with `untried` also one that has not failed), `rewind` (deliver again what comes
+after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason such a run is not even
+started.
 
 ### When it fails, and repairs itself
 
@@ -20,25 +23,25 @@ killed is taken up by its retry where it was.
 
 ### When a person must step in
 
-When the same message has failed again: the run waits under *Required Actions* for an answer. *Retry* tries
-again, *Acknowledge and dead-letter* lets the message pass (its readers will never see it), *Stop* leaves the
-writer stopped.
+When the same has failed again: the run waits under *Required Actions* for an answer. *Retry* tries again,
+*Stop* leaves the writer stopped. *Acknowledge and dead-letter* lets the message pass (its readers will never
+see it); it needs a reason, and is offered only where a message failed: where the target did, no message is to
+blame.
 
 ### What it returns
 
 `redeliver`: position, number of messages, what failed. `check_gate`: how the writer stands.
 """
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark_airflow.answers import Action
 from tidemark_airflow.house import START, Tag, task_defaults
 from tidemark_airflow.resume import (
-    Action,
-    Answer,
+    Question,
     TargetSensor,
     act,
     check_gate,
@@ -47,8 +50,6 @@ from tidemark_airflow.resume import (
     is_stuck,
     redeliver,
 )
-
-FAILED = "{{ ti.xcom_pull(task_ids='redeliver')['%s'] }}"
 
 
 def resume(pipeline: Pipeline) -> DAG:
@@ -82,6 +83,9 @@ def resume(pipeline: Pipeline) -> DAG:
             "reason": Param(
                 None, type=["null", "string"], maxLength=500, description="Why; kept for ever with your name."
             ),
+            "untried": Param(
+                False, type="boolean", description="Acknowledge also a message that has not failed."
+            ),
         },
         tags=[Tag.TIDEMARK, Tag.RESUME, pipeline.name],
     ) as dag:
@@ -93,17 +97,15 @@ def resume(pipeline: Pipeline) -> DAG:
             doc_md="Wait until the writer's target answers.",
         )
         resumed = redeliver(pipeline.name)
-        ask = HITLOperator(
+        ask = Question(
             task_id="ask",
-            subject=f"{pipeline.name}/{{{{ params.writer }}}}: id {FAILED % 'failed_id'} failed again",
-            body=f"{FAILED % 'reason'}\n\nThe position is {FAILED % 'position'}. Acknowledged, the message "
-            "is never written by this writer; a copy goes to the dead letters with your reason.",
-            options=[answer.value for answer in Answer],
+            pipeline=pipeline.name,
+            writer="{{ params.writer }}",
             params={
                 "reason": Param("", type="string", maxLength=500, description="Why; needed to acknowledge.")
             },
             execution_timeout=None,
-            doc_md="Ask a person what to do about a message that failed again.",
+            doc_md="Ask an operator what to do about what failed again.",
         )
         following = follow_answer(pipeline.name, resumed, ask.output)
         again = TriggerDagRunOperator.partial(

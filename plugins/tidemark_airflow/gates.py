@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from tidemark_airflow.connections import pipeline_connections
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.delivery.writer_state import WriterGate
     from tidemark.writers.opened import OpenPipeline
 
 
@@ -37,12 +36,9 @@ def open_pipeline(name: str) -> "OpenPipeline":
     return OpenPipeline(declared, pipeline_connections(declared))
 
 
-def advice(pipeline: str, writer: str, gate: "WriterGate") -> str:
-    """What a person should know about a closed gate."""
-    return (
-        f"{pipeline}/{writer}: the gate is closed at {gate.where} ({gate.cause}): {gate.reason} "
-        f"Look at the runs of {pipeline}.resume, or: tidemark gate show {pipeline} {writer}"
-    )
+def advice(opened: "OpenPipeline", writer: str) -> str:
+    """What an operator should know about a closed gate, in one line."""
+    return f"{opened.advice(writer).sentence} (see also the runs of {opened.pipeline.name}.resume)"
 
 
 def resume_run_id(writer: str, version: int) -> str:
@@ -82,11 +78,11 @@ class GateTrigger(WriterTrigger):
 
     def _reason(self) -> str | None:
         try:
-            gate = open_pipeline(self.pipeline).stopped().get(self.writer)
+            opened = open_pipeline(self.pipeline)
+            return advice(opened, self.writer) if self.writer in opened.stopped() else None
         except Exception as error:  # a restart of Cassandra must not end the wait for a person
             said = f"{type(error).__name__}: {error}"
             return f"{self.pipeline}/{self.writer}: the control plane does not answer: {said}"
-        return advice(self.pipeline, self.writer, gate) if gate else None
 
 
 class GateSensor(BaseSensorOperator):
@@ -102,10 +98,10 @@ class GateSensor(BaseSensorOperator):
 
     def execute(self, context: "Context") -> None:
         """Pass, skip or wait."""
-        gate = open_pipeline(self.pipeline).stopped().get(self.writer)
-        if gate is None:
+        opened = open_pipeline(self.pipeline)
+        if self.writer not in opened.stopped():
             return
-        said = advice(self.pipeline, self.writer, gate)
+        said = advice(opened, self.writer)
         if not self.waits:
             raise AirflowSkipException(said)
         self.log.warning("%s Everything waits for it, because of on_failure: stop_pipeline.", said)
@@ -121,14 +117,49 @@ def find_stopped(pipeline: str) -> list[dict[str, Any]]:
     """What to start: one resume per closed gate that may resume by itself."""
     from tidemark.writers.opened import resumes_by_itself
 
-    stopped = open_pipeline(pipeline).stopped()
-    for writer, gate in stopped.items():
-        print(advice(pipeline, writer, gate))
+    opened = open_pipeline(pipeline)
+    stopped = opened.stopped()
+    for writer in stopped:
+        print(advice(opened, writer))
     return [
         {"trigger_run_id": resume_run_id(writer, gate.version), "conf": {"writer": writer}}
         for writer, gate in stopped.items()
         if resumes_by_itself(gate)
     ]
+
+
+@task(
+    task_id="check_gates",
+    doc_md="Fail the run while a failure keeps a writer's gate closed, so that it stays visible.",
+)
+def check_gates(pipeline: str) -> dict[str, str]:
+    """How every writer's gate stands after the run; refuses those that a failure has closed.
+
+    A gate that an operator has closed is their wish: it is shown and fails nothing.
+    """
+    from tidemark.delivery.pipeline import StoppedWriters
+
+    opened = open_pipeline(pipeline)
+    stopped = opened.stopped()
+    for writer in stopped:
+        print(advice(opened, writer))
+    failed = [writer for writer in stopped if opened.advice(writer).is_failure]
+    if failed and opened.pipeline.stopped_writers is StoppedWriters.FAIL:
+        raise AirflowFailException(stopped_line(opened, failed))
+    return {
+        writer.name: "stopped" if writer.name in stopped else "open" for writer in opened.pipeline.writers
+    }
+
+
+def stopped_line(opened: "OpenPipeline", failed: Sequence[str]) -> str:
+    """Why a run is failed although it has done what it could."""
+    name = opened.pipeline.name
+    which = f"writer {failed[0]} is" if len(failed) == 1 else f"writers {', '.join(failed)} are"
+    ways = " ".join(opened.advice(writer).sentence for writer in failed)
+    return (
+        f"{name}: {which} stopped, everything else was done. {ways} (Every run fails while that is so, "
+        "unless the pipeline's file says `stopped_writers: skip`.)"
+    )
 
 
 def delivered_asset(pipeline: str) -> Asset:

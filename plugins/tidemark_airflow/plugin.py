@@ -18,6 +18,7 @@ from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.errors import TidemarkError
 from tidemark_airflow.audit import PAGES
 from tidemark_airflow.changes_in_turn import ChangesInTurn, needed
+from tidemark_airflow.say_why import SayWhy
 
 _templates = Environment(loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True)
 # A mounted application has no authentication of its own: every route asks for it. FastAPI's own three (the
@@ -65,8 +66,11 @@ class TidemarkPlugin(AirflowPlugin):
 
     name = "tidemark"
     fastapi_apps: list[Any] = [{"app": pages, "url_prefix": PAGES, "name": "Tidemark"}]  # noqa: RUF012
-    fastapi_root_middlewares: list[Any] = (
-        [{"middleware": ChangesInTurn, "name": "Changes in turn"}]
-        if needed(conf.get("database", "sql_alchemy_conn"))
-        else []
-    )
+    fastapi_root_middlewares: list[Any] = [  # noqa: RUF012
+        {"middleware": SayWhy, "name": "Say why"},
+        *(
+            [{"middleware": ChangesInTurn, "name": "Changes in turn"}]
+            if needed(conf.get("database", "sql_alchemy_conn"))
+            else []
+        ),
+    ]

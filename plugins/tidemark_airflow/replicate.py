@@ -47,7 +47,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
         context["ti"].xcom_push(key="from_t", value=str(interval[0]))
         context["ti"].xcom_push(key="to_t", value=str(interval[1]))
         print(f"{pipeline}: delivers the bindings from {interval[0]} to {interval[1]} again; makes none")
-        return ["deliver"]
+        return ["deliver", "check_gates"]
     by_hand = context["dag_run"].run_type == "manual"
     connections = pipeline_connections(declared)
     begin_at = OpenPipeline(declared, connections).next_offsets
@@ -59,12 +59,12 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     if plan.t is None:
         print(f"{pipeline}: nothing new in Kafka" + ("; a writer is behind" if plan.deliver else ""))
         if plan.deliver:
-            return ["deliver", *gates, "find_stopped"]
+            return ["deliver", *gates, "find_stopped", "check_gates"]
         refuse_differences(OpenPipeline(declared, connections), f"{pipeline}.replicate {context['run_id']}")
-        return ["find_stopped"] if plan.stopped else []
+        return ["find_stopped", "check_gates"] if plan.stopped else []
     print(f"{pipeline}: bound {plan.records} offsets at t={plan.t}")
     context["ti"].xcom_push(key="t", value=plan.t)
-    return ["capture", *gates, "find_stopped"]
+    return ["capture", *gates, "find_stopped", "check_gates"]
 
 
 def refuse_differences(opened: "OpenPipeline", holder: str) -> None:

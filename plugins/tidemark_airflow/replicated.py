@@ -73,5 +73,4 @@ def missing(pipeline: str, writer: str, offsets: Sequence[Place]) -> str | None:
         f"{topic}/{partition} at offset {last}" for (topic, partition), last in waiting.items()
     )
     said = f"{pipeline}/{writer}: {pipeline}.replicate has not passed the purges yet: {places}."
-    gate = opened.stopped().get(writer)
-    return f"{said} {advice(pipeline, writer, gate)}" if gate else said
+    return f"{said} {advice(opened, writer)}" if writer in opened.stopped() else said

@@ -1,37 +1,26 @@
-"""The tasks of ``<pipeline>.resume``: wait for the target, redeliver, ask a person, do what they say."""
+"""The tasks of ``<pipeline>.resume``: wait for the target, redeliver, ask an operator, do what they say.
+
+What they are asked follows from what failed: a message may be acknowledged, a target's failure never.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import BaseSensorOperator, task
+from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import AirflowFailException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from tidemark_airflow.answers import Action, Answer, missing_of_run
 from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.gates import NO_TIMEOUT, open_pipeline, resume_run_id
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-
-class Action(StrEnum):
-    """What a run of ``resume`` does."""
-
-    RESUME = "resume"
-    ACKNOWLEDGE = "acknowledge"
-    REWIND = "rewind"
-    STOP = "stop"
-    OPEN = "open"
-
-
-class Answer(StrEnum):
-    """What a person may say when a message has failed again."""
-
-    RETRY = "Retry"
-    ACKNOWLEDGE = "Acknowledge and dead-letter"
-    STOP = "Stop"
+    from tidemark.delivery.advice import Advice
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
@@ -60,7 +49,7 @@ class TargetTrigger(BaseTrigger):
 
 
 def _silence(pipeline: str, writer: str) -> str | None:
-    """Why the target does not answer; None where it does."""
+    """Why the target cannot be written to; None where it can."""
     try:
         open_pipeline(pipeline).writer(writer).is_reachable()
     except Exception as error:  # whatever it is, it is shown, and asked again
@@ -102,11 +91,20 @@ def act(pipeline: str, **context: Any) -> dict[str, Any]:
     """One action of a person, with its reason."""
     params = context["params"]
     who = context["dag_run"].triggering_user_name or context["run_id"]
-    return perform(pipeline, params["writer"], params["action"], params["id"], who, params["reason"], print)
+    chosen = (params["writer"], params["action"], params["id"])
+    return perform(pipeline, *chosen, who, params["reason"], print, untried=params["untried"])
 
 
 def perform(
-    pipeline: str, writer: str, action: str, id_: int | None, who: str, reason: str | None, show: Any
+    pipeline: str,
+    writer: str,
+    action: str,
+    id_: int | None,
+    who: str,
+    reason: str | None,
+    show: Any,
+    *,
+    untried: bool = False,
 ) -> dict[str, Any]:
     """Show the plan of an action and do it."""
     from tidemark.consensus.lease import wall_clock
@@ -114,11 +112,9 @@ def perform(
     from tidemark.delivery.writer_state import Deed
 
     with asking_a_person():
-        if not (reason or "").strip():
-            raise NotPossible(pipeline, writer, "say why, in the parameter `reason`.")
-        if id_ is None and action in (Action.ACKNOWLEDGE, Action.REWIND):
-            raise NotPossible(pipeline, writer, f"say which id to {action}, in the parameter `id`.")
-        plan = open_pipeline(pipeline).plan(action, writer, first=id_, position=id_)
+        if missing := missing_of_run({"action": action, "id": id_, "reason": reason}):
+            raise NotPossible(pipeline, writer, missing)
+        plan = open_pipeline(pipeline).plan(action, writer, first=id_, position=id_, untried=untried)
         for line in plan.lines:
             show(line)
         plan.execute(Deed(action, who, str(reason).strip(), wall_clock()))
@@ -144,7 +140,54 @@ def redeliver(pipeline: str, **context: Any) -> dict[str, Any]:
     return {"writer": writer, **resumed.to_dict()}
 
 
-@task.short_circuit(task_id="is_stuck", doc_md="Ask a person only where the same message failed again.")
+class Question(HITLOperator):
+    """Asks an operator what to do about a writer that failed again, and offers only what is right.
+
+    What is offered is decided when it is asked: by then another command may have changed the writer.
+    """
+
+    template_fields = (*HITLOperator.template_fields, "writer")
+
+    def __init__(self, *, pipeline: str, writer: str, **kwargs: Any) -> None:
+        about = f"{pipeline}: a writer failed again"
+        super().__init__(subject=about, options=[answer.value for answer in Answer], **kwargs)
+        self.pipeline, self.writer = pipeline, writer
+
+    def execute(self, context: "Context") -> Any:
+        """Ask, and wait for the answer."""
+        found = open_pipeline(self.pipeline).advice(self.writer)
+        self.subject, self.body = subject_of(found), body_of(found)
+        self.options = [answer.value for answer in answers_to(found)]
+        if Answer.ACKNOWLEDGE not in self.options:  # there is nothing to give a reason for
+            self.params = ParamsDict()
+        return super().execute(context)
+
+
+def answers_to(found: "Advice") -> list[Answer]:
+    """What may be said: to acknowledge only where a message has failed, never where the target has."""
+    if found.acknowledgeable is None:
+        return [Answer.RETRY, Answer.STOP]
+    return [Answer.RETRY, Answer.ACKNOWLEDGE, Answer.STOP]
+
+
+def subject_of(found: "Advice") -> str:
+    """One line about what failed."""
+    name, id_ = f"{found.pipeline}/{found.writer}", found.acknowledgeable
+    return f"{name}: id {id_} failed again" if id_ is not None else f"{name}: its target failed again"
+
+
+def body_of(found: "Advice") -> str:
+    """Everything that is needed to decide."""
+    said = "\n\n".join(line.strip() for line in found.lines)
+    if found.acknowledgeable is None:
+        return f"{said}\n\nNo message is to blame, so none can be acknowledged."
+    return (
+        f"{said}\n\nAcknowledged, the message is never written by this writer; a copy goes to the dead "
+        "letters with your reason, which is needed."
+    )
+
+
+@task.short_circuit(task_id="is_stuck", doc_md="Ask an operator only where the same failed again.")
 def is_stuck(resumed: dict[str, Any]) -> bool:
     """Whether the gate is still closed."""
     return bool(resumed["gate"] == "stopped")

@@ -206,7 +206,8 @@ def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
     execute = ("--execute", "--reason", "known", "--by", "ann")
 
     # When: the command that lets the message pass dies, before and after that is decided.
-    acknowledge = ("offsets", "ack", runs.name, "archive", "0", *execute)
+    assert runs.command("gate", "open", runs.name, "archive", *execute).code == 0
+    acknowledge = ("offsets", "ack", runs.name, "archive", "0", "--untried", *execute)
     assert runs.command(*acknowledge, fault=FaultPoint.ACKNOWLEDGE_COPIED).code == -9
     assert state(runs).position == -1
     assert runs.command(*acknowledge, fault=FaultPoint.ACKNOWLEDGE_COMMITTED).code == -9
@@ -216,6 +217,9 @@ def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
     rewind = ("offsets", "rewind", runs.name, "archive", "-1", *execute)
     assert runs.command(*rewind, fault=FaultPoint.REWIND_COMMITTED).code == -9
     assert state(runs).position == -1
+    broken = block(runs)
+    runs.step("deliver", "archive")
+    broken.unlink()
     assert runs.step("resume", "archive", FaultPoint.RESUME_OPENED).code == -9
 
     # Then: everything but what was acknowledged is there, and nothing is left to do.

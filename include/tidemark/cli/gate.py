@@ -23,6 +23,7 @@ def show(
     known = open_known(pipeline)
     states = {name: known.positions.load(name) for name in known.chosen(writer)}
     left = {name: known.positions.left_out(name) for name in states}
+    found = {name: known.advice(name) for name in states}
     if as_json:
         rows = {
             name: {
@@ -30,27 +31,17 @@ def show(
                 "declared": known.declared is not None,
                 **(asdict(state.gate) if state and state.gate else {}),
                 "left_out": [asdict(one) for one in left[name].values()],
+                **found[name].to_dict(),
             }
             for name, state in states.items()
         }
         print_json(rows[writer] if writer else rows)
         return
-    for name, state in states.items():
-        gate = state.gate if state else None
+    for name, advice in found.items():
         for one in left[name].values():
             typer.echo(f"{pipeline}/{name}: {one}")
-        if gate is None:
-            typer.echo(f"{pipeline}/{name}{known.mark}: open")
-            continue
-        typer.echo(f"{pipeline}/{name}{known.mark}: stopped at {gate.where} ({gate.cause}): {gate.reason}")
-        if known.declared is None:
-            typer.echo("  go on: put its file back into the folder of the pipelines")
-            typer.echo(f"  forget this writer:           tidemark offsets forget {pipeline} {name}")
-            typer.echo(f"  forget the pipeline:          tidemark pipelines forget {pipeline}")
-            continue
-        typer.echo(f"  go on one message at a time:  tidemark resume {pipeline} {name}")
-        typer.echo(f"  let the message pass:         tidemark offsets ack {pipeline} {name} {gate.first_id}")
-        typer.echo(f"  go on in bulk:                tidemark gate open {pipeline} {name}")
+        for line in advice.lines:
+            typer.echo(line)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidemark.cli.connections import look_up
 from tidemark.connections import CONTROL, BadConnection, CassandraConnection
 from tidemark.delivery import replicate
+from tidemark.delivery.advice import Advice, advise, without_file
 from tidemark.delivery.known_pipelines import is_known, known_writers
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline_file import UnknownPipeline, find_pipeline
@@ -61,6 +62,15 @@ class KnownPipeline:
             there = ", ".join(self.writers) or "none"
             raise NotPossible(self.name, writer, f"there is no such writer; there is: {there}.")
         return [writer]
+
+    def advice(self, writer: str) -> Advice:
+        """What to do about a writer's gate."""
+        state = self.positions.load(writer)
+        if state is None:
+            found = Advice(self.name, writer)
+        else:
+            found = advise(state, self.positions.acknowledged(writer) if state.gate else ())
+        return found if self.declared is not None else without_file(found, self.mark)
 
     def status(self) -> PipelineStatus:
         """Its state."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import typer
 
+from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
 from tidemark.cli.journal_client import app as journal
 from tidemark.cli.log import app as log
@@ -36,6 +37,9 @@ app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, acce
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
+    dead_letters, name="dead-letters", help="Messages that were let pass unwritten: list, show, redeliver."
+)
+app.add_typer(
     journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
 )
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
@@ -60,9 +64,8 @@ def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) ->
         typer.echo(
             f"{pipeline}/{writer}: still stopped at {resumed.gate.where}: {resumed.gate.reason}", err=True
         )
-        typer.echo(
-            f"Let it pass with: tidemark offsets ack {pipeline} {writer} {resumed.gate.first_id}", err=True
-        )
+        for line in opened.advice(writer).lines[1:]:
+            typer.echo(line, err=True)
     raise typer.Exit(1 if resumed.gate else 0)
 
 

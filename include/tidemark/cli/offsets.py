@@ -37,7 +37,8 @@ def list_offsets(
     if state is None:
         raise NotRegistered(pipeline, writer, opened.writers)
     namespaces, history = opened.positions.namespaces(writer), opened.positions.history(writer, limit)
-    deeds = opened.positions.deeds(writer)
+    deeds, passed = opened.positions.deeds(writer), opened.positions.acknowledgements(writer)
+    redelivered = opened.positions.redelivered(writer)
     if as_json:
         print_json(
             {
@@ -47,10 +48,12 @@ def list_offsets(
                 "history": [asdict(entry) for entry in history],
                 "deeds": [asdict(deed) for deed in deeds],
                 "left_out": [asdict(one) for one in opened.positions.left_out(writer).values()],
+                "acknowledged": [asdict(one) for one in passed],
+                "redelivered": [asdict(one) for one in redelivered.values()],
             }
         )
         return
-    Console().print(history_table(state, namespaces, history, deeds))
+    Console().print(history_table(state, namespaces, history, deeds, passed, redelivered))
     for one in opened.positions.left_out(writer).values():
         typer.echo(f"{pipeline}/{writer} {one}")
 
@@ -61,13 +64,14 @@ def ack(
     writer: WriterName,
     first: Annotated[int, typer.Argument(metavar="ID", help="The message that the writer waits for.")],
     last: Annotated[int | None, typer.Argument(metavar="LAST", help="And all up to this one.")] = None,
+    untried: Annotated[bool, typer.Option("--untried", help="Also messages that have not failed.")] = False,
     reason: Reason = "",
     execute: Execute = False,
     by: By = None,
     as_json: Json = False,
 ) -> None:
-    """Let messages pass unwritten; copies go to the dead letters."""
-    plan = open_pipeline(pipeline).plan("acknowledge", writer, first=first, last=last)
+    """Let a message that failed pass unwritten; a copy goes to the dead letters."""
+    plan = open_pipeline(pipeline).plan("acknowledge", writer, first=first, last=last, untried=untried)
     carry_out(plan, reason, execute, by, as_json)
 
 

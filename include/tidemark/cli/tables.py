@@ -8,9 +8,10 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from tidemark.delivery.dead_letter_list import ListedLetter
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.status import PipelineStatus
-from tidemark.delivery.writer_state import Deed, OffsetEntry, WriterState
+from tidemark.delivery.writer_state import Acknowledgement, Deed, OffsetEntry, Redelivered, WriterState
 from tidemark.log.readable import text_of
 from tidemark.log.verify import Verification
 
@@ -56,12 +57,17 @@ def status_table(status: PipelineStatus) -> RenderableType:
             gate,
             escape(writer.reason or ""),
         )
-    left = [
-        f"[yellow]{writer.name}[/yellow] {escape(str(one))}"
+    further = [
+        f"[yellow]{escape(writer.name)}[/yellow] {escape(str(one))}"
         for writer in status.writers
         for one in writer.left_out
     ]
-    return Group(head, table, *left, "")
+    further += [
+        f"  {escape(writer.name)}: {escape(writer.hint)}"
+        for writer in status.writers
+        if writer.hint is not None
+    ]
+    return Group(head, table, *further, "")
 
 
 def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
@@ -119,9 +125,14 @@ def _size(count: float) -> str:
 
 
 def history_table(
-    state: WriterState, namespaces: Mapping[str, int], history: Sequence[OffsetEntry], deeds: Sequence[Deed]
+    state: WriterState,
+    namespaces: Mapping[str, int],
+    history: Sequence[OffsetEntry],
+    deeds: Sequence[Deed],
+    passed: Sequence[Acknowledgement] = (),
+    redelivered: Mapping[int, Redelivered] | None = None,
 ) -> RenderableType:
-    """One writer: where it stands, its namespaces, its newest moves and what people did to it."""
+    """One writer: where it stands, its namespaces, newest moves, what was let pass and what people did."""
     name = escape(f"{state.pipeline}/{state.name}")
     head = f"[bold]{name}[/bold]  position {state.position:,}, {state.status}"
     if state.lease:
@@ -138,4 +149,76 @@ def history_table(
     for deed in deeds:
         acts.add_row(moment(deed.at), escape(deed.who), escape(deed.what), escape(deed.reason))
     shown: list[RenderableType] = [head, "", by_namespace, "", moves]
+    if passed:
+        shown += ["", _acknowledged_table(passed, redelivered or {})]
     return Group(*shown, "", acts) if deeds else Group(*shown)
+
+
+def _acknowledged_table(passed: Sequence[Acknowledgement], redelivered: Mapping[int, Redelivered]) -> Table:
+    table = Table("acknowledged ids", "when", "who", "why", "redelivered", box=None, pad_edge=False)
+    for one in passed:
+        after_all = [id_ for id_ in one.ids if id_ in redelivered]
+        table.add_row(
+            ranges_of(one.ids),
+            moment(one.at) if one.at is not None else "",
+            escape(one.by),
+            escape(one.reason or ""),
+            ranges_of(after_all),
+        )
+    return table
+
+
+def ranges_of(ids: Sequence[int]) -> str:
+    """Ids in as few words as possible; those that follow each other as a range."""
+    ranges: list[list[int]] = []
+    for id_ in sorted(ids):
+        if ranges and id_ == ranges[-1][1] + 1:
+            ranges[-1][1] = id_
+        else:
+            ranges.append([id_, id_])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ranges)
+
+
+def letters_table(letters: Sequence[ListedLetter]) -> Table:
+    """One line per dead letter, payloads left out."""
+    names = ("writer", "id", "from", "key", "fate", "when", "who", "why", "error")
+    table = Table(*names, box=None, pad_edge=False)
+    for one in letters:
+        letter = one.letter
+        when = one.redelivered.at if one.redelivered else letter.at if letter else None
+        table.add_row(
+            escape(one.writer),
+            str(one.id),
+            escape(one.place),
+            escape(_cut(letter.message["key"])) if letter else "",
+            one.fate.value,
+            moment(when) if when is not None else "",
+            escape(letter.who if letter else ""),
+            escape(letter.reason if letter else ""),
+            escape(letter.error if letter else ""),
+        )
+    return table
+
+
+def letter_lines(one: ListedLetter) -> Iterator[str]:
+    """A dead letter whole, for people."""
+    yield f"{one.pipeline}/{one.writer}: id {one.id} ({one.place}), {one.fate}"
+    if one.letter is None:
+        return
+    letter = one.letter
+    shown = letter.to_dict()["message"]
+    yield f"  error:  {letter.error}"
+    yield f"  let pass by {letter.who}, {moment(letter.at)}: {letter.reason}"
+    if done := one.redelivered:
+        yield f"  redelivered by {done.by}, {moment(done.at)}: {done.reason}"
+    yield f"  sent:   {moment(shown['timestamp'] * 1000)}"
+    for name in ("key", "value"):
+        yield f"  {name + ':':<7} {_whole(shown[name])}"
+    for name, value in shown["headers"]:
+        yield f"  header {name}: {_whole(value)}"
+
+
+def _whole(text: Any) -> str:
+    if text is None:
+        return "–"
+    return text if isinstance(text, str) else f"base64 {text['base64']}"

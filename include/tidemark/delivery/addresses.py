@@ -14,7 +14,8 @@ def collect_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
     """Everything the pipeline's applications need to reach their services."""
     kafka = pipeline.source.kafka.connection
     clusters = sorted({CONTROL, *(writer.connection for _, writer in pipeline.journals)})
-    targets = sorted({writer.connection for _, writer in pipeline.republishers})
+    letters = {pipeline.dead_letters.connection or kafka} if pipeline.dead_letters else set()
+    targets = sorted(letters | {writer.connection for _, writer in pipeline.republishers})
     return Connections(
         kafka=KafkaConnection.from_airflow(kafka, look_up(kafka)),
         cassandra={name: CassandraConnection.from_airflow(name, look_up(name)) for name in clusters},

@@ -1,7 +1,8 @@
 """Dead letters: a copy of every message that a person let pass unwritten, with who, when and why.
 
 Kept twice: as a row in the control plane's keyspace, to be queried, and as a file beside the log, which needs
-no Cassandra to be read. Copying again changes nothing.
+no Cassandra to be read; where the pipeline declares it, also in a Kafka topic. Copying again changes nothing.
+Looking for letters creates nothing: a table that was never made has none.
 """
 
 import json
@@ -9,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from cassandra import InvalidRequest
 from cassandra.cluster import Session
 
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.log.folder import Folder
-from tidemark.log.readable import readable
+from tidemark.log.readable import readable, restored
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS {keyspace}.dead_letter (
@@ -23,6 +25,8 @@ CREATE TABLE IF NOT EXISTS {keyspace}.dead_letter (
     error text, reason text, who text, at bigint,
     PRIMARY KEY ((pipeline, writer), id))
 """
+NOT_TRIED = "none: it was not tried"
+"""The error of a message that was let pass without having failed."""
 _OF_MESSAGE = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
@@ -39,6 +43,8 @@ class DeadLetter:
     reason: str
     who: str
     at: int
+    failed: bool = True
+    """Whether it was tried; letters of older versions do not say."""
 
     @property
     def id(self) -> int:
@@ -48,6 +54,11 @@ class DeadLetter:
     def to_dict(self) -> dict[str, Any]:
         """The form of files and ``--json``."""
         return {**asdict(self), "message": readable(dict(self.message))}
+
+    @classmethod
+    def from_dict(cls, letter: Mapping[str, Any]) -> "DeadLetter":
+        """The letter that ``to_dict`` wrote, also an older version's."""
+        return cls(**{**letter, "message": restored(letter["message"])})
 
 
 class DeadLetters(Protocol):
@@ -71,6 +82,16 @@ class DeadLetterFiles:
             # Whoever comes after an attempt that was killed may have another reason.
             self._folder.replace(path, text.encode() + b"\n")
 
+    def find(self, writer: str) -> list[DeadLetter]:
+        """The letters of a writer that are there, in the order of their ids."""
+        paths = self._folder.list_files(f"dead_letters/{writer}", ".json")
+        return [DeadLetter.from_dict(json.loads(self._folder.read(path))) for path in paths]
+
+    def find_writers(self) -> list[str]:
+        """The writers that have letters, whether a file still declares them or not."""
+        found = {one.path.split("/")[1] for one in self._folder.walk("dead_letters")}
+        return sorted(name for name in found if "/" not in name)
+
 
 class DeadLetterTable:
     """The table ``dead_letter``, made with the first letter: a plan that nobody carries out makes nothing."""
@@ -92,6 +113,30 @@ class DeadLetterTable:
             why = (letter.error, letter.reason, letter.who, letter.at)
             values = (letter.pipeline, letter.writer, letter.id, *copied, whole)
             session.execute(insert, (*values, *why))
+
+    def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
+        """The letters of a writer that are there, in the order of their ids."""
+        columns = "message, error, reason, who, at"
+        where = "pipeline = %s AND writer = %s"
+        try:
+            rows = self._connect().execute(
+                f"SELECT {columns} FROM {self._keyspace}.dead_letter WHERE {where}", (pipeline, writer)
+            )
+        except InvalidRequest:  # the table is made with the first letter
+            return []
+        return [
+            DeadLetter(
+                pipeline,
+                writer,
+                restored(json.loads(row.message)),
+                row.error,
+                row.reason,
+                row.who,
+                row.at,
+                row.error != NOT_TRIED,
+            )
+            for row in rows
+        ]
 
 
 class DeadLetterCopies:

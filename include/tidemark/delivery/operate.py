@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_clock
 from tidemark.consensus.objects import Outpaced
-from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
+from tidemark.delivery.dead_letters import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.outlook import NotEmpty, is_as_planned, look_ahead
@@ -157,23 +157,49 @@ class Operator:
         self._topics: WriterTopics | None = None
         """What the writer takes of bindings, where the action is about its messages."""
 
-    def acknowledge(self, writer: Writer, first: int, last: int | None, letters: DeadLetters) -> Plan:
-        """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters."""
+    def acknowledge(
+        self,
+        writer: Writer,
+        first: int,
+        last: int | None,
+        letters: DeadLetters,
+        *,
+        untried: bool = False,
+    ) -> Plan:
+        """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters.
+
+        Only a message that has failed may pass, others where ``untried`` says so. Where the target failed,
+        none may: the messages are not to blame.
+        """
         state = self._free(writer.name, ACKNOWLEDGING)
         self._topics = topics = WriterTopics(writer, self._log, self._positions, state)
         last = first if last is None else last
+        if state.gate and state.gate.cause is Cause.TARGET:
+            raise self._refuse(state, _not_the_message(state, state.gate))
         messages = self._messages(state, first, last)
+        unfailed = [id_ for message in messages if not _has_failed(state.gate, id_ := int(message["id"]))]
+        if unfailed and not untried:
+            raise self._refuse(state, _never_tried(state, unfailed))
         for message in messages:
             if refusal := writer.refuses_acknowledgement(message):
                 raise self._refuse(state, f"id {message['id']} cannot be acknowledged: {refusal}")
         gate, position = state.gate, self._position_after(state, last)
         opens = gate is not None and gate.is_about_messages and not self._is_left(state, last, gate.through)
-        error = gate.reason if gate else "none: the gate was open"
+        error = gate.reason if gate else NOT_TRIED
         ids = [int(message["id"]) for message in messages]
 
         def execute(deed: Deed) -> None:
             kept = [
-                DeadLetter(state.pipeline, state.name, message, error, deed.reason, deed.who, deed.at)
+                DeadLetter(
+                    state.pipeline,
+                    state.name,
+                    message,
+                    NOT_TRIED if message["id"] in unfailed else error,
+                    deed.reason,
+                    deed.who,
+                    deed.at,
+                    failed=message["id"] not in unfailed,
+                )
                 for message in messages
             ]
             names = {message["namespace"]: int(message["id"]) for message in messages}
@@ -184,7 +210,11 @@ class Operator:
                 reach(FaultPoint.ACKNOWLEDGE_COPIED)
                 # Before the target promises its readers to be past the message: should we die in between,
                 # the promise would be nobody's.
-                hold.change(lambda held, lease: self._positions.acknowledge(held, ids, deed.who, lease))
+                hold.change(
+                    lambda held, lease: self._positions.acknowledge(
+                        held, ids, deed.who, lease, deed.reason, deed.at
+                    )
+                )
                 reach(FaultPoint.ACKNOWLEDGE_RECORDED)
                 ticket = hold.ticket(lambda: self._positions.load(state.name))
                 self._let_pass(topics, messages, position, ticket)
@@ -200,7 +230,11 @@ class Operator:
 
         lines = [
             f"position {state.position} → {position}",
-            *(f"{_place(message)} is never written" for message in messages),
+            *(
+                f"{_place(message)} is never written"
+                + ("; it has not failed" if message["id"] in unfailed else "")
+                for message in messages
+            ),
             "the gate opens" if opens else "the gate stays as it is",
         ]
         if position < last:
@@ -402,3 +436,24 @@ class Operator:
 
 def _place(message: Mapping[str, Any]) -> str:
     return f"id {message['id']} ({message['topic']}/{message['partition']}, offset {message['offset']})"
+
+
+def _has_failed(gate: WriterGate | None, id_: int) -> bool:
+    """Whether a message was tried and could not be understood: the gate names exactly that one."""
+    return gate is not None and gate.cause is Cause.MESSAGE and gate.first_id == id_
+
+
+def _not_the_message(state: WriterState, gate: WriterGate) -> str:
+    return (
+        f"its target failed at {gate.where}, not a message ({gate.reason.rstrip('.')}), so there is nothing "
+        f"to acknowledge. Mend the target, then: tidemark resume {state.pipeline} {state.name}."
+    )
+
+
+def _never_tried(state: WriterState, unfailed: Sequence[int]) -> str:
+    which = f"id {unfailed[0]} has" if len(unfailed) == 1 else f"ids {unfailed[0]} to {unfailed[-1]} have"
+    return (
+        f"{which} not failed: the next delivery may well write {'it' if len(unfailed) == 1 else 'them'}. "
+        f"Look first: tidemark gate show {state.pipeline} {state.name}. To let unwritten pass what was never "
+        "tried, add --untried."
+    )

@@ -21,6 +21,7 @@ from tidemark.delivery.pipeline_choices import (
     OnFailure,
     ReplicationStrategy,
     SourceStart,
+    StoppedWriters,
     WriterKind,
     WriterStart,
 )
@@ -28,6 +29,7 @@ from tidemark.delivery.pipeline_parts import (
     CommitLog,
     Compaction,
     Cron,
+    DeadLetterSettings,
     Declaration,
     Expiry,
     KafkaSource,
@@ -53,6 +55,7 @@ __all__ = [
     "Compaction",
     "CompactionPolicy",
     "Consistency",
+    "DeadLetterSettings",
     "Expiry",
     "FileFormat",
     "FilesDeclaration",
@@ -69,6 +72,7 @@ __all__ = [
     "Source",
     "SourceStart",
     "SparkSettings",
+    "StoppedWriters",
     "Tables",
     "WriterDeclaration",
     "WriterKind",
@@ -85,9 +89,11 @@ class Pipeline(Declaration):
     limits: Limits = Limits()
     log: CommitLog
     on_failure: OnFailure = OnFailure.STOP_WRITER
+    stopped_writers: StoppedWriters = StoppedWriters.FAIL
     writers: Annotated[tuple[AnyWriter, ...], Field(min_length=1)]
     expiry: Expiry | None = None
     expectations: Name = "default"
+    dead_letters: DeadLetterSettings | None = None
     spark: SparkSettings = SparkSettings()
 
     @property
@@ -132,6 +138,7 @@ class Pipeline(Declaration):
             *self._names_twice(),
             *self._not_for_this_source(),
             *self._feeds_itself(),
+            *self._letters_misdirected(),
             *self._targets_twice(),
         ]
         if findings:
@@ -172,6 +179,23 @@ class Pipeline(Declaration):
                     f"is `{writer.topic}`, which this pipeline reads: it would feed itself forever. "
                     "Write to another topic, or read others.",
                 )
+
+    def _letters_misdirected(self) -> Iterator[Finding]:
+        if self.dead_letters is None:
+            return
+        source, letters = self.source.kafka, self.dead_letters
+        connection, place = letters.connection or source.connection, ("dead_letters", "topic")
+        if connection == source.connection and source.reads(letters.topic):
+            yield Finding(
+                place,
+                f"is `{letters.topic}`, which this pipeline reads: it would feed itself forever. "
+                "Use another topic.",
+            )
+        if any((w.connection, w.topic) == (connection, letters.topic) for _, w in self.republishers):
+            yield Finding(
+                place,
+                f"is `{letters.topic}`, which a writer of this pipeline writes. Use a topic of its own.",
+            )
 
     def _targets_twice(self) -> Iterator[Finding]:
         topics = [(writer.connection, writer.topic) for _, writer in self.republishers]

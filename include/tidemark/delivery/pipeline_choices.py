@@ -41,6 +41,13 @@ class OnFailure(StrEnum):
     STOP_PIPELINE = "stop_pipeline"
 
 
+class StoppedWriters(StrEnum):
+    """What a run of ``replicate`` comes to while a failure has closed a writer's gate."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+
 class WriterKind(StrEnum):
     """The kinds of writers there are."""
 

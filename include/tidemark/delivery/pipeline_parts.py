@@ -148,6 +148,14 @@ class Expiry(Declaration):
     """A run that wants to purge more than so many entities stops and asks a person."""
 
 
+class DeadLetterSettings(Declaration):
+    """A Kafka topic that gets a copy of every message that is let pass unwritten."""
+
+    topic: Topic
+    connection: ConnectionId | None = None
+    """The source's, when left out."""
+
+
 class SparkSettings(Declaration):
     """Where Spark applications run."""
 

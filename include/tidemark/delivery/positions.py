@@ -2,9 +2,10 @@
 
 Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
 position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
-unwritten, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
-grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided
-in ``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
+unwritten, one ``redelivered/…`` per such id that was written after all, one ``redelivering/…`` while that is
+under way, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
+grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided in
+``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
 """
 
 import json
@@ -25,11 +26,13 @@ from tidemark.consensus.objects import (
 from tidemark.delivery.offset_plan import ACK, ack_row
 from tidemark.delivery.writer_state import (
     LEFT_OUT,
+    Acknowledgement,
     Deed,
     Entry,
     LeftOut,
     Newest,
     OffsetEntry,
+    Redelivered,
     Standing,
     TopicStart,
     WriterGate,
@@ -39,6 +42,7 @@ from tidemark.errors import TidemarkError
 from tidemark.log.binding import NOTHING_YET
 
 HEAD, AUDIT = "head", "audit/"
+ACKNOWLEDGED, REDELIVERED, REDELIVERING = "acknowledged/", "redelivered/", "redelivering/"
 PAGE = 500
 ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
 
@@ -152,10 +156,26 @@ class Positions:
         return self._store(changed, puts, [f"ns/{name}" for name in unfinished])
 
     def acknowledge(
-        self, state: WriterState, ids: Sequence[int], by: str, lease: Lease | None
+        self,
+        state: WriterState,
+        ids: Sequence[int],
+        by: str,
+        lease: Lease | None,
+        reason: str | None = None,
+        at: int | None = None,
     ) -> WriterState:
         """Keep that a person let these ids pass unwritten; one row, because a transaction is bounded."""
-        row = {f"acknowledged/{ids[0]:020d}": json.dumps({"ids": list(ids), "by": by})}
+        kept = {"ids": list(ids), "by": by, "reason": reason, "at": at}
+        # What was written after all may have to be let pass again, after a rewind.
+        again = [_redelivered_row(id_) for id_ in self.redelivered(state.name) if id_ in set(ids)]
+        row = {f"{ACKNOWLEDGED}{ids[0]:020d}": json.dumps(kept)}
+        return self._store(replace(state, lease=lease), row, again)
+
+    def begin_redelivery(
+        self, state: WriterState, id_: int, mark: Mapping[str, Any], lease: Lease | None
+    ) -> WriterState:
+        """Keep what tells a second attempt whether the first has written the message."""
+        row = {_redelivering_row(id_): json.dumps(dict(mark), sort_keys=True)}
         return self._store(replace(state, lease=lease), row)
 
     def adopt(
@@ -163,6 +183,21 @@ class Positions:
     ) -> WriterState:
         """Keep which target the writer goes on with."""
         return self._store(replace(state.on_target(target, shape), lease=lease))
+
+    def redelivery_mark(self, writer: str, id_: int) -> Mapping[str, Any] | None:
+        """What an attempt that did not end has left; None where there is none."""
+        row = _redelivering_row(id_)
+        found = self.consensus.read(self._key(writer), [row]).rows.get(row)
+        mark: Mapping[str, Any] | None = json.loads(found) if found else None
+        return mark
+
+    def end_redelivery(
+        self, state: WriterState, done: Redelivered, deed: Deed, lease: Lease | None
+    ) -> WriterState:
+        """Keep that an acknowledged message was written after all."""
+        body = json.dumps(asdict(done), sort_keys=True)
+        puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
+        return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
 
     def forget(self, state: WriterState, deed: Deed) -> None:
         """Remove everything of a writer but what people did to it."""
@@ -179,9 +214,21 @@ class Positions:
         return {f"{AUDIT}{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
-        """The ids that a person let pass unwritten."""
-        rows = self._rows(writer, "acknowledged/").values()
-        return frozenset(id_ for body in rows for id_ in json.loads(body)["ids"])
+        """The ids that a person let pass unwritten, those left out that are in the output by now."""
+        ids = frozenset(id_ for one in self.acknowledgements(writer) for id_ in one.ids)
+        if not ids:
+            return ids
+        return ids - {one.id for one in self.redelivered(writer).values() if one.in_place}
+
+    def acknowledgements(self, writer: str) -> list[Acknowledgement]:
+        """What people let pass unwritten, in the order of the ids; also what was written after all."""
+        rows = self._rows(writer, ACKNOWLEDGED).values()
+        return [Acknowledgement.from_row(json.loads(body)) for body in rows]
+
+    def redelivered(self, writer: str) -> dict[int, Redelivered]:
+        """The acknowledged ids that were written after all."""
+        rows = self._rows(writer, REDELIVERED).values()
+        return {one.id: one for one in (Redelivered(**json.loads(body)) for body in rows)}
 
     def left_out(self, writer: str) -> dict[str, LeftOut]:
         """The topics that the writer goes on without, because they were made again."""
@@ -256,3 +303,11 @@ class Positions:
 
     def _key(self, writer: str) -> ObjectKey:
         return ObjectKey(Kind.WRITER, f"{self.pipeline}/{writer}")
+
+
+def _redelivered_row(id_: int) -> str:
+    return f"{REDELIVERED}{id_:020d}"
+
+
+def _redelivering_row(id_: int) -> str:
+    return f"{REDELIVERING}{id_:020d}"

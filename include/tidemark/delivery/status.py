@@ -5,10 +5,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
+from tidemark.delivery.advice import advise
 from tidemark.delivery.known_pipelines import known_writers
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Gate, LeftOut
+from tidemark.delivery.writer_state import Gate, LeftOut, WriterState
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -47,6 +48,8 @@ class WriterStatus:
     """Whether the pipeline's file does not have it any more: it still holds compaction back."""
     left_out: list[LeftOut] = field(default_factory=list)
     """Topics that it goes on without, because they were made again."""
+    hint: str | None = None
+    """What to do first about a closed gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,15 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
         state.gate.reason if state.gate else None,
         is_retired,
         list(positions.left_out(name).values()),
+        _first_hint(positions, state),
     )
+
+
+def _first_hint(positions: Positions, state: WriterState) -> str | None:
+    if state.gate is None:
+        return None
+    hints = advise(state, positions.acknowledged(state.name)).hints
+    return f"{hints[0].what}: {hints[0].command}" if hints else None
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:

@@ -157,6 +157,27 @@ class Past:
     """The last offset bound before this binding, of those of its partitions that were bound before."""
 
 
+@dataclass(frozen=True, slots=True)
+class Later:
+    """What a writer has finished with after a message that was let pass."""
+
+    is_whole: bool
+    """Whether the log still has all of it: compaction may have removed some."""
+    batches: Callable[[], Iterable[pa.RecordBatch]]
+    """The columns ``id``, ``topic``, ``key`` and ``namespace``, without what was let pass as well."""
+
+    def first_of(self, key: bytes | None, admits: Callable[[Mapping[str, Any]], bool]) -> int | None:
+        """The first later message with the same key that the writer admits; None where there is none."""
+        if key is None:
+            return None
+        for batch in self.batches():
+            same = batch.filter(pc.equal(batch["key"], pa.scalar(key, pa.binary())))
+            for message in same.to_pylist():
+                if admits(message):
+                    return int(message["id"])
+        return None
+
+
 class Writer(Protocol):
     """One kind of writer; instances are pickled to where their parts run.
 
@@ -243,6 +264,23 @@ class Writer(Protocol):
     def discard(self, message: Mapping[str, Any]) -> None:
         """Take back what an attempt may have written of a message that a person lets pass."""
         return None
+
+    @property
+    def redelivers_in_place(self) -> bool:
+        """Whether a redelivered message is part of the regular output, as if it had never been let pass."""
+        return False
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """Why a message that was let pass cannot be written any more; None where it can."""
+        return "this kind of writer cannot write a single message out of order."
+
+    def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What tells a second attempt whether the first has written the message: kept before it is tried."""
+        return {}
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """Write a message that was let pass, after all; doing it again with the same mark changes nothing."""
+        raise NotImplementedError
 
 
 def admit(messages: Messages, namespaces: re.Pattern[str]) -> Messages:

@@ -253,6 +253,34 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """Ids that an operator let pass unwritten at once; kept as long as the writer is."""
+
+    ids: tuple[int, ...]
+    by: str
+    reason: str | None = None
+    """None where an older version wrote the row."""
+    at: int | None = None
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Acknowledgement":
+        """The acknowledgement a row holds."""
+        return cls(tuple(row["ids"]), row["by"], row.get("reason"), row.get("at"))
+
+
+@dataclass(frozen=True, slots=True)
+class Redelivered:
+    """A message that was acknowledged and written after all."""
+
+    id: int
+    by: str
+    reason: str
+    at: int
+    in_place: bool
+    """Whether it is part of the writer's regular output now, as if it had never been let pass."""
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """All that is known of a writer but its offset log, at one version."""
 

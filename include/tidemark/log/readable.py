@@ -24,3 +24,21 @@ def text_of(data: bytes | None) -> Any:
         return data.decode()
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
+
+
+def restored(shown: Mapping[str, Any]) -> dict[str, Any]:
+    """The message that ``readable`` showed."""
+    headers = [{"name": name, "value": bytes_of(value)} for name, value in shown["headers"]]
+    return {
+        **shown,
+        "key": bytes_of(shown["key"]),
+        "value": bytes_of(shown["value"]),
+        "headers": headers,
+    }
+
+
+def bytes_of(text: Any) -> bytes | None:
+    """The bytes that ``text_of`` showed."""
+    if text is None:
+        return None
+    return base64.b64decode(text["base64"]) if isinstance(text, Mapping) else str(text).encode()

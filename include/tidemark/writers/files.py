@@ -17,16 +17,18 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.delivery import pipeline as declaration
-from tidemark.delivery.writer import Part, Writer, Writing, Written, admit
+from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import Binding
 from tidemark.log.errors import FileDamaged
-from tidemark.log.files import write_parquet
+from tidemark.log.files import LOG_SCHEMA, write_parquet
 from tidemark.log.folder import STAGING, Digesting, Folder
 from tidemark.log.manifest import LogFile
 from tidemark.log.readable import readable
 from tidemark.writers.files_ledger import FilesLedger, MadeFile
+from tidemark.writers.folder_probe import try_folder
+from tidemark.writers.let_through import refusal_of
 from tidemark.writers.transformed import transformed
 
 
@@ -104,10 +106,24 @@ class FilesWriter(Writer):
         self.folder.sweep(lambda area: area in over)
 
     def is_reachable(self) -> None:
-        """Try to write a file."""
-        with self.folder.stage("reachable"):
-            pass
-        self.folder.sweep(lambda area: area == "reachable")
+        """Try what a delivery does: a file that gets a name in the folder itself, and is removed again."""
+        try_folder(self.folder, self.declared.format.value)
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """Only what its filter and transforms would not let through: files have no order among them."""
+        return refusal_of(self.pipeline, self.declared, message)
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """A file of its own: the binding's was made without the message and never changes."""
+        letter = pa.RecordBatch.from_pylist([dict(message)], schema=LOG_SCHEMA)
+        try:
+            with self.folder.stage("redelivered") as staged:
+                _write(self.declared.format, staged.sink, _Counted(self, [letter]))
+                lease.check()
+                staged.settle(f"redelivered-{message['id']:020d}.{self.declared.format.value}")
+        except FileDamaged as other:
+            raise NameTaken(self.folder.owner, other) from other
+        self.folder.sweep(lambda area: area == "redelivered")
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in a file already would make a file without it another one."""

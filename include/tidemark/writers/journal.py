@@ -17,9 +17,9 @@ import pyarrow as pa
 from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.writer import BadMessage, Check, Part, Past, Writer, Writing, Written, admit
+from tidemark.delivery.writer import BadMessage, Check, Later, Part, Past, Writer, Writing, Written, admit
 from tidemark.faults import at_once
-from tidemark.journal.action import Action, Append, Delete, Purge
+from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
@@ -32,6 +32,7 @@ from tidemark.writers.journal_cells import is_too_long
 from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
 from tidemark.writers.journal_heads import Heads, milliseconds
 from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
+from tidemark.writers.journal_redelivery import REBUILD, apply_after_all
 from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
@@ -163,14 +164,16 @@ class JournalWriter(Writer):
         self._tables.write_pointers(pointers, binding.t)
 
     def is_reachable(self) -> None:
-        """Ask Cassandra for the time, and for a pointer with the consistency that writing takes.
+        """Ask Cassandra for the time, then try what a delivery does: a read, and a write to every table.
 
-        One node alone always knows the time.
+        One node alone always knows the time. What is written is the tombstone of something that is not there
+        and can never be. Where there are no tables yet, nothing is made.
         """
         session = connect(self.connection)
         server_time(session)
         if are_there(session, self.declared):
             self._tables.read_pointers([(self.pipeline, 0)])
+            self._tables.try_writing()
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What was applied cannot be taken back: a delete or a purge can only be tried again.
@@ -209,6 +212,58 @@ class JournalWriter(Writer):
             self._tables.remove_rows(
                 row for row in rows if (row.segment, row.seq_nr, row.timestamp) not in others
             )
+
+    @property
+    def redelivers_in_place(self) -> bool:
+        """See ``Writer.redelivers_in_place``: tables have no order but that of each entity."""
+        return True
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """What its entity got since must not be followed by something older."""
+        topic = message["topic"]
+        if not self._admits(topic):
+            return f"its namespace {topic} is not one of this writer's ({self.declared.namespaces})."
+        try:
+            effect = self._applied(message)
+        except BadMessage as bad:
+            return f"it still cannot be understood: {bad.problem.rstrip('.')}."
+        if effect is None:
+            return "it changes no entity: there is nothing to write."
+        if not later.is_whole:
+            return f"compaction may have removed what came after it in its entity. {REBUILD}"
+        follower = later.first_of(message["key"], lambda one: one["topic"] == topic)
+        if follower is not None:
+            return f"id {follower} of the same entity was applied after it. {REBUILD}"
+        return None
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """See ``Writer.redeliver``. The pointers are past it already."""
+        if effect := self._applied(message):
+            apply_after_all(self._tables, effect, lease)
+
+    def _applied(self, message: Mapping[str, Any]) -> Effect | None:
+        """What a message amounts to on top of its entity; None where it is no action. Refuses a bad one."""
+        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        try:
+            action = read_action(
+                message["key"], message["value"], message["timestamp"], message["timestamp_type"], headers
+            )
+            if action is None or isinstance(action, Mark):
+                return None
+            if is_too_long(message["topic"], action.key):
+                raise JournalError("its key is longer than Cassandra takes")
+            return fold(
+                message["topic"],
+                action.key,
+                self._head(message, action),
+                [Message(message["id"], *place, action)],
+                segment_size=self.declared.segment_size,
+                zone=ZoneInfo(self.zone),
+            )
+        except (JournalError, Undecodable) as error:
+            where = (message["topic"], message["partition"], message["offset"], message["id"])
+            raise BadMessage(self.pipeline, self.name, *where, str(error)) from error
 
     def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
         """Whether later appends belong to the incarnation that an append begins."""

@@ -26,6 +26,8 @@ HEADS_OF_A_SEGMENT = 32
 """How many heads of one segment are read whole before they are asked for one by one: what comes along must
 not cost more, in time and in memory, than what is wanted."""
 
+NO_TOPIC = "tidemark probe"
+"""A name that no topic of Kafka's can have."""
 SELECTED = (
     "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
     "expire_on, record_id, origin"
@@ -69,6 +71,12 @@ class JournalTables:
             f"SELECT offset FROM {pointers} WHERE topic = ? AND partition = ?"
         )
         self._select_any_head = self._prepare(f"SELECT id FROM {heads} LIMIT 1")
+        probes = {
+            f"{pointers} USING TIMESTAMP 1 WHERE topic = ? AND partition = ?": (NO_TOPIC, 0),
+            f"{heads} USING TIMESTAMP 1 WHERE topic = ? AND segment = ?": (NO_TOPIC, 0),
+            f"{rows} USING TIMESTAMP 1 WHERE id = ? AND topic = ? AND segment = ?": (NO_TOPIC, NO_TOPIC, 0),
+        }
+        self._probes = [(self._prepare(f"DELETE FROM {query}"), place) for query, place in probes.items()]
         self._insert_pointer = self._prepare(
             f"INSERT INTO {pointers} (topic, partition, offset, created, updated) VALUES (?, ?, ?, ?, ?) "
             "USING TIMESTAMP ?"
@@ -165,6 +173,11 @@ class JournalTables:
             for place, row in rows
             if row is not None and row.created is not None
         }
+
+    def try_writing(self) -> None:
+        """Write to every table, with the consistency that writing takes, what no reader can ever see."""
+        for statement, place in self._probes:
+            self._run(statement, [place])
 
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
         """Promise readers that everything up to an offset is visible, each with its write time.

@@ -23,6 +23,7 @@ from tidemark.delivery.pipeline import KafkaDeclaration
 from tidemark.delivery.writer import (
     BadMessage,
     Check,
+    Later,
     Part,
     TargetIdentity,
     TargetReplaced,
@@ -34,12 +35,16 @@ from tidemark.delivery.writer import (
 from tidemark.log.binding import Binding
 from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
+from tidemark.writers.kafka_probe import try_topic
+from tidemark.writers.kafka_redelivery import end_of, send_after_all
 from tidemark.writers.kafka_tail import find_last_id
 from tidemark.writers.kafka_target import Target, count_partitions, describe_topic
+from tidemark.writers.let_through import refusal_of
 from tidemark.writers.transformed import Transformation
 
 PARTITIONS_AT_ONCE = 8
 """How many partitions are asked for their last id at the same time."""
+REBUILD = "Rebuild with a new writer, a new topic and `start: earliest`: it delivers all messages in order."
 
 
 @dataclass(frozen=True)
@@ -142,12 +147,35 @@ class KafkaWriter(Writer):
         """Nothing: a transaction is all there is to see."""
 
     def is_reachable(self) -> None:
-        """Ask for the topic's partitions."""
-        count_partitions(self.target)
+        """Try what a delivery does: a transaction, which leaves nothing behind."""
+        try_topic(self.target)
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
         """Refuse to say that everything is there, where the topic was made again meanwhile."""
         self._refuse_other_topic()
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """What came after it with the same key must not be followed by something older."""
+        if refusal := refusal_of(self.pipeline, self.declared, message):
+            return refusal
+        if message["key"] is not None and not later.is_whole:
+            return f"compaction may have removed what came after it with the same key. {REBUILD}"
+        admits = re.compile(self.declared.namespaces).search
+        follower = later.first_of(message["key"], lambda one: admits(one["namespace"]) is not None)
+        if follower is None:
+            return None
+        return f"id {follower} with the same key was sent after it. {REBUILD}"
+
+    def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The partition, and where it ends before the first attempt."""
+        partition = partition_of(message["key"], message["id"], self._count)
+        return {"partition": partition, "since": end_of(self.target, partition)}
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """Send it at the end of its partition, unless an attempt before has."""
+        changed = Transformation(self.declared.transforms, self.pipeline, self.name).apply(message)
+        if changed is not None:
+            send_after_all(self.target, changed, mark["partition"], mark["since"], lease)
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
         """What is in the topic stays there: nobody can say that it was never written."""

@@ -9,6 +9,9 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery import replicate
+from tidemark.delivery.advice import Advice, advise
+from tidemark.delivery.dead_letter_list import LetterBox, ListedLetter
+from tidemark.delivery.dead_letter_redelivery import Redelivery
 from tidemark.delivery.dead_letters import DeadLetterCopies, DeadLetterFiles, DeadLetters, DeadLetterTable
 from tidemark.delivery.operate import NotPossible, Operator, Plan
 from tidemark.delivery.pipeline import Pipeline, SourceStart
@@ -20,6 +23,7 @@ from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterGate, WriterState
 from tidemark.log.control import LogControl
+from tidemark.writers.dead_letter_topic import DeadLetterTopic
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.journal_errors import JournalUnclear
 from tidemark.writers.registry import build_writers
@@ -56,8 +60,42 @@ class OpenPipeline:
     @property
     def dead_letters(self) -> DeadLetters:
         """Where copies of acknowledged messages go."""
+        box, places = self.letter_box, list[DeadLetters]()
+        if declared := self.pipeline.dead_letters:
+            connection = declared.connection or self.pipeline.source.kafka.connection
+            reached = self.connections.kafka_targets[connection]
+            places.append(DeadLetterTopic(self.pipeline.name, declared.topic, connection, reached))
+        return DeadLetterCopies(box.files, self._letter_table, *places)
+
+    @property
+    def letter_box(self) -> LetterBox:
+        """The copies that are there, and what became of them."""
         files = DeadLetterFiles(self.pipeline.name, self.pipeline.log.path)
-        return DeadLetterCopies(files, DeadLetterTable(lambda: connect(self.connections.control)))
+        return LetterBox(self.positions, files, self._letter_table)
+
+    @property
+    def _letter_table(self) -> DeadLetterTable:
+        return DeadLetterTable(lambda: connect(self.connections.control))
+
+    def letters(self, name: str | None = None) -> list[ListedLetter]:
+        """The dead letters of one writer, or of all that ever had some."""
+        declared, box = [writer.name for writer in self.pipeline.writers], self.letter_box
+        known = box.writers(declared)
+        if name is not None and name not in known:
+            problem = f"there is no such writer; there is: {', '.join(known)}."
+            raise NotPossible(self.pipeline.name, name, problem)
+        return [letter for one in ([name] if name else known) for letter in box.letters(one)]
+
+    def plan_redelivery(self, letter: ListedLetter) -> Plan:
+        """What putting one dead letter through its writer would do."""
+        return Redelivery(self.positions, self.log).plan(self.writer(letter.writer), letter)
+
+    def advice(self, name: str) -> Advice:
+        """What to do about a writer's gate."""
+        state = self.positions.load(name)
+        if state is None:
+            return Advice(self.pipeline.name, name)
+        return advise(state, self.positions.acknowledged(name) if state.gate else ())
 
     @property
     def next_offsets(self) -> NextOffsets | None:
@@ -133,9 +171,8 @@ class OpenPipeline:
         match action:
             case "acknowledge":
                 writer = self.writer(name)
-                return self.operator.acknowledge(
-                    writer, options["first"], options.get("last"), self.dead_letters
-                )
+                ids, untried = (options["first"], options.get("last")), options.get("untried", False)
+                return self.operator.acknowledge(writer, *ids, self.dead_letters, untried=untried)
             case "rewind":
                 declared = {writer.name: writer for writer in self._writers}
                 return self.operator.rewind(name, options["position"], declared.get(name))

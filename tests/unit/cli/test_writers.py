@@ -55,6 +55,20 @@ def positions(installation, monkeypatch) -> Positions:
 
 
 @pytest.fixture
+def walled(positions) -> Positions:
+    """``archive`` was stopped by message 3, once."""
+    return given_failures(positions, 1)
+
+
+def given_failures(positions: Positions, failures: int) -> Positions:
+    """``archive`` was stopped by message 3, so often."""
+    state, reason = positions.load("archive"), "it makes no sense"
+    gate = WriterGate(Cause.MESSAGE, 3, 3, 5, reason, wall_clock(), failures=failures)
+    positions.commit(state, state.position, None, gate)
+    return positions
+
+
+@pytest.fixture
 def archive(installation) -> Path:
     return installation / ".tidemark" / "archive"
 
@@ -134,7 +148,7 @@ def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positi
         pytest.param(["gate", "open", "orders", "archive"], id="open"),
     ],
 )
-def test_a_plan_changes_nothing(run, positions, command):
+def test_a_plan_changes_nothing(run, walled, positions, command):
     before = positions.load("archive")
     ended = run(*command)
     assert (ended.code, ended.out.splitlines()[-1]) == (
@@ -152,14 +166,14 @@ def test_a_plan_changes_nothing(run, positions, command):
         ["offsets", "compact"],
     ],
 )
-def test_nothing_is_done_without_a_reason(run, positions, command):
+def test_nothing_is_done_without_a_reason(run, walled, positions, command):
     before = positions.load("archive")
     ended = run(*command, "--execute")
     assert (ended.code, "say why" in ended.err) == (2, True)
     assert positions.load("archive") == before
 
 
-def test_ack_lets_the_message_pass_and_keeps_a_copy(run, positions, installation):
+def test_ack_lets_the_message_pass_and_keeps_a_copy(run, walled, positions, installation):
     assert run("offsets", "ack", "orders", "archive", "3", *EXECUTE).code == 0
     state = positions.load("archive")
     assert (state.position, state.gate is not None) == (3, True)
@@ -171,11 +185,11 @@ def test_ack_lets_the_message_pass_and_keeps_a_copy(run, positions, installation
     ]
 
 
-def test_ack_of_everything_that_failed_opens_the_gate(run, positions):
-    plan = json.loads(run("offsets", "ack", "orders", "archive", "3", "5", "--json").out)
+def test_ack_of_everything_that_is_left_opens_the_gate(run, walled, positions):
+    plan = json.loads(run("offsets", "ack", "orders", "archive", "3", "5", "--untried", "--json").out)
     # The last id stays open: the next delivery has to finish the binding, though nothing of it is left.
     assert (plan["ids"], plan["position"], plan["executed"]) == ([3, 5], 4, False)
-    assert run("offsets", "ack", "orders", "archive", "3", "5", *EXECUTE).code == 0
+    assert run("offsets", "ack", "orders", "archive", "3", "5", "--untried", *EXECUTE).code == 0
     assert (positions.load("archive").position, positions.load("archive").gate) == (4, None)
 
 
@@ -222,7 +236,74 @@ def test_a_resume_that_fails_says_where_and_how_to_go_on(run, positions, archive
     archive.write_text("in the way")
     ended = run("resume", "orders", "archive")
     assert (ended.code, "still stopped at id 3" in ended.err) == (1, True)
-    assert "tidemark offsets ack orders archive 3" in ended.err
+    assert "mend the target (failed 2 times), then go on one message at a time" in ended.err
+    assert "offsets ack" not in ended.err
+
+
+# Only what has failed
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        pytest.param(["5"], "it waits for id 3", id="not the next"),
+        pytest.param(["3", "4"], "ends with a message", id="a hole"),
+        pytest.param(["3", "99"], "the log ends at id 5", id="no such id"),
+        pytest.param(["3", "5"], "id 5 has not failed", id="never tried"),
+    ],
+)
+def test_i05_what_may_not_pass_is_said_in_one_sentence(run, walled, ids, said):
+    before = walled.load("archive")
+    ended = run("offsets", "ack", "orders", "archive", *ids, *EXECUTE)
+    assert (ended.code, said in ended.err) == (1, True), ended
+    assert walled.load("archive") == before
+
+
+def test_i05_gate_show_names_no_message_that_was_acknowledged_already(run, walled):
+    run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
+    shown = run("gate", "show", "orders", "archive").out
+    assert "stopped after id 3, which is acknowledged: ids 4 to 5 are left to be delivered" in shown
+    assert ("tidemark resume orders archive" in shown, "offsets ack" in shown) == (True, False)
+
+
+def test_i05_an_id_that_was_never_tried_needs_untried(run, walled):
+    run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
+    refused = run("offsets", "ack", "orders", "archive", "5", *EXECUTE)
+    assert (refused.code, "id 5 has not failed" in refused.err, "--untried" in refused.err) == (1, True, True)
+    assert run("offsets", "ack", "orders", "archive", "5", "--untried", *EXECUTE).code == 0
+    assert walled.acknowledged("archive") == {3, 5}
+
+
+def test_i05_hints_follow_from_the_attempts(run, positions):
+    given_failures(positions, 1)
+    assert "offsets ack" not in run("gate", "show", "orders", "archive").out
+    given_failures(positions, 2)
+    assert "tidemark offsets ack orders archive 3" in run("gate", "show", "orders", "archive").out
+
+
+def test_i05_gate_show_as_json_has_the_hints(run, walled):
+    shown = json.loads(run("gate", "show", "orders", "archive", "--json").out)
+    assert (shown["acknowledgeable"], shown["hints"][1]["command"]) == (3, "tidemark resume orders archive")
+
+
+def test_i05_status_says_what_to_do_first(run, positions):
+    shown = run("status", "orders").out
+    assert "archive: mend the target, then go on one message at a time: tidemark resume orders" in shown
+    writers = {
+        one["name"]: one["hint"] for one in json.loads(run("status", "orders", "--json").out)["writers"]
+    }
+    assert (writers["cassandra"], "tidemark resume orders archive" in writers["archive"]) == (None, True)
+
+
+def test_i20_acknowledged_ids_are_named_after_the_offset_log_was_compacted(run, walled):
+    run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
+    run("resume", "orders", "archive")
+    run("offsets", "compact", *EXECUTE)
+    assert not [one for one in walled.history("archive") if one.kind is Entry.ACKNOWLEDGE]
+    (one,) = json.loads(run("offsets", "list", "orders", "archive", "--json").out)["acknowledged"]
+    assert (one["ids"], one["by"], one["reason"]) == ([3], "ann", "known")
+    assert "acknowledged ids" in (shown := run("offsets", "list", "orders", "archive").out)
+    assert "ann  known" in " ".join(shown.split(" "))
 
 
 # Compacting
@@ -317,10 +398,9 @@ def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted
         pytest.param(
             ["offsets", "list", "orders", "archiv"], "no registered writer archiv", id="one to list"
         ),
-        pytest.param(["offsets", "ack", "orders", "archive", "5"], "it waits for id 3", id="not the next"),
-        pytest.param(["offsets", "ack", "orders", "archive", "3", "4"], "ends with a message", id="a hole"),
+        pytest.param(["offsets", "ack", "orders", "archive", "3"], "its target failed", id="the target"),
         pytest.param(
-            ["offsets", "ack", "orders", "archive", "3", "99"], "the log ends at id 5", id="no such id"
+            ["offsets", "ack", "orders", "archive", "3", "--untried"], "its target failed", id="it still is"
         ),
         pytest.param(["offsets", "rewind", "orders", "archive", "2"], "from -1 to 1", id="nowhere"),
         pytest.param(["offsets", "rewind", "orders", "cassandra", "2"], "ever registered", id="never ran"),

@@ -27,6 +27,9 @@ from tests.unit.work.test_fault_walk import POINTS as WORK
 from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.dead_letter_list import LetterBox
+from tidemark.delivery.dead_letter_redelivery import Redelivery
+from tidemark.delivery.dead_letters import DeadLetter
 from tidemark.delivery.lease import LeaseLost
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.faults import VARIABLE, FaultPoint
@@ -118,6 +121,13 @@ class World(House):
         if self.position(self.archive) > 1:
             self.rewind("archive", 1)
 
+    def redeliver(self, _: str = "") -> None:
+        """What an operator does about a healthy message that was let pass with the bad one."""
+        letter = LetterBox(self.positions, self.letters, NoTable()).letter("archive", 5)
+        with suppress(NotPossible):
+            plan = Redelivery(self.positions, self.log, self.clock).plan(self.archive, letter)
+            plan.execute(self.deed("redeliver"))
+
     def die(self) -> None:
         self.consensus.is_dead = True
         raise Killed
@@ -138,7 +148,23 @@ class World(House):
             "acknowledged": self.positions.acknowledged("archive"),
             "letters": [{**json.loads(path.read_text()), "at": 0} for path in letters],
             "deeds": [(deed.what, deed.who) for deed in self.positions.deeds("archive")],
+            "redelivered": sorted(self.positions.redelivered("archive")),
+            "begun": [row for row in self.rows(self.archive) if row.startswith("redelivering/")],
         }
+
+
+class NoTable:
+    """No copies but the files."""
+
+    def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
+        return []
+
+
+def given_passed(world: World) -> None:
+    """The bad message and the healthy ones behind it were let pass; the rest is delivered."""
+    world.run()
+    world.let_rest_pass()
+    world.run()
 
 
 def given_unresumed(world: World) -> None:
@@ -239,6 +265,16 @@ WALKS = {
         dict.fromkeys(ACKNOWLEDGE, 1),
         World.run,
         World.run,
+    ),
+    "redeliver": Walk(
+        "bad",
+        World.redeliver,
+        {
+            FaultPoint.REDELIVER_MARKED: 1,
+            FaultPoint.REDELIVER_WRITTEN: 1,
+            FaultPoint.REDELIVER_RECORDED: 1,
+        },
+        given_passed,
     ),
     "rewind": Walk(
         "good",

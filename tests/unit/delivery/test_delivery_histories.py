@@ -159,7 +159,8 @@ class History:
             waiting = [id_ for id_ in self.log.ids if id_ > self.position and id_ not in passed]
             if waiting:
                 chosen = waiting[: 1 + further]
-                plan = self.operator.acknowledge(self.writer, chosen[0], chosen[-1], self.letters)
+                ids = (chosen[0], chosen[-1])
+                plan = self.operator.acknowledge(self.writer, *ids, self.letters, untried=True)
                 plan.execute(Deed("acknowledge", "ann", "why", self.clock()))
 
     def rewind(self, back: int) -> None:

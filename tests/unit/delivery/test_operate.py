@@ -14,7 +14,7 @@ pytestmark = pytest.mark.unit
 
 
 def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> operate.Plan:
-    return house.operator.acknowledge(writer, first, last, house.letters)
+    return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
 # Acknowledge
@@ -134,8 +134,7 @@ def test_a_range_ends_with_a_message(house):
 
 def test_holes_before_the_message_do_not_matter(house):
     house.publish(orders="a--de")
-    house.deliver(writer := Stream(refused={3}))
-    house.resume(writer)
+    house.deliver(writer := Stream(bad={3}))
     house.acknowledge(writer, 3)
     assert (house.position(writer), house.positions.acknowledged("stream")) == (3, {3})
 
@@ -214,9 +213,9 @@ def test_the_plan_of_an_acknowledgement(house):
             "position 1 → 4",
             "the next delivery finishes the binding and moves it to 5 and beyond",
             "id 2 (orders/0, offset 2) is never written",
-            "id 3 (refunds/0, offset 0) is never written",
-            "id 4 (refunds/0, offset 1) is never written",
-            "id 5 (refunds/0, offset 2) is never written",
+            "id 3 (refunds/0, offset 0) is never written; it has not failed",
+            "id 4 (refunds/0, offset 1) is never written; it has not failed",
+            "id 5 (refunds/0, offset 2) is never written; it has not failed",
             "the gate opens",
         ],
         "ids": [2, 3, 4, 5],
@@ -244,6 +243,58 @@ def test_an_acknowledgement_is_an_entry_of_its_own_with_who_and_why(house):
         "to test acknowledge",
         {"orders": 2, "refunds": 4},
     )
+
+
+# Only what has failed
+
+
+def refused(house: House, writer: Stream, first: int, last: int | None = None, untried: bool = False) -> str:
+    """Why an acknowledgement is not even planned; nothing was changed."""
+    before = house.rows(writer)
+    with pytest.raises(NotPossible) as refusal:
+        house.operator.acknowledge(writer, first, last, house.letters, untried=untried)
+    assert house.rows(writer) == before
+    return str(refusal.value)
+
+
+def test_i05_a_message_that_has_failed_may_pass_without_further_ado(house):
+    writer = given_stopped_at(house, 2)
+    house.acknowledge(writer, 2, untried=False)
+    assert house.positions.acknowledged("stream") == {2}
+
+
+def test_i05_what_was_never_tried_needs_to_be_called_so(house):
+    writer = given_stopped_at(house, 2)
+    house.acknowledge(writer, 2, untried=False)
+    assert "id 3 has not failed" in (said := refused(house, writer, 3))
+    assert "add --untried" in said
+    house.acknowledge(writer, 3, untried=True)
+    assert house.positions.acknowledged("stream") == {2, 3}
+
+
+def test_i05_a_range_beyond_what_has_failed_needs_to_be_called_so(house):
+    writer = given_stopped_at(house, 2)
+    assert "ids 3 to 5 have not failed" in refused(house, writer, 2, 5)
+
+
+def test_i05_at_an_open_gate_nothing_has_failed(house):
+    house.publish(orders="abc")
+    writer = Stream()
+    house.register(writer)
+    assert "id 0 has not failed" in refused(house, writer, 0)
+
+
+@pytest.mark.parametrize("untried", [False, True])
+@pytest.mark.parametrize("singly", [False, True], ids=["in bulk", "one at a time"])
+def test_i04_what_a_target_failed_at_cannot_be_acknowledged(house, singly, untried):
+    house.publish(orders="abc")
+    house.deliver(writer := Stream(refused={1}))
+    if singly:
+        house.resume(writer)
+    said = refused(house, writer, house.gate(writer).first_id, untried=untried)
+    assert "its target failed at id" in said
+    assert "not a message (ConnectionError: no answer to 1)" in said
+    assert "Mend the target, then: tidemark resume orders stream." in said
 
 
 # Dead letters

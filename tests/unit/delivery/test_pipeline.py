@@ -20,6 +20,7 @@ from tidemark.delivery.pipeline import (
     Pipeline,
     ReplicationStrategy,
     SourceStart,
+    StoppedWriters,
     Tables,
     WriterKind,
     WriterStart,
@@ -64,6 +65,8 @@ def test_only_what_is_marked_required_is_required():
     assert pipeline.log.compaction.policy is CompactionPolicy.JOURNAL
     assert pipeline.log.compaction.min_lag == timedelta(hours=1)
     assert pipeline.on_failure is OnFailure.STOP_WRITER
+    assert pipeline.stopped_writers is StoppedWriters.FAIL
+    assert pipeline.dead_letters is None
     assert pipeline.expiry is None
     assert pipeline.expectations == "default"
     assert pipeline.spark.connection == "spark_default"

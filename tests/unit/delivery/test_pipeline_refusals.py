@@ -239,6 +239,16 @@ POINTERS = "name: orders\nsource:\n  kafka:\n    topics: [orders]\n    start: po
             "`writers[0].path` is `/a/b`, which shares a folder with `log.path`",
         ),
         (
+            HEAD + WRITERS + "dead_letters:\n  topic: orders\n",
+            6,
+            "`dead_letters.topic` is `orders`, which this pipeline reads: it would feed itself forever.",
+        ),
+        (
+            HEAD + "writers:\n  - {name: out, kind: kafka, topic: copy}\ndead_letters:\n  topic: copy\n",
+            6,
+            "`dead_letters.topic` is `copy`, which a writer of this pipeline writes.",
+        ),
+        (
             HEAD + "writers:\n  - name: out\n    kind: kafka\n    topic: orders\n",
             6,
             "`writers[0].topic` is `orders`, which this pipeline reads: it would feed itself forever.",

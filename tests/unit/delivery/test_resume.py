@@ -84,6 +84,7 @@ def test_F5a_reading_goes_on_in_bulk(house):
 
 def test_F5b_14_is_acknowledged_and_15_delivered(house):
     writer = given_failed_bulk(house, Stream("c0"))
+    writer.refused, writer.bad = set(), {14}
     house.resume(writer)
     house.acknowledge(writer, 14)
     assert house.position(writer) == 14
@@ -94,6 +95,7 @@ def test_F5b_14_is_acknowledged_and_15_delivered(house):
 
 def test_F5b_14_and_15_are_acknowledged_and_the_gate_opens_at_once(house):
     writer = given_failed_bulk(house, Stream("c0"))
+    writer.refused, writer.bad = set(), {14}
     house.resume(writer)
     house.acknowledge(writer, 14, 15)
     assert house.gate(writer) is None

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.writers.journal_samples import WriterInMemory, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
 
 from tidemark.log.binding import TopicPartition
 from tidemark.writers import journal
@@ -43,3 +43,13 @@ def test_a_cluster_that_does_not_know_the_time_is_not_reachable(writer, monkeypa
     monkeypatch.setattr(journal, "server_time", silent)
     with pytest.raises(ConnectionError, match="no host"):
         writer.is_reachable()
+
+
+def test_i04_tables_that_can_be_read_but_not_written_are_not_reachable(monkeypatch):
+    monkeypatch.setattr(journal, "connect", lambda connection: None)
+    monkeypatch.setattr(journal, "server_time", lambda session: 1)
+    monkeypatch.setattr(journal, "are_there", lambda session, declared: True)
+    tables = MemoryTables(MemoryJournal(), fails_after(0))
+    with pytest.raises(ConnectionError, match="no answer"):
+        journal_writer(tables).is_reachable()
+    assert tables.written == []

@@ -12,7 +12,7 @@ from tests.unit.log.samples import SENT_AT, given_binding
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.writer import BadMessage, Part, TargetIdentity, TargetReplaced, Writing, Written
+from tidemark.delivery.writer import BadMessage, Later, Part, TargetIdentity, TargetReplaced, Writing, Written
 from tidemark.log.files import LOG_SCHEMA
 from tidemark.writers import kafka, kafka_output
 from tidemark.writers.kafka import KafkaWriter, partition_of
@@ -365,3 +365,49 @@ def test_what_is_in_the_topic_cannot_be_acknowledged(ends, id_):
 def test_what_is_not_there_yet_can(ends, id_):
     (message,) = numbered(id_).to_pylist()
     assert given_writer().refuses_acknowledgement(message) is None
+
+
+# Dead letters
+
+
+def later_of(*messages: dict[str, object], is_whole: bool = True) -> Later:
+    return Later(is_whole, lambda: [given_batch(*messages).select(["id", "topic", "key", "namespace"])])
+
+
+@pytest.mark.parametrize(
+    ("key", "later", "said"),
+    [
+        pytest.param(b"a", [], None, id="nothing since"),
+        pytest.param(b"a", [{"id": 8, "key": b"b"}], None, id="other keys since"),
+        pytest.param(
+            b"a", [{"id": 8, "key": b"a"}], "id 8 with the same key was sent after it", id="same key"
+        ),
+        pytest.param(b"a", [{"id": 8, "key": b"a", "namespace": "x"}], None, id="kept out by the filter"),
+        pytest.param(None, [{"id": 8, "key": None}], None, id="no key, no order"),
+    ],
+)
+def test_i20_a_letter_must_not_come_after_what_is_newer(key, later, said):
+    (message,) = given_batch({"id": 7, "key": key}).to_pylist()
+    refusal = given_writer(namespaces="orders").refuses_redelivery(message, later_of(*later))
+    assert (refusal is None) if said is None else (said in refusal and "Rebuild" in refusal)
+
+
+def test_i20_what_compaction_may_have_removed_forbids_a_redelivery_only_where_there_is_an_order():
+    keyed, keyless = given_batch({"id": 7, "key": b"a"}, {"id": 8}).to_pylist()
+    writer, later = given_writer(), later_of(is_whole=False)
+    assert "compaction may have removed" in writer.refuses_redelivery(keyed, later)
+    assert writer.refuses_redelivery(keyless, later) is None
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"namespaces": "refunds"}, "its namespace orders is not one of this writer's"),
+        ({"transforms": [{"pick": {"fields": ["n"]}}]}, "it still cannot be understood"),
+        ({"transforms": [{"skip": {"field": "n", "operator": "==", "match": 2}}]}, "the transforms drop it"),
+    ],
+)
+def test_i20_what_does_not_get_through_is_refused(keys, said):
+    value = b"[]" if "pick" in str(keys) else b'{"n": 1}'
+    (message,) = given_batch({"id": 7, "value": value}).to_pylist()
+    assert said in given_writer(**keys).refuses_redelivery(message, later_of())
