@@ -22,3 +22,16 @@ def hand_back(
 ) -> None:
     """Let a kafka-journal replicator go on where a stopped writer is."""
     carry_out(open_pipeline(pipeline).plan_hand_back(writer), reason, execute, by, as_json)
+
+
+@app.command(name="take-over")
+def take_over(
+    pipeline: PipelineName,
+    writer: WriterName,
+    reason: Reason = "",
+    execute: Execute = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Let a stopped writer go on behind what a kafka-journal replicator has written meanwhile."""
+    carry_out(open_pipeline(pipeline).plan_take_over(writer), reason, execute, by, as_json)

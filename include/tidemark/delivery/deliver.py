@@ -144,7 +144,7 @@ def settle(writer: Writer, binding: Binding, position: int, ticket: Ticket) -> P
 
 def past_of(state: WriterState, log: PublishedLog, binding: Binding) -> Past:
     """What a writer is to know of itself before it takes a binding."""
-    return Past(state.position, state.reached, log.control.offsets_before(binding))
+    return Past(state.position, state.reached, log.control.offsets_before(binding), state.theirs)
 
 
 def _answer(step: Callable[[], Written | None]) -> PartDone:

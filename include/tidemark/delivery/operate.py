@@ -14,6 +14,7 @@ from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_cl
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog, read_messages
@@ -113,6 +114,7 @@ class Operator:
     def acknowledge(self, writer: Writer, first: int, last: int | None, letters: DeadLetters) -> Plan:
         """Let the next messages pass unwritten, up to ``last``; they are copied to the dead letters."""
         state = self._free(writer.name, ACKNOWLEDGING)
+        refuse_handed_back(state, self._positions.handed_back(state))
         last = first if last is None else last
         messages = self._messages(state, first, last)
         for message in messages:
@@ -239,6 +241,7 @@ class Operator:
         state = self._free(name)
         if state.gate is None:
             raise self._refuse(state, "its gate is open.")
+        refuse_handed_back(state, self._positions.handed_back(state))
         lines = (
             f"the gate opens ({state.gate.cause}: {state.gate.reason})",
             f"the next run delivers from id {state.position + 1} on, in bulk; nothing is skipped",

@@ -119,6 +119,8 @@ class Past:
     """The highest position it ever had."""
     offsets: Mapping[TopicPartition, int]
     """The last offset bound before this binding, of those of its partitions that were bound before."""
+    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The pointers that another replicator had left when its tables were taken over last."""
 
 
 class Writer(Protocol):

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidemark.consensus.lease import Lease
-from tidemark.log.binding import NOTHING_YET
+from tidemark.log.binding import NOTHING_YET, TopicPartition
 
 
 class Gate(StrEnum):
@@ -31,6 +31,8 @@ class Cause(StrEnum):
     """A person stopped it."""
     VERIFICATION = "verification"
     """The target does not hold what the log says."""
+    REPLICATOR = "replicator"
+    """A kafka-journal replicator was found at work on the writer's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,16 @@ class WriterGate:
 
 
 @dataclass(frozen=True, slots=True)
+class HandedBack:
+    """Since when a kafka-journal replicator may have written the writer's tables."""
+
+    at: int
+    by: str
+    """The person that handed them back, or the run that found the replicator at work."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class WriterState:
     """A registered writer."""
 
@@ -97,6 +109,11 @@ class WriterState:
     forgotten and registered again."""
     reached: int = NOTHING_YET
     """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
+    handed_back: HandedBack | None = None
+    """Set while the tables are a kafka-journal replicator's: only a take-over opens the gate."""
+    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The pointers that a kafka-journal replicator had left when its tables were last taken over by command:
+    offsets up to there count as written by it."""
 
     @property
     def status(self) -> Gate:
@@ -116,6 +133,8 @@ class WriterState:
             "lease": asdict(self.lease) if self.lease else None,
             "token": self.token,
             "reached": self.reached,
+            "handed_back": asdict(self.handed_back) if self.handed_back else None,
+            "theirs": [[*place, offset] for place, offset in sorted(self.theirs.items())],
         }
 
     @classmethod
@@ -131,6 +150,8 @@ class WriterState:
             Lease(**row["lease"]) if row["lease"] else None,
             row["token"],
             row.get("reached", row["position"]),
+            HandedBack(**row["handed_back"]) if row.get("handed_back") else None,
+            {(topic, partition): offset for topic, partition, offset in row.get("theirs", ())},
         )
 
 

@@ -123,8 +123,13 @@ def basis_of(
         replace(
             Ground.of(starts, losses, state.position),
             compacted={place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1).items()},
+            taken_over={place: offset + 1 for place, offset in state.theirs.items()},
         ),
-        {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
+        {
+            place: Pointer(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
+            for place in expected
+            if place in starts
+        },
     )
 
 

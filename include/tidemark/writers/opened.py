@@ -14,16 +14,19 @@ from tidemark.delivery.operate import NotPossible, Operator, Plan
 from tidemark.delivery.pipeline import Pipeline, SourceStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.replicate import NextOffsets
+from tidemark.delivery.replicate import NextOffsets, RunPlan
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterGate, WriterState
 from tidemark.log.control import LogControl
+from tidemark.writers.hand_back import HandBack
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.journal_errors import JournalUnclear
 from tidemark.writers.registry import build_writers
-from tidemark.writers.take_over import HandBack, TakeOver
+from tidemark.writers.replicator_watch import ReplicatorWatch
+from tidemark.writers.take_over import TakeOver
+from tidemark.writers.taken_back import TakeBack
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,28 @@ class OpenPipeline:
     def plan_hand_back(self, name: str) -> Plan:
         """What giving a journal's tables back would do."""
         self.writer(name)
-        control = LogControl(self.consensus, self.pipeline.name)
-        return HandBack(self.pipeline, self.connections, control, self.positions).plan(name)
+        return HandBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def plan_take_over(self, name: str) -> Plan:
+        """What taking a journal's tables over again would do."""
+        self.writer(name)
+        return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def refuse_replicator(self, holder: str, only: str | None = None) -> None:
+        """Stop and refuse to go on where another replicator is at work on tables that were taken over."""
+        watch = ReplicatorWatch(self.pipeline, self.connections, self._control, self.positions)
+        watch.refuse_replicator(holder, only)
+
+    def begin_run(self, run_id: str, *, retry: bool) -> RunPlan:
+        """Bind what is new, unless another replicator is at work on the same tables."""
+        self.refuse_replicator(run_id)
+        return replicate.begin_run(
+            self.pipeline, self.connections, run_id, retry=retry, next_offsets=self.next_offsets
+        )
+
+    @property
+    def _control(self) -> LogControl:
+        return LogControl(self.consensus, self.pipeline.name)
 
     def writer(self, name: str) -> Writer:
         """One of the pipeline's writers."""
@@ -113,6 +136,7 @@ class OpenPipeline:
     def resume(self, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
         """Resume a writer; a message that fails for the first time is tried once more."""
         writer = self.writer(name)
+        self.refuse_replicator(holder, only=name)
         with stop_requested() as is_stopping, self.log.held(holder) as log:
             for _ in range(2):
                 resumed = resume_writer(
