@@ -7,6 +7,7 @@ from typing import Any
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
+from tidemark.delivery.refused import refusal_of
 from tidemark.delivery.writer_state import Gate
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
@@ -69,6 +70,11 @@ def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
     bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     declared = {writer.name: writer.kind.value for writer in pipeline.writers}
+    refused = {
+        writer.name: str(refusal)
+        for writer in pipeline.writers
+        if (refusal := refusal_of(pipeline.name, writer, log.compacted_below))
+    }
     retired = [name for name in enrolled(control) if name not in declared]
     return PipelineStatus(
         pipeline=pipeline.name,
@@ -84,17 +90,23 @@ def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
         upper=bindings.upper,
         unpublished=bindings.newest is not None and bindings.newest > log.t,
         writers=(
-            *(_writer_status(positions, name, kind, log.end) for name, kind in declared.items()),
+            *(
+                _writer_status(positions, name, kind, log.end, refused.get(name))
+                for name, kind in declared.items()
+            ),
             *(_writer_status(positions, name, None, log.end) for name in retired),
         ),
     )
 
 
-def _writer_status(positions: Positions, name: str, kind: str | None, end: int) -> WriterStatus:
+def _writer_status(
+    positions: Positions, name: str, kind: str | None, end: int, refusal: str | None = None
+) -> WriterStatus:
+    """One writer; ``refusal`` is why it cannot begin, should it not be registered yet."""
     state, is_retired = positions.load(name), kind is None
     if state is None:
-        lag = end - NOTHING_YET
-        return WriterStatus(name, kind or "", False, NOTHING_YET, lag, Gate.OPEN.value, None, is_retired)
+        lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
+        return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),

@@ -18,6 +18,9 @@ from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 
+MISSED_FOR_EVER = "its target would miss those for ever"
+"""Why most kinds of writers cannot begin with what compaction has left."""
+
 Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
 
 
@@ -162,7 +165,7 @@ class Writer(Protocol):
 
         ``offsets`` are the last ones that compaction may have touched. Who has begun with them goes on.
         """
-        return "its target would miss those for ever"
+        return MISSED_FOR_EVER
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
         """Promise the target's readers everything up to a position, right before it is committed."""

@@ -14,6 +14,7 @@ from tidemark.delivery.operate import NotPossible, Operator, Plan
 from tidemark.delivery.pipeline import Pipeline, SourceStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.refused import refusal_of
 from tidemark.delivery.replicate import NextOffsets, RunPlan
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.stopping import stop_requested
@@ -127,6 +128,13 @@ class OpenPipeline:
         """The writers of the file whose gates are closed."""
         states = [self.positions.load(writer.name) for writer in self.pipeline.writers]
         return {state.name: state.gate for state in states if state and state.gate}
+
+    def refusal(self, name: str) -> str | None:
+        """Why a writer of the file that is not registered cannot begin; None where nothing is known."""
+        below = self._control.log_head().compacted_below
+        declared = (one for one in self.pipeline.writers if one.name == name)
+        found = next((refusal_of(self.pipeline.name, one, below) for one in declared), None)
+        return str(found) if found else None
 
     def state(self, name: str) -> WriterState | None:
         """One writer's state; refuses a name that the file does not have."""

@@ -1,6 +1,7 @@
 """``tidemark offsets``, ``gate`` and ``resume``: what a person sees of writers and does to them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,40 @@ def test_offsets_list_of_one_writer_is_a_table_too(run, positions):
         True,
         True,
     )
+
+
+@pytest.fixture
+def refused(positions) -> Positions:
+    """The log is compacted below 3, and ``archive`` was forgotten: it would have to begin anew."""
+    positions.forget(positions.load("archive"), Deed("forget", "ann", "over", 1))
+    control = LogControl(positions.consensus, "orders")
+    head = control.log_head()
+    control.replace_log(head.version, replace(head, compacted_below=3))
+    return positions
+
+
+def test_i16_status_and_gate_show_say_why_a_compacted_log_refuses_a_writer(run, refused):
+    """Item 16: both said nothing, and the run failed for ever."""
+    for command in (("status", "orders"), ("gate", "show", "orders"), ("offsets", "list", "orders")):
+        ended = run(*command)
+        assert (ended.code, "refused" in ended.out) == (0, True), ended
+        assert "compacted below id 3" in " ".join(ended.out.split()), ended
+    shown = json.loads(run("gate", "show", "orders", "archive", "--json").out)
+    assert (shown["gate"], "compacted below id 3" in shown["reason"]) == ("stopped", True)
+
+
+def test_i16_offsets_list_of_a_writer_that_is_refused_agrees_with_the_list(run, refused):
+    """Item 16: the list had it, and asking for it alone said that there was no such writer."""
+    ended = run("offsets", "list", "orders", "archive")
+    assert (ended.code, "not registered" in ended.out, "compacted below id 3" in ended.out) == (0, True, True)
+    listed = {one["name"]: one for one in json.loads(run("offsets", "list", "orders", "--json").out)}
+    alone = json.loads(run("offsets", "list", "orders", "archive", "--json").out)
+    assert {key: alone[key] for key in listed["archive"]} == listed["archive"]
+
+
+def test_i16_offsets_list_of_a_writer_that_never_ran_says_so(run, positions):
+    ended = run("offsets", "list", "orders", "cassandra")
+    assert (ended.code, "the first run registers it" in ended.out) == (0, True)
 
 
 # Doing
