@@ -32,7 +32,9 @@ app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, acce
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
-    journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
+    journal,
+    name="journal",
+    help="Journals: append, delete, purge, read, pointer, expired, check, take-over, hand-back.",
 )
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")
 app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airflow on this machine.")

@@ -5,7 +5,7 @@ writer's audit rows. Nothing is done while a run has the writer, and nothing is 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -79,6 +79,8 @@ class Plan:
     """For people."""
     details: dict[str, Any]
     execute: Callable[[Deed], None]
+    changes: bool = True
+    """Whether there is anything to do: what is as it was asked for already is no failure."""
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``."""
@@ -224,10 +226,14 @@ class Operator:
         return moved, [space for space in going_back if space not in reached]
 
     def stop(self, name: str) -> Plan:
-        """Close the gate by hand."""
+        """Close the gate by hand; a closed one stays as it is."""
         state = self._free(name)
         if state.gate:
-            raise self._refuse(state, f"its gate is closed already ({state.gate.reason}).")
+            lines = (
+                f"it is stopped already, at {state.gate.where} ({state.gate.cause}): {state.gate.reason}",
+            )
+            plan = self._plan("stop", state, lines, {"position": state.position}, lambda deed: None)
+            return replace(plan, changes=False)
 
         def execute(deed: Deed) -> None:
             place = (state.position + 1, state.position + 1, state.position)

@@ -27,6 +27,7 @@ from tidemark.writers.journal_errors import JournalUnclear
 from tidemark.writers.registry import build_writers
 from tidemark.writers.replicator_watch import ReplicatorWatch
 from tidemark.writers.take_over import TakeOver
+from tidemark.writers.take_over_check import TakeOverCheck, check_take_over
 from tidemark.writers.taken_back import TakeBack
 
 
@@ -79,6 +80,12 @@ class OpenPipeline:
         """What taking a journal's tables over again would do."""
         self.writer(name)
         return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def check_take_over(self, name: str | None = None) -> TakeOverCheck:
+        """What is in the way of a take-over; looks, and changes nothing."""
+        declared = self.journal(name).declared
+        place = (self.pipeline, declared, self.connections, self._control, self.positions)
+        return check_take_over(*place)
 
     def refuse_replicator(self, holder: str, only: str | None = None) -> None:
         """Stop and refuse to go on where another replicator is at work on tables that were taken over."""
