@@ -4,33 +4,29 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.structs import TopicPartition
-from tests.system.journal_histories import Sent
+from tests.system import their_tables
 from tests.system.journal_house import given_keyspace
 from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
 from tests.system.log_runs import Ended, publish_here
+from tests.system.their_tables import given_record
 
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer_state import Cause, Deed
 from tidemark.faults import FaultPoint
-from tidemark.journal.action import append
-from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
-from tidemark.journal.segments import head_segment
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Binding
 from tidemark.writers.hand_back import HandBack
-from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.opened import OpenPipeline
 from tidemark.writers.replicator_groups import ReplicatorRuns
 from tidemark.writers.take_over import NothingToTakeOver
@@ -38,9 +34,6 @@ from tidemark.writers.take_over import NothingToTakeOver
 pytestmark = pytest.mark.system
 
 WRITER = "cassandra"
-SENT_AT = 1_750_000_000_000
-THEIRS = UUID("11111111-2222-4333-8444-555555555555")
-"""The record id that the other replicator gave to its entity."""
 
 
 @pytest.fixture(scope="module")
@@ -64,46 +57,11 @@ def journal(
         yield declare_journal(tmp_path, connections, name, name, keyspace, monkeypatch, ", start: pointers")
 
 
-def given_record(partition: int, number: int) -> Sent:
-    events = Events((Event(number, (), "text", f"event {number}"),))
-    key, value, timestamp, headers = write_action(append(f"entity-{partition}", SENT_AT + number, events))
-    return Sent(partition, key, value, timestamp, headers)
-
-
 def given_their_tables(journal: JournalRuns, pointers: dict[int, int]) -> None:
     """What the other replicator has left: the entities of the partitions it has pointers for."""
-    declared = journal.runs.pipeline.writers[0]
-    create_journal(journal.session, "theirs", declared)
-    now = datetime.now(UTC)
-    for partition, offset in pointers.items():
-        key = f"entity-{partition}"
-        for number in range(1, offset + 2):
-            journal.session.execute(
-                f"INSERT INTO {journal.keyspace}.journal (id, topic, segment, seq_nr, timestamp, partition, "
-                "offset, meta_record_id, metadata, payload_type, payload_txt) "
-                "VALUES (%s, %s, 0, %s, %s, %s, %s, %s, '{}', 'text', %s)",
-                (
-                    key,
-                    journal.topic,
-                    number,
-                    SENT_AT + number,
-                    partition,
-                    number - 1,
-                    THEIRS,
-                    f"event {number}",
-                ),
-            )
-        journal.session.execute(
-            f"INSERT INTO {journal.keyspace}.metajournal (topic, segment, id, partition, offset, "
-            "segment_size, seq_nr, created, updated, record_id) "
-            "VALUES (%s, %s, %s, %s, %s, 10000, %s, %s, %s, %s)",
-            (journal.topic, head_segment(key), key, partition, offset, offset + 1, now, now, THEIRS),
-        )
-        journal.session.execute(
-            f"INSERT INTO {journal.keyspace}.pointer2 (topic, partition, offset, created, updated) "
-            "VALUES (%s, %s, %s, %s, %s)",
-            (journal.topic, partition, offset, now, now),
-        )
+    (declared,) = journal.runs.pipeline.writers
+    assert isinstance(declared, JournalDeclaration)
+    their_tables.given_their_tables(journal.session, declared, journal.topic, pointers)
 
 
 def opened(journal: JournalRuns) -> OpenPipeline:

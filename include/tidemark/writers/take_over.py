@@ -10,10 +10,11 @@ from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
+from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import TopicPartition
-from tidemark.writers.journal_tables import JournalTables, are_there
+from tidemark.writers.journal_tables import JournalTables, Pointer, are_there
 from tidemark.writers.replicator_groups import refuse_members
 
 
@@ -30,12 +31,32 @@ class NothingToTakeOver(TidemarkError):
         self.pipeline, self.keyspace = pipeline, keyspace
 
 
+class WrittenAhead(TidemarkError):
+    """The tables were written with times that this machine's clock has not reached."""
+
+    def __init__(self, pipeline: str, keyspace: str, problem: str) -> None:
+        super().__init__(f"{pipeline}: keyspace {keyspace}: {problem} Nothing was bound.")
+        self.pipeline, self.keyspace, self.problem = pipeline, keyspace, problem
+
+
+def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
+    """Why tables with these pointers cannot be written at a time (µs); None where they can."""
+    ahead = max((pointer.written for pointer in pointers), default=0) - now
+    if ahead < 0:
+        return None
+    return (
+        f"the replicator's last pointer was written {ahead / SECOND:.1f} s ahead of this machine's clock, "
+        "and would hide what is written before that. Synchronise the clocks, or wait so long."
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class TakeOver:
     """Where a pipeline begins that continues another replicator's work."""
 
     pipeline: Pipeline
     connections: Connections
+    clock: Clock = wall_clock
 
     def next_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The first offset of every partition that the tables do not have yet."""
@@ -44,7 +65,9 @@ class TakeOver:
         refuse_members(self.pipeline.name, self.connections.kafka, (topic for topic, _ in places))
         session = connect(self.connections.cassandra[journal.connection])
         is_there = are_there(session, journal)
-        pointers = JournalTables.of(session, journal).read_pointers(places) if is_there else {}
+        pointers = JournalTables.of(session, journal).read_timed_pointers(places) if is_there else {}
         if not pointers:
             raise NothingToTakeOver(self.pipeline.name, journal.keyspace)
-        return {place: offset + 1 for place, offset in pointers.items()}
+        if problem := ahead_of_clock(pointers.values(), self.clock()):
+            raise WrittenAhead(self.pipeline.name, journal.keyspace, problem)
+        return {place: pointer.offset + 1 for place, pointer in pointers.items()}

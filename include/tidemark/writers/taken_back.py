@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.handed_back import TAKE_OVER
 from tidemark.delivery.lease import holding
@@ -29,6 +29,7 @@ from tidemark.log.control import BindingsHead, LogControl
 from tidemark.writers.hand_back import journal_of
 from tidemark.writers.journal_tables import JournalTables, Pointer, are_there
 from tidemark.writers.replicator_groups import refuse_members
+from tidemark.writers.take_over import ahead_of_clock
 
 TAKING_OVER = "a take-over"
 """The lease's holder: a process that died is taken up by the same command at once."""
@@ -52,13 +53,7 @@ def objection_to(
                 "would hide it. Let the replicator go on until its pointer is there, stop it and try again; "
                 "or begin a pipeline with a new name, a log of its own and `source.kafka.start: pointers`."
             )
-    ahead = max((pointer.written for pointer in pointers.values()), default=0) - now
-    if ahead >= 0:
-        return (
-            f"the replicator's last pointer was written {ahead / SECOND:.1f} s ahead of this machine's "
-            "clock, and would hide what is written before that. Synchronise the clocks, or wait so long."
-        )
-    return None
+    return ahead_of_clock(pointers.values(), now)
 
 
 @dataclass(frozen=True, slots=True)
