@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import WriterState
@@ -80,10 +81,12 @@ class Basis:
 
 
 def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> Basis:
-    """What is known now; refuses a writer that never ran, or whose settings would make other tables."""
+    """What is known now; refuses a writer that never ran, whose settings would make other tables, or whose
+    tables are another replicator's."""
     state = positions.load(writer.name)
     if state is None:
         raise NothingDelivered(writer.pipeline, writer.name)
+    refuse_handed_back(state, positions.handed_back(state))
     refuse_other_shape(state, writer.shape)
     bindings = [one for one in log.control.bindings_after(NOTHING_YET) if one.t <= log.manifest.t]
     losses = log.control.accepted_losses()

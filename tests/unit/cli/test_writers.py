@@ -359,6 +359,18 @@ def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted
         ),
         pytest.param(["offsets", "compact", "ordres"], "Did you mean `orders`?", id="some to compact"),
         pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
+        pytest.param(
+            ["journal", "take-over", "orders", "archive"], "only a journal's tables", id="no journal to take"
+        ),
+        pytest.param(["journal", "take-over", "orders", "cassandra"], "it never ran", id="none to take"),
+        pytest.param(
+            ["journal", "take-over", "orders", "nobody"], "there is no such writer", id="nobody to take"
+        ),
+        pytest.param(
+            ["journal", "hand-back", "orders", "cassandra"], "stop it first", id="nothing to hand back"
+        ),
+        pytest.param(["journal", "check", "orders", "archive"], "it has no journal archive", id="no journal"),
+        pytest.param(["journal", "check", "ordres"], "Did you mean `orders`?", id="one to check"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence_and_creates_nothing(run, positions, command, said):
