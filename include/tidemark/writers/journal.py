@@ -78,7 +78,7 @@ class JournalWriter(Writer):
         rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
         have been in the binding it is about to write. A pointer inside the binding is what a crash before the
         commit leaves: then its write time is this binding's. Any other one was written by another replicator,
-        and is good only where its tables were taken over since.
+        and is good only where its tables were taken over since, or before anything was bound.
         """
         slices = [s for s in binding.slices if self._admits(s.topic)]
         for s in slices:
@@ -95,9 +95,9 @@ class JournalWriter(Writer):
             least, taken_over = reached.get(place, NO_POINTER), past.theirs.get(place, NO_POINTER)
             is_ahead = found >= s.upper and binding.base > past.reached
             is_foreign = (
-                not is_first
-                and s.lower <= found < s.upper
+                s.lower <= found < s.upper
                 and written != binding.write_time(binding.id_of(*place, found))
+                and (written >= binding.t or not is_first)
             )
             if found < least or (found > taken_over and (is_ahead or is_foreign)):
                 most = s.upper - 1 if is_ahead else s.lower - 1 if is_foreign else None

@@ -6,7 +6,7 @@ is not known, so the gate opens only by a take-over.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tidemark.connections import Connections
@@ -46,11 +46,9 @@ class ReplicatorWatch:
         for declared, state in watched:
             groups = {replicator_group(topic) for topic in taken[declared.name]}
             for group in [group for group in found if group in groups][:1]:
-                name = declared.name if state else None
-                runs = ReplicatorRuns(self.pipeline.name, group, found[group], name)
-                if state:
-                    self._stop(state, runs, holder)
-                stopped.append(runs)
+                is_stopped = state is not None and self._stop(state, group, found[group], holder)
+                name = declared.name if is_stopped else None
+                stopped.append(ReplicatorRuns(self.pipeline.name, group, found[group], name))
         if stopped:
             raise stopped[0]
 
@@ -70,9 +68,9 @@ class ReplicatorWatch:
             elif (took_over or state.theirs) and not state.handed_back and (only or state.gate is None):
                 yield declared, state
 
-    def _stop(self, state: WriterState, runs: ReplicatorRuns, holder: str) -> None:
-        members = ", ".join(runs.members)
-        reason = f"consumer group {runs.group} has members ({members})"
+    def _stop(self, state: WriterState, group: str, members: Iterable[str], holder: str) -> bool:
+        """Close the writer's gate; False where another process is delivering to it at this moment."""
+        reason = f"consumer group {group} has members ({', '.join(members)})"
         left = HandedBack(self.clock(), holder, reason)
         deed = Deed(LEFT, holder, reason, left.at)
         try:
@@ -88,5 +86,5 @@ class ReplicatorWatch:
                     )
                 )
         except LeaseHeld:
-            # A process that delivers at this moment cannot be stopped; the next run finds the same.
-            return
+            return False  # the next run finds the same
+        return True

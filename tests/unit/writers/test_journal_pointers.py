@@ -179,6 +179,17 @@ def test_i18_a_pointer_inside_the_binding_that_another_replicator_wrote_is_refus
         examine(tables, Past(99, 99, BEFORE))
 
 
+@pytest.mark.parametrize("written", [0, 999_999, 1_000_000, 5_000_000])
+def test_i18_before_the_first_delivery_a_pointer_has_to_be_older_than_the_binding(tables, written):
+    """A replicator that was started again since the binding was made would hide what is written with it."""
+    tables.journal.point("orders", 1, 8, write_time=written)
+    if written < BINDING.t:
+        examine(tables, Past(-1, -1, {}))
+    else:
+        with pytest.raises(TablesChanged):
+            examine(tables, Past(-1, -1, {}))
+
+
 @pytest.mark.parametrize("offset", [8, 9, 10, 50], ids=["inside", "at its end", "behind it", "far behind it"])
 def test_i18_pointers_that_were_taken_over_may_be_anywhere_up_to_there(tables, offset):
     point(tables, invoices=9)

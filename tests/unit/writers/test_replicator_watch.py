@@ -82,6 +82,6 @@ def test_a_writer_that_is_not_registered_yet_is_refused_and_not_created(theirs):
 def test_a_writer_that_is_being_delivered_to_is_stopped_by_the_next_run(theirs):
     take(theirs.positions, theirs.state(WRITER), "another run", theirs.clock)
     theirs.members = ("them at 10.0.0.1",)
-    with pytest.raises(ReplicatorRuns):
+    with pytest.raises(ReplicatorRuns, match="Nothing was changed"):
         theirs.watch()
     assert theirs.gate(WRITER) is None
