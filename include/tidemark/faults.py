@@ -21,6 +21,10 @@ class FaultPoint(StrEnum):
     """Named after what has just become durable, or is about to."""
 
     TAKEN_OVER = "take_over.recorded"
+    TAKE_OVER_DATED = "take_over.dated"
+    TAKE_OVER_OPENED = "take_over.opened"
+    HAND_BACK_RECORDED = "hand_back.recorded"
+    HAND_BACK_COMMITTED = "hand_back.committed"
     BIND_DECIDED = "bind.decided"
     BIND_COMMITTED = "bind.committed"
     CAPTURE_FILE_STAGED = "capture.file_staged"

@@ -39,20 +39,20 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     """Bind what is new; the task ids to go on with."""
     from tidemark.delivery.pipeline import OnFailure
     from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.delivery.replicate import begin_run
     from tidemark.writers.opened import OpenPipeline
 
     declared = find_pipeline(pipeline)
+    opened = OpenPipeline(declared, pipeline_connections(declared))
     if interval := again_interval(context["dag_run"], context["params"]):
+        with asking_a_person():
+            opened.refuse_replicator(context["run_id"])
         context["ti"].xcom_push(key="from_t", value=str(interval[0]))
         context["ti"].xcom_push(key="to_t", value=str(interval[1]))
         print(f"{pipeline}: delivers the bindings from {interval[0]} to {interval[1]} again; makes none")
         return ["deliver", "check_gates"]
     by_hand = context["dag_run"].run_type == "manual"
-    connections = pipeline_connections(declared)
-    begin_at = OpenPipeline(declared, connections).next_offsets
     with asking_a_person():
-        plan = begin_run(declared, connections, context["run_id"], retry=by_hand, next_offsets=begin_at)
+        plan = opened.begin_run(context["run_id"], retry=by_hand)
     context["ti"].xcom_push(key="messages", value=plan.messages)
     waits = declared.on_failure is OnFailure.STOP_PIPELINE
     gates = [] if waits else [gate_task(writer.name) for writer in declared.writers]

@@ -4,40 +4,36 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.structs import TopicPartition
-from tests.system.journal_histories import Sent
+from tests.system import their_tables
 from tests.system.journal_house import given_keyspace
 from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
-from tests.system.log_runs import publish_here
+from tests.system.log_runs import Ended, publish_here
+from tests.system.their_tables import given_record
 
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.replicate import begin_run
-from tidemark.delivery.writer_state import Deed
-from tidemark.journal.action import append
-from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
-from tidemark.journal.segments import head_segment
+from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.delivery.writer_state import Cause, Deed
+from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Binding
-from tidemark.writers.journal_schema.create import create_journal
+from tidemark.writers.hand_back import HandBack
 from tidemark.writers.opened import OpenPipeline
-from tidemark.writers.take_over import HandBack, NothingToTakeOver, ReplicatorRuns
+from tidemark.writers.replicator_groups import ReplicatorRuns
+from tidemark.writers.take_over import NothingToTakeOver
 
 pytestmark = pytest.mark.system
 
 WRITER = "cassandra"
-SENT_AT = 1_750_000_000_000
-THEIRS = UUID("11111111-2222-4333-8444-555555555555")
-"""The record id that the other replicator gave to its entity."""
 
 
 @pytest.fixture(scope="module")
@@ -61,46 +57,11 @@ def journal(
         yield declare_journal(tmp_path, connections, name, name, keyspace, monkeypatch, ", start: pointers")
 
 
-def given_record(partition: int, number: int) -> Sent:
-    events = Events((Event(number, (), "text", f"event {number}"),))
-    key, value, timestamp, headers = write_action(append(f"entity-{partition}", SENT_AT + number, events))
-    return Sent(partition, key, value, timestamp, headers)
-
-
 def given_their_tables(journal: JournalRuns, pointers: dict[int, int]) -> None:
     """What the other replicator has left: the entities of the partitions it has pointers for."""
-    declared = journal.runs.pipeline.writers[0]
-    create_journal(journal.session, "theirs", declared)
-    now = datetime.now(UTC)
-    for partition, offset in pointers.items():
-        key = f"entity-{partition}"
-        for number in range(1, offset + 2):
-            journal.session.execute(
-                f"INSERT INTO {journal.keyspace}.journal (id, topic, segment, seq_nr, timestamp, partition, "
-                "offset, meta_record_id, metadata, payload_type, payload_txt) "
-                "VALUES (%s, %s, 0, %s, %s, %s, %s, %s, '{}', 'text', %s)",
-                (
-                    key,
-                    journal.topic,
-                    number,
-                    SENT_AT + number,
-                    partition,
-                    number - 1,
-                    THEIRS,
-                    f"event {number}",
-                ),
-            )
-        journal.session.execute(
-            f"INSERT INTO {journal.keyspace}.metajournal (topic, segment, id, partition, offset, "
-            "segment_size, seq_nr, created, updated, record_id) "
-            "VALUES (%s, %s, %s, %s, %s, 10000, %s, %s, %s, %s)",
-            (journal.topic, head_segment(key), key, partition, offset, offset + 1, now, now, THEIRS),
-        )
-        journal.session.execute(
-            f"INSERT INTO {journal.keyspace}.pointer2 (topic, partition, offset, created, updated) "
-            "VALUES (%s, %s, %s, %s, %s)",
-            (journal.topic, partition, offset, now, now),
-        )
+    (declared,) = journal.runs.pipeline.writers
+    assert isinstance(declared, JournalDeclaration)
+    their_tables.given_their_tables(journal.session, declared, journal.topic, pointers)
 
 
 def opened(journal: JournalRuns) -> OpenPipeline:
@@ -108,10 +69,7 @@ def opened(journal: JournalRuns) -> OpenPipeline:
 
 
 def bind(journal: JournalRuns, run_id: str = "run-1") -> Binding:
-    pipeline = opened(journal)
-    plan = begin_run(
-        pipeline.pipeline, pipeline.connections, run_id, retry=False, next_offsets=pipeline.next_offsets
-    )
+    plan = opened(journal).begin_run(run_id, retry=False)
     assert plan.t is not None
     return journal.runs.control.binding(plan.t)
 
@@ -363,3 +321,86 @@ def test_item_17_a_head_that_their_delete_made_is_no_alarm_when_event_1_comes_to
     damaged = journal.runs.command("journal", "verify", journal.runs.name, WRITER, "--entity", "fresh")
     assert (damaged.code, "event 1 is missing" in damaged.out) == (1, True), damaged
     assert "the log is not whole (it begins at offset 5" in " ".join(damaged.out.split()), damaged
+
+
+# And once more
+
+
+def person(journal: JournalRuns, *command: str, fault: FaultPoint | None = None) -> Ended:
+    """A command about the writer, given by a person who means it."""
+    group, action = command
+    place = (journal.runs.name, WRITER)
+    return journal.runs.command(group, action, *place, "--execute", "--reason", "to test it", fault=fault)
+
+
+def given_handed_back(journal: JournalRuns) -> None:
+    """Ours up to offset 4; then the replicator has written offset 5, and offset 6 is new."""
+    given_taken_over(journal)
+    given_stopped(journal)
+    assert person(journal, "journal", "hand-back").code == 0
+    send(journal.runs.connections, journal.topic, [given_record(p, n) for n in (6, 7) for p in range(3)])
+    given_their_tables(journal, {0: 5, 1: 5, 2: 5})
+
+
+def replicate(journal: JournalRuns, run_id: str) -> Binding:
+    binding = bind(journal, run_id)
+    publish_here(journal.runs, run_id)
+    deliver(journal)
+    return binding
+
+
+def test_i18_a_writer_that_handed_back_goes_on_by_a_take_over_only(journal: JournalRuns) -> None:
+    """Item 18: the next binding reaches past the replicator's pointers, and opening the gate was enough."""
+    given_handed_back(journal)
+
+    refused = person(journal, "gate", "open")
+    assert (refused.code, "tidemark journal take-over" in refused.err) == (1, True), refused
+    shown = journal.runs.command("gate", "show", journal.runs.name)
+    assert f"tidemark journal take-over {journal.runs.name} {WRITER}" in shown.out
+
+    assert person(journal, "journal", "take-over").code == 0
+    binding = replicate(journal, "run-2")
+
+    # The log is whole; what they wrote was passed, what follows is written, later than anything of theirs.
+    assert [(s.lower, s.upper) for s in binding.slices] == [(5, 7)] * 3
+    numbers = {key: sorted(n for _, n, _ in entity["rows"]) for key, entity in journal.visible.items()}
+    assert numbers == {f"entity-{partition}": [1, 2, 3, 4, 5, 6, 7] for partition in range(3)}
+    assert {entity["seq_nr"] for entity in journal.visible.values()} == {7}
+    assert journal.pointers == {0: 6, 1: 6, 2: 6}
+
+
+def test_i18_a_replicator_that_is_at_work_on_a_later_run_stops_the_writer(journal: JournalRuns) -> None:
+    given_taken_over(journal)
+    with running_replicator(journal):
+        with pytest.raises(ReplicatorRuns):
+            bind(journal, "run-2")
+        refused = person(journal, "journal", "take-over")
+        assert (refused.code, "has members" in refused.err) == (1, True), refused
+    state = opened(journal).state(WRITER)
+    assert state is not None
+    assert state.gate is not None
+    assert state.gate.cause is Cause.REPLICATOR
+
+    assert person(journal, "journal", "take-over").code == 0
+    send(journal.runs.connections, journal.topic, [given_record(0, 6)])
+    replicate(journal, "run-3")
+    assert journal.pointers == {0: 5, 1: 4, 2: 4}
+
+
+def test_i18_a_hand_back_and_a_take_over_that_are_killed_are_finished_by_the_same_command(
+    journal: JournalRuns,
+) -> None:
+    given_taken_over(journal)
+    given_stopped(journal)
+    assert person(journal, "journal", "hand-back", fault=FaultPoint.HAND_BACK_RECORDED).code == -SIGKILL
+    assert committed(journal) == {0: None, 1: None, 2: None}
+    assert person(journal, "gate", "open").code == 1
+    assert person(journal, "journal", "hand-back").code == 0
+    assert committed(journal) == {0: 5, 1: 5, 2: 5}
+
+    assert person(journal, "journal", "take-over", fault=FaultPoint.TAKE_OVER_DATED).code == -SIGKILL
+    assert person(journal, "gate", "open").code == 1
+    assert person(journal, "journal", "take-over").code == 0
+    state = opened(journal).state(WRITER)
+    assert state is not None
+    assert (state.gate, state.handed_back) == (None, None)

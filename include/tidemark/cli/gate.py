@@ -27,8 +27,9 @@ def show(
     if as_json:
         rows = {
             name: {
-                "gate": state.status.value if state else "open",
+                "gate": state.status.value if state else "stopped" if found[name].where else "open",
                 "declared": known.declared is not None,
+                **({"reason": found[name].where} if state is None and found[name].where else {}),
                 **(asdict(state.gate) if state and state.gate else {}),
                 "left_out": [asdict(one) for one in left[name].values()],
                 **found[name].to_dict(),

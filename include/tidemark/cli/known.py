@@ -1,19 +1,19 @@
 """A pipeline for commands that only need the control plane: declared by a file, or known there alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tidemark.cli.connections import look_up
 from tidemark.connections import CONTROL, BadConnection, CassandraConnection
 from tidemark.delivery import replicate
-from tidemark.delivery.advice import Advice, advise, without_file
+from tidemark.delivery.advice import Advice, without_file
 from tidemark.delivery.known_pipelines import is_known, known_writers
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline_file import UnknownPipeline, find_pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.status import PipelineStatus, read_orphan_status, read_status
+from tidemark.delivery.status import PipelineStatus, read_advice, read_orphan_status, read_status
 from tidemark.log.control import LogControl
 
 if TYPE_CHECKING:
@@ -64,13 +64,20 @@ class KnownPipeline:
         return [writer]
 
     def advice(self, writer: str) -> Advice:
-        """What to do about a writer's gate."""
-        state = self.positions.load(writer)
-        if state is None:
-            found = Advice(self.name, writer)
-        else:
-            found = advise(state, self.positions.acknowledged(writer) if state.gate else ())
-        return found if self.declared is not None else without_file(found, self.mark)
+        """What to do about a writer's gate, or why it cannot begin."""
+        found = read_advice(self.positions, writer)
+        if self.declared is None:
+            return without_file(found, self.mark)
+        if not found.where and (refusal := self._refusal(writer)):
+            return replace(
+                found, where=f"before it began: it is refused, and compaction does not wait for it. {refusal}"
+            )
+        return found
+
+    def _refusal(self, writer: str) -> str | None:
+        """Why a writer of the file that is not registered cannot begin; None where nothing is known."""
+        status = next((one for one in self.status().writers if one.name == writer), None)
+        return status.reason if status and not status.registered else None
 
     def status(self) -> PipelineStatus:
         """Its state."""

@@ -40,7 +40,9 @@ app.add_typer(
     dead_letters, name="dead-letters", help="Messages that were let pass unwritten: list, show, redeliver."
 )
 app.add_typer(
-    journal, name="journal", help="Journals: append, delete, purge, read, pointer, expired, hand-back."
+    journal,
+    name="journal",
+    help="Journals: append, delete, purge, read, pointer, expired, check, take-over, hand-back.",
 )
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")

@@ -35,7 +35,16 @@ def list_offsets(
         return
     state = opened.positions.load(writer)
     if state is None:
-        raise NotRegistered(pipeline, writer, opened.writers)
+        status = opened.status()
+        known = next((one for one in status.writers if one.name == writer), None)
+        if known is None:
+            raise NotRegistered(pipeline, writer, [one.name for one in status.writers if one.registered])
+        if as_json:
+            print_json({"writer": writer, **asdict(known), "namespaces": {}, "history": [], "deeds": []})
+        else:
+            why = known.reason or "the first run registers it."
+            typer.echo(f"{pipeline}/{writer}: not registered, so it has no position yet: {why}")
+        return
     namespaces, history = opened.positions.namespaces(writer), opened.positions.history(writer, limit)
     deeds, passed = opened.positions.deeds(writer), opened.positions.acknowledgements(writer)
     redelivered = opened.positions.redelivered(writer)

@@ -48,7 +48,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
         head += f"\n[red]the log's gate is closed:[/red] {escape(log.reason)}"
     table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)
     for writer in status.writers:
-        gate = writer.gate if writer.registered else "not yet registered"
+        unregistered = "refused" if writer.reason else "not yet registered"
+        gate = writer.gate if writer.registered else unregistered
         table.add_row(
             f"{writer.name} (retired)" if writer.retired else writer.name,
             writer.kind,

@@ -29,7 +29,7 @@ def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json:
     from tidemark.delivery.writer_state import Deed
 
     demand_reason(reason, execute)
-    who = by or getpass.getuser()
+    who, execute = by or getpass.getuser(), execute and plan.changes
     if execute:
         plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
     if as_json:
@@ -38,6 +38,9 @@ def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json:
     typer.echo(f"{plan.pipeline}/{plan.writer}: {plan.action}")
     for line in plan.lines:
         typer.echo(f"  {line}")
+    if not plan.changes:
+        typer.echo("Nothing was changed.")
+        return
     typer.echo(f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.')
 
 

@@ -14,6 +14,7 @@ from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.pipeline_choices import CompactionPolicy, Format, WriterStart
 from tidemark.delivery.positions import Positions
+from tidemark.delivery.refused import needing_every_message
 from tidemark.delivery.registration import registered_writers
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
@@ -37,6 +38,8 @@ class CompactionSettings:
     segment_bytes: int
     writers: tuple[str, ...]
     """Those that the file lets begin with the log: one that is not registered yet blocks everything."""
+    needing_all: tuple[str, ...] = ()
+    """Those of them that cannot begin with a compacted log: not registered yet, they block nothing of one."""
 
     @classmethod
     def of(cls, pipeline: Pipeline, policy: CompactionPolicy | None = None) -> "CompactionSettings":
@@ -51,6 +54,7 @@ class CompactionSettings:
             int(declared.tombstones.total_seconds() * MICROSECOND),
             pipeline.log.segment_bytes,
             tuple(one.name for one in pipeline.writers if one.start is not WriterStart.LATEST),
+            needing_every_message(pipeline.writers),
         )
 
 
@@ -117,7 +121,8 @@ class Questions:
 
         One that was stopped inside a binding is given that binding whole again.
         """
-        writers = registered_writers(self.control, self.positions, self.settings.writers)
+        refused = self.settings.needing_all if self.control.log_head().compacted_below > 0 else ()
+        writers = registered_writers(self.control, self.positions, self.settings.writers, refused)
         return {one.name: one.holds_below for one in writers}
 
     def _question(self, manifest: Manifest, now: int, watermark: Watermark, rules: Rules) -> Question:

@@ -9,7 +9,8 @@ from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.handed_back import take_over_command
+from tidemark.delivery.writer_state import Cause, HandedBack, WriterGate, WriterState
 
 SURE = 2
 """Failures of one message before acknowledging it is advised: the first may be an accident."""
@@ -73,7 +74,9 @@ class Advice:
         }
 
 
-def advise(state: WriterState, acknowledged: Collection[int]) -> Advice:
+def advise(
+    state: WriterState, acknowledged: Collection[int], handed_back: HandedBack | None = None
+) -> Advice:
     """How a registered writer stands; ``acknowledged`` are the ids that were let pass for it."""
     gate, place = state.gate, (state.pipeline, state.name)
     if gate is None:
@@ -81,6 +84,9 @@ def advise(state: WriterState, acknowledged: Collection[int]) -> Advice:
     name = f"{state.pipeline} {state.name}"
     resume, in_bulk = f"tidemark resume {name}", f"tidemark gate open {name}"
     where = f"at {gate.where} ({gate.cause}): {gate.reason}"
+    if handed_back or gate.cause is Cause.REPLICATOR:
+        take_over = Hint("when the replicator is stopped", take_over_command(*place))
+        return Advice(*place, where, (take_over,), is_failure=gate.cause is Cause.REPLICATOR)
     match gate.cause:
         case Cause.MESSAGE if gate.first_id <= state.position or gate.first_id in acknowledged:
             ways = (Hint("deliver what follows, one message at a time", resume), Hint(IN_BULK, in_bulk))

@@ -5,7 +5,7 @@ writer's audit rows. Nothing is done while a run has the writer, and nothing is 
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_cl
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding
 from tidemark.delivery.outlook import NotEmpty, is_as_planned, look_ahead
 from tidemark.delivery.positions import Positions
@@ -81,6 +82,8 @@ class Plan:
     """For people."""
     details: dict[str, Any]
     execute: Callable[[Deed], None]
+    changes: bool = True
+    """Whether there is anything to do: what is as it was asked for already is no failure."""
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``."""
@@ -172,6 +175,7 @@ class Operator:
         none may: the messages are not to blame.
         """
         state = self._free(writer.name, ACKNOWLEDGING)
+        refuse_handed_back(state, self._positions.handed_back(state))
         self._topics = topics = WriterTopics(writer, self._log, self._positions, state)
         last = first if last is None else last
         if state.gate and state.gate.cause is Cause.TARGET:
@@ -323,10 +327,14 @@ class Operator:
         return moved, [space for space in going_back if space not in reached]
 
     def stop(self, name: str) -> Plan:
-        """Close the gate by hand."""
+        """Close the gate by hand; a closed one stays as it is."""
         state = self._free(name)
         if state.gate:
-            raise self._refuse(state, f"its gate is closed already ({state.gate.reason}).")
+            lines = (
+                f"it is stopped already, at {state.gate.where} ({state.gate.cause}): {state.gate.reason}",
+            )
+            plan = self._plan("stop", state, lines, {"position": state.position}, lambda deed: None)
+            return replace(plan, changes=False)
 
         def execute(deed: Deed) -> None:
             place = (state.position + 1, state.position + 1, state.position)
@@ -340,6 +348,7 @@ class Operator:
         state = self._free(name)
         if state.gate is None:
             raise self._refuse(state, "its gate is open.")
+        refuse_handed_back(state, self._positions.handed_back(state))
         lines = (
             f"the gate opens ({state.gate.cause}: {state.gate.reason})",
             f"the next run delivers from id {state.position + 1} on, in bulk; nothing is skipped",

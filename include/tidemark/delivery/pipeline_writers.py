@@ -116,6 +116,9 @@ class Replication(Declaration):
 class WriterDeclaration(Declaration):
     """What every writer has."""
 
+    needs_every_message: ClassVar[bool] = True
+    """Whether it cannot begin with a log from which compaction has taken messages."""
+
     name: Name
     namespaces: Expression = ".*"
 
@@ -123,6 +126,7 @@ class WriterDeclaration(Declaration):
 class JournalDeclaration(WriterDeclaration):
     """Writes kafka-journal's tables in Cassandra."""
 
+    needs_every_message: ClassVar[bool] = False
     not_here: ClassVar[Mapping[str, str]] = {
         "transforms": "A journal takes no transforms: its readers rely on what producers sent. Remove it."
     }

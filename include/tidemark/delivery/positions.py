@@ -23,12 +23,15 @@ from tidemark.consensus.objects import (
     Outpaced,
     RowRange,
 )
+from tidemark.delivery.handed_back import closing, handed_back_before
 from tidemark.delivery.offset_plan import ACK, ack_row
 from tidemark.delivery.writer_state import (
     LEFT_OUT,
     Acknowledgement,
+    Cause,
     Deed,
     Entry,
+    HandedBack,
     LeftOut,
     Newest,
     OffsetEntry,
@@ -115,12 +118,26 @@ class Positions:
                 since=position + 1,
                 starts=starts or {},
             )
+            # Forgetting a writer does not give its tables back to it.
+            if handed_back := handed_back_before(self.deeds(writer)):
+                gate = closing(fresh, Cause.HAND, handed_back)
+                fresh = replace(fresh, handed_back=handed_back, gate=gate)
             try:
                 return self._store(fresh)
             except Outpaced:
                 return self.register(writer, shape, position, target, starts)
         refuse_other_shape(known, shape)
         return known
+
+    def handed_back(self, state: WriterState) -> HandedBack | None:
+        """Since when the writer's tables are a kafka-journal replicator's; None where they are its own.
+
+        A hand-back of an older version is known only by its deed, and only while the gate is closed for it.
+        """
+        if state.handed_back or state.gate is None:
+            return state.handed_back
+        found = handed_back_before(self.deeds(state.name))
+        return found if found and found.at >= state.gate.at else None
 
     def lend(self, state: WriterState, lease: Lease | None) -> WriterState:
         """Give the writer to a holder, for longer, or back."""
@@ -297,6 +314,8 @@ class Positions:
     def _store(
         self, state: WriterState, further: Mapping[str, str] | None = None, gone: Sequence[str] = ()
     ) -> WriterState:
+        if state.handed_back and state.gate is None:
+            raise ValueError(f"{state.pipeline}/{state.name} handed its tables back and may not be open")
         puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}
         version = self.consensus.commit(self._key(state.name), state.version, Change(puts, gone))
         return replace(state, version=version)

@@ -82,20 +82,22 @@ class RegisteredWriter:
 
 
 def registered_writers(
-    control: LogControl, positions: Positions, declared: Collection[str]
+    control: LogControl, positions: Positions, declared: Collection[str], refused: Collection[str] = ()
 ) -> list[RegisteredWriter]:
     """All writers of a pipeline, in the file or retired, in the order of their names.
 
     One that is declared and never ran counts too, as one that has finished with nothing: leave those out of
-    ``declared`` that begin at the end of the log.
+    ``declared`` that begin at the end of the log. Of the ``refused`` ones only those count that run already,
+    or are being registered at this moment: the others can never begin.
     """
     on_list = enrolled(control)
     names = sorted({*on_list, *declared, *control.writer_names()})
     states = {name: positions.load(name) for name in names}
+    waiting = {*declared} - {*refused}
     return [
         _registered(control, name, states[name], on_list.get(name), name in declared)
         for name in names
-        if states[name] or name in on_list or name in declared
+        if states[name] or name in on_list or name in waiting
     ]
 
 

@@ -21,6 +21,7 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
 from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
@@ -111,6 +112,7 @@ def resume_writer(
         gate = hold.state.gate
         if gate is None:
             return Resumed(hold.state.position, 0, None)
+        refuse_handed_back(hold.state, positions.handed_back(hold.state))
         if gate.cause is Cause.VERIFICATION:
             raise NotResumable(positions.pipeline, writer.name, gate.reason)
         if gate.through > log.end:  # the log was opened before that was published

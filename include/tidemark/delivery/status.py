@@ -5,11 +5,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.advice import advise
+from tidemark.delivery.advice import Advice, advise
 from tidemark.delivery.known_pipelines import known_writers
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Gate, LeftOut, WriterState
+from tidemark.delivery.refused import refusal_of
+from tidemark.delivery.writer_state import Gate, LeftOut
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -98,15 +99,24 @@ class PipelineTrouble:
 def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
     declared = {writer.name: writer.kind.value for writer in pipeline.writers}
-    return _status(pipeline.name, declared, consensus)
+    below = LogControl(consensus, pipeline.name).log_head().compacted_below
+    refused = {
+        writer.name: str(refusal)
+        for writer in pipeline.writers
+        if (refusal := refusal_of(pipeline.name, writer, below))
+    }
+    return _status(pipeline.name, declared, consensus, refused)
 
 
 def read_orphan_status(pipeline: str, consensus: Consensus) -> PipelineStatus:
     """The state of a pipeline that no file declares; all its writers are retired."""
-    return replace(_status(pipeline, {}, consensus), declared=False)
+    return replace(_status(pipeline, {}, consensus, {}), declared=False)
 
 
-def _status(name: str, declared: Mapping[str, str], consensus: Consensus) -> PipelineStatus:
+def _status(
+    name: str, declared: Mapping[str, str], consensus: Consensus, refused: Mapping[str, str]
+) -> PipelineStatus:
+    """``refused`` is why writers cannot begin, should they not be registered yet."""
     control, positions = LogControl(consensus, name), Positions(consensus, name)
     bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     mark = read_mark(control)
@@ -128,17 +138,23 @@ def _status(name: str, declared: Mapping[str, str], consensus: Consensus) -> Pip
         upper=bindings.upper,
         unpublished=bindings.newest is not None and bindings.newest > log.t,
         writers=(
-            *(_writer_status(positions, name, kind, log.end) for name, kind in declared.items()),
+            *(
+                _writer_status(positions, name, kind, log.end, refused.get(name))
+                for name, kind in declared.items()
+            ),
             *(_writer_status(positions, name, None, log.end) for name in retired),
         ),
     )
 
 
-def _writer_status(positions: Positions, name: str, kind: str | None, end: int) -> WriterStatus:
+def _writer_status(
+    positions: Positions, name: str, kind: str | None, end: int, refusal: str | None = None
+) -> WriterStatus:
+    """One writer; ``refusal`` is why it cannot begin, should it not be registered yet."""
     state, is_retired = positions.load(name), kind is None
     if state is None:
-        lag = end - NOTHING_YET
-        return WriterStatus(name, kind or "", False, NOTHING_YET, lag, Gate.OPEN.value, None, is_retired)
+        lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
+        return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
@@ -149,14 +165,20 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
         state.gate.reason if state.gate else None,
         is_retired,
         list(positions.left_out(name).values()),
-        _first_hint(positions, state),
+        _first_hint(positions, name),
     )
 
 
-def _first_hint(positions: Positions, state: WriterState) -> str | None:
-    if state.gate is None:
-        return None
-    hints = advise(state, positions.acknowledged(state.name)).hints
+def read_advice(positions: Positions, name: str) -> Advice:
+    """What to do about a writer's gate, by what the control plane knows now."""
+    state = positions.load(name)
+    if state is None or state.gate is None:
+        return Advice(positions.pipeline, name)
+    return advise(state, positions.acknowledged(name), positions.handed_back(state))
+
+
+def _first_hint(positions: Positions, name: str) -> str | None:
+    hints = read_advice(positions, name).hints
     return f"{hints[0].what}: {hints[0].command}" if hints else None
 
 

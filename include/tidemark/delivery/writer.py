@@ -18,6 +18,9 @@ from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
 
+MISSED_FOR_EVER = "its target would miss those for ever"
+"""Why most kinds of writers cannot begin with what compaction has left."""
+
 Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
 
 
@@ -155,6 +158,8 @@ class Past:
     """The highest position it ever had."""
     offsets: Mapping[TopicPartition, int]
     """The last offset bound before this binding, of those of its partitions that were bound before."""
+    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The pointers that another replicator had left when its tables were taken over last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +238,7 @@ class Writer(Protocol):
 
         ``offsets`` are the last ones that compaction may have touched. Who has begun with them goes on.
         """
-        return "its target would miss those for ever"
+        return MISSED_FOR_EVER
 
     def leaving_out(self, topics: frozenset[str]) -> "Writer | None":
         """This writer without some topics, because others had their names before; None for a writer that does

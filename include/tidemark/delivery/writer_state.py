@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidemark.consensus.lease import Lease
-from tidemark.log.binding import NOTHING_YET
+from tidemark.log.binding import NOTHING_YET, TopicPartition
 
 LEFT_OUT = "left/"
 """What the rows of ``LeftOut`` begin with."""
@@ -36,6 +36,8 @@ class Cause(StrEnum):
     """The target does not hold what the log says."""
     REPLACED = "replaced"
     """The target was deleted and made again: what was delivered is not in it."""
+    REPLICATOR = "replicator"
+    """A kafka-journal replicator was found at work on the writer's tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,16 @@ class WriterGate:
     def from_row(cls, row: Mapping[str, Any]) -> "WriterGate":
         """The gate a row holds."""
         return cls(**{**row, "cause": Cause(row["cause"])})
+
+
+@dataclass(frozen=True, slots=True)
+class HandedBack:
+    """Since when a kafka-journal replicator may have written the writer's tables."""
+
+    at: int
+    by: str
+    """The person that handed them back, or the run that found the replicator at work."""
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +161,11 @@ class WriterState:
     """From this id on its target is to have what it took; None where an older version registered it."""
     starts: Mapping[str, TopicStart] = field(default_factory=dict)
     """The topics made again with which it began (`start: recreated`); of all others it takes the first."""
+    handed_back: HandedBack | None = None
+    """Set while the tables are a kafka-journal replicator's: only a take-over opens the gate."""
+    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The pointers that a kafka-journal replicator had left when its tables were last taken over by command:
+    offsets up to there count as written by it."""
 
     @property
     def expects_anything(self) -> bool:
@@ -185,6 +202,8 @@ class WriterState:
             "target": self.target,
             "since": self.since,
             "starts": {topic: asdict(start) for topic, start in self.starts.items()},
+            "handed_back": asdict(self.handed_back) if self.handed_back else None,
+            "theirs": [[*place, offset] for place, offset in sorted(self.theirs.items())],
         }
 
     @classmethod
@@ -203,6 +222,8 @@ class WriterState:
             row.get("target"),
             row.get("since"),
             {topic: TopicStart(**start) for topic, start in row.get("starts", {}).items()},
+            HandedBack(**row["handed_back"]) if row.get("handed_back") else None,
+            {(topic, partition): offset for topic, partition, offset in row.get("theirs", ())},
         )
 
 

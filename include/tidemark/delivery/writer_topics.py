@@ -144,7 +144,7 @@ class WriterTopics:
         """What a writer is to know of itself before it takes a binding."""
         before = self._log.control.offsets_before
         offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
-        return Past(state.position, state.reached, offsets)
+        return Past(state.position, state.reached, offsets, state.theirs)
 
     def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> Counted:
         """What is left out up to a position in a binding, as far as it was not counted before."""

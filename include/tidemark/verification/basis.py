@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import WriterState
@@ -94,10 +95,12 @@ class Basis:
 
 
 def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> Basis:
-    """What is known now; refuses a writer that never ran, or whose settings would make other tables."""
+    """What is known now; refuses a writer that never ran, whose settings would make other tables, or whose
+    tables are another replicator's."""
     state = positions.load(writer.name)
     if state is None:
         raise NothingDelivered(writer.pipeline, writer.name)
+    refuse_handed_back(state, positions.handed_back(state))
     refuse_other_shape(state, writer.shape)
     bindings = [one for one in log.control.bindings_after(NOTHING_YET) if one.t <= log.manifest.t]
     losses = log.control.accepted_losses()
@@ -148,8 +151,13 @@ def basis_of(
             compacted={
                 place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1, is_taken).items()
             },
+            taken_over={place: offset + 1 for place, offset in state.theirs.items()},
         ),
-        {place: Pointer(expected[place], most[place]) for place in expected if place in starts},
+        {
+            place: Pointer(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
+            for place in expected
+            if place in starts
+        },
         find_gap(ground, unclear_below),
         {
             one.topic: (one.first_id, one.last_id)

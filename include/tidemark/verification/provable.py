@@ -32,6 +32,7 @@ class Unprovable(StrEnum):
     BEFORE_THE_LOG = "began before the log"
     COMPACTED = "messages of it were compacted away"
     OFFSETS_LOST = "offsets of its partition were lost"
+    TAKEN_OVER = "another replicator may have written messages of it"
     BEGUN_ANEW = "the offsets of its topic began anew"
     NOT_APPLICABLE = "a message of it cannot be applied"
     UNFINISHED = "a delivery is under way or was interrupted"
@@ -49,6 +50,9 @@ class Ground:
     compacted: Mapping[TopicPartition, int] = field(default_factory=dict)
     """The first offset from which on compaction has taken nothing; only where what it has left does not make
     up the same state."""
+    taken_over: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The first offset behind the pointers of another replicator whose tables were taken over: dates that it
+    wrote come from its own clock."""
 
     @classmethod
     def of(
@@ -86,4 +90,6 @@ class Ground:
             return Unprovable.BEFORE_THE_LOG
         if (begins_at or 0) < self.lost.get(place, 0):
             return Unprovable.OFFSETS_LOST
+        if (begins_at or 0) < self.taken_over.get(place, 0):
+            return Unprovable.TAKEN_OVER
         return None

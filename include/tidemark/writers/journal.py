@@ -36,7 +36,7 @@ from tidemark.writers.journal_redelivery import REBUILD, apply_after_all
 from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_schema.found import read_keyspace
 from tidemark.writers.journal_schema.layout import name_of
-from tidemark.writers.journal_tables import JournalTables, are_there
+from tidemark.writers.journal_tables import JournalTables, Pointer, are_there
 
 MESSAGES_AT_ONCE = at_once(8_192)
 BYTES_AT_ONCE = 4 * 2**20
@@ -45,6 +45,7 @@ once."""
 MESSAGES_A_PART = 250_000
 """What a task should take at most of one partition; the entities of a larger one are shared out."""
 NO_POINTER = -1
+NOT_THERE = Pointer(NO_POINTER, 0)
 
 
 @dataclass(frozen=True)
@@ -80,21 +81,31 @@ class JournalWriter(Writer):
 
         Before its first delivery they may be anywhere up to the binding: tables may be taken over. After a
         rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
-        have been in the binding it is about to write.
+        have been in the binding it is about to write. A pointer inside the binding is what a crash before the
+        commit leaves: then its write time is this binding's. Any other one was written by another replicator,
+        and is good only where its tables were taken over since, or before anything was bound.
         """
         slices = [s for s in binding.slices if self._admits(s.topic)]
         for s in slices:
             before = past.offsets.get((s.topic, s.partition), NO_POINTER)
             if s.lower <= before:
                 raise OffsetsBegunAnew(self.pipeline, self.name, s.topic, s.partition, s.lower, before)
-        pointers = self._tables.read_pointers([(s.topic, s.partition) for s in slices])
+        pointers = self._tables.read_timed_pointers([(s.topic, s.partition) for s in slices])
         is_new = past.reached < 0
+        is_first = is_new or binding.base == 0
         reached = {} if is_new else {**past.offsets, **binding.offsets_at(past.position)}
         for s in slices:
             place = s.topic, s.partition
-            found, least = pointers.get(place, NO_POINTER), reached.get(place, NO_POINTER)
-            if found < least or (found >= s.upper and binding.base > past.reached):
-                most = s.upper - 1 if binding.base > past.reached else None
+            found, written = pointers.get(place, NOT_THERE)
+            least, taken_over = reached.get(place, NO_POINTER), past.theirs.get(place, NO_POINTER)
+            is_ahead = found >= s.upper and binding.base > past.reached
+            is_foreign = (
+                s.lower <= found < s.upper
+                and written != binding.write_time(binding.id_of(*place, found))
+                and (written >= binding.t or not is_first)
+            )
+            if found < least or (found > taken_over and (is_ahead or is_foreign)):
+                most = s.upper - 1 if is_ahead else s.lower - 1 if is_foreign else None
                 raise TablesChanged(
                     self.pipeline, self.name, self.declared.keyspace, *place, found, least, most
                 )

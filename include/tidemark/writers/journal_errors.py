@@ -26,10 +26,11 @@ class TablesChanged(TidemarkError):
         super().__init__(
             f"{pipeline}/{writer}: the tables of keyspace {keyspace} changed under us. For "
             f"{topic}/{partition} pointer2 {says}, but it should be {wanted}. Nothing was written. "
-            "Stop whoever else writes there, or restore the tables and resume; to fill them anew from the "
-            "log, add a writer with a new keyspace, or empty these and run: "
-            f"tidemark offsets rewind {pipeline} {writer} -1. To continue another replicator's work, begin "
-            "with `source.kafka.start: pointers`."
+            "If a kafka-journal replicator wrote there, stop it and run: "
+            f"tidemark journal take-over {pipeline} {writer}. Otherwise restore the tables and resume; to "
+            "fill them anew from the log, add a writer with a new keyspace, or empty these and run: "
+            f"tidemark offsets rewind {pipeline} {writer} -1. A new pipeline continues another replicator's "
+            "work with `source.kafka.start: pointers`."
         )
         self.pipeline, self.writer, self.keyspace = pipeline, writer, keyspace
         self.topic, self.partition = topic, partition

@@ -6,7 +6,7 @@ whole, null where it has nothing; a row leaves out what it has not.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from cassandra import ConsistencyLevel
@@ -33,6 +33,14 @@ SELECTED = (
     "expire_on, record_id, origin"
 )
 _opened: WeakKeyDictionary[Session, dict[tuple[str, ...], "JournalTables"]] = WeakKeyDictionary()
+
+
+class Pointer(NamedTuple):
+    """A row of ``pointer2``."""
+
+    offset: int
+    written: int
+    """The write timestamp of the offset, in µs: tells our pointers from another replicator's."""
 
 
 def are_there(session: Session, journal: JournalDeclaration) -> bool:
@@ -68,7 +76,7 @@ class JournalTables:
             "WHERE id = ? AND topic = ? AND segment = ?"
         )
         self._select_pointer = self._prepare(
-            f"SELECT offset FROM {pointers} WHERE topic = ? AND partition = ?"
+            f"SELECT offset, WRITETIME(offset) AS written FROM {pointers} WHERE topic = ? AND partition = ?"
         )
         self._select_any_head = self._prepare(f"SELECT id FROM {heads} LIMIT 1")
         probes = {
@@ -159,9 +167,13 @@ class JournalTables:
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """The offset up to which a partition is visible, of those that have one."""
+        return {place: one.offset for place, one in self.read_timed_pointers(places).items()}
+
+    def read_timed_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Pointer]:
+        """The same, with the time at which each was written."""
         found = self._run(self._select_pointer, places)
         rows = zip(places, (result.one() for result in found), strict=True)
-        return {place: int(row.offset) for place, row in rows if row is not None}
+        return {place: Pointer(int(row.offset), int(row.written)) for place, row in rows if row is not None}
 
     def pointers_made(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """When the pointer of a partition was made (µs), of those that have one."""

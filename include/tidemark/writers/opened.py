@@ -9,7 +9,7 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery import replicate
-from tidemark.delivery.advice import Advice, advise
+from tidemark.delivery.advice import Advice
 from tidemark.delivery.dead_letter_list import LetterBox, ListedLetter
 from tidemark.delivery.dead_letter_redelivery import Redelivery
 from tidemark.delivery.dead_letters import DeadLetterCopies, DeadLetterFiles, DeadLetters, DeadLetterTable
@@ -17,17 +17,23 @@ from tidemark.delivery.operate import NotPossible, Operator, Plan
 from tidemark.delivery.pipeline import Pipeline, SourceStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.replicate import NextOffsets
+from tidemark.delivery.refused import refusal_of
+from tidemark.delivery.replicate import NextOffsets, RunPlan
 from tidemark.delivery.resume import Resumed, resume_writer
+from tidemark.delivery.status import read_advice
 from tidemark.delivery.stopping import stop_requested
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterGate, WriterState
 from tidemark.log.control import LogControl
 from tidemark.writers.dead_letter_topic import DeadLetterTopic
+from tidemark.writers.hand_back import HandBack
 from tidemark.writers.journal import JournalWriter
 from tidemark.writers.journal_errors import JournalUnclear
 from tidemark.writers.registry import build_writers
-from tidemark.writers.take_over import HandBack, TakeOver
+from tidemark.writers.replicator_watch import ReplicatorWatch
+from tidemark.writers.take_over import TakeOver
+from tidemark.writers.take_over_check import TakeOverCheck, check_take_over
+from tidemark.writers.taken_back import TakeBack
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,7 @@ class OpenPipeline:
 
     def advice(self, name: str) -> Advice:
         """What to do about a writer's gate."""
-        state = self.positions.load(name)
-        if state is None:
-            return Advice(self.pipeline.name, name)
-        return advise(state, self.positions.acknowledged(name) if state.gate else ())
+        return read_advice(self.positions, name)
 
     @property
     def next_offsets(self) -> NextOffsets | None:
@@ -107,8 +110,34 @@ class OpenPipeline:
     def plan_hand_back(self, name: str) -> Plan:
         """What giving a journal's tables back would do."""
         self.writer(name)
-        control = LogControl(self.consensus, self.pipeline.name)
-        return HandBack(self.pipeline, self.connections, control, self.positions).plan(name)
+        return HandBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def plan_take_over(self, name: str) -> Plan:
+        """What taking a journal's tables over again would do."""
+        self.writer(name)
+        return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def check_take_over(self, name: str | None = None) -> TakeOverCheck:
+        """What is in the way of a take-over; looks, and changes nothing."""
+        declared = self.journal(name).declared
+        place = (self.pipeline, declared, self.connections, self._control, self.positions)
+        return check_take_over(*place)
+
+    def refuse_replicator(self, holder: str, only: str | None = None) -> None:
+        """Stop and refuse to go on where another replicator is at work on tables that were taken over."""
+        watch = ReplicatorWatch(self.pipeline, self.connections, self._control, self.positions)
+        watch.refuse_replicator(holder, only)
+
+    def begin_run(self, run_id: str, *, retry: bool) -> RunPlan:
+        """Bind what is new, unless another replicator is at work on the same tables."""
+        self.refuse_replicator(run_id)
+        return replicate.begin_run(
+            self.pipeline, self.connections, run_id, retry=retry, next_offsets=self.next_offsets
+        )
+
+    @property
+    def _control(self) -> LogControl:
+        return LogControl(self.consensus, self.pipeline.name)
 
     def writer(self, name: str) -> Writer:
         """One of the pipeline's writers."""
@@ -143,6 +172,13 @@ class OpenPipeline:
         states = [self.positions.load(writer.name) for writer in self.pipeline.writers]
         return {state.name: state.gate for state in states if state and state.gate}
 
+    def refusal(self, name: str) -> str | None:
+        """Why a writer of the file that is not registered cannot begin; None where nothing is known."""
+        below = self._control.log_head().compacted_below
+        declared = (one for one in self.pipeline.writers if one.name == name)
+        found = next((refusal_of(self.pipeline.name, one, below) for one in declared), None)
+        return str(found) if found else None
+
     def state(self, name: str) -> WriterState | None:
         """One writer's state; refuses a name that the file does not have."""
         self.writer(name)
@@ -151,6 +187,7 @@ class OpenPipeline:
     def resume(self, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
         """Resume a writer; a message that fails for the first time is tried once more."""
         writer = self.writer(name)
+        self.refuse_replicator(holder, only=name)
         with stop_requested() as is_stopping, self.log.held(holder) as log:
             for _ in range(2):
                 resumed = resume_writer(

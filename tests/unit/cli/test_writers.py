@@ -1,7 +1,7 @@
 """``tidemark offsets``, ``gate`` and ``resume``: what a person sees of writers and does to them."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -137,6 +137,40 @@ def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positi
     assert [one["left_out"] for one in status["writers"]] == [[], [asdict(LEFT)]]
 
 
+@pytest.fixture
+def refused(positions) -> Positions:
+    """The log is compacted below 3, and ``archive`` was forgotten: it would have to begin anew."""
+    positions.forget(positions.load("archive"), Deed("forget", "ann", "over", 1))
+    control = LogControl(positions.consensus, "orders")
+    head = control.log_head()
+    control.replace_log(head.version, replace(head, compacted_below=3))
+    return positions
+
+
+def test_i16_status_and_gate_show_say_why_a_compacted_log_refuses_a_writer(run, refused):
+    """Item 16: both said nothing, and the run failed for ever."""
+    for command in (("status", "orders"), ("gate", "show", "orders"), ("offsets", "list", "orders")):
+        ended = run(*command)
+        assert (ended.code, "refused" in ended.out) == (0, True), ended
+        assert "compacted below id 3" in " ".join(ended.out.split()), ended
+    shown = json.loads(run("gate", "show", "orders", "archive", "--json").out)
+    assert (shown["gate"], "compacted below id 3" in shown["reason"]) == ("stopped", True)
+
+
+def test_i16_offsets_list_of_a_writer_that_is_refused_agrees_with_the_list(run, refused):
+    """Item 16: the list had it, and asking for it alone said that there was no such writer."""
+    ended = run("offsets", "list", "orders", "archive")
+    assert (ended.code, "not registered" in ended.out, "compacted below id 3" in ended.out) == (0, True, True)
+    listed = {one["name"]: one for one in json.loads(run("offsets", "list", "orders", "--json").out)}
+    alone = json.loads(run("offsets", "list", "orders", "archive", "--json").out)
+    assert {key: alone[key] for key in listed["archive"]} == listed["archive"]
+
+
+def test_i16_offsets_list_of_a_writer_that_never_ran_says_so(run, positions):
+    ended = run("offsets", "list", "orders", "cassandra")
+    assert (ended.code, "the first run registers it" in ended.out) == (0, True)
+
+
 # Doing
 
 
@@ -218,6 +252,18 @@ def test_open_and_stop(run, positions):
     assert positions.load("archive").gate is None
     assert run("gate", "stop", "orders", "archive", *EXECUTE).code == 0
     assert positions.load("archive").gate.cause is Cause.HAND
+
+
+@pytest.mark.parametrize("further", [(), EXECUTE], ids=["plan", "execute"])
+def test_i19_stopping_a_stopped_writer_is_no_failure_and_changes_nothing(run, positions, further):
+    """Item 19: the page says to stop the writer, which failed where it was stopped already."""
+    before = positions.load("archive"), positions.deeds("archive")
+    ended = run("gate", "stop", "orders", "archive", *further)
+    assert (ended.code, ended.err, "it is stopped already, at ids 3 to 5" in ended.out) == (0, "", True)
+    assert ended.out.splitlines()[-1] == "Nothing was changed."
+    assert (positions.load("archive"), positions.deeds("archive")) == before
+    shown = json.loads(run("gate", "stop", "orders", "archive", "--json", *further).out)
+    assert shown["executed"] is False
 
 
 def test_resume_delivers_what_failed_and_opens_the_gate(run, positions, archive):
@@ -407,15 +453,24 @@ def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted
         pytest.param(
             ["offsets", "forget", "orders", "archive"], "remove it there first", id="still declared"
         ),
-        pytest.param(
-            ["gate", "stop", "orders", "archive"], "its gate is closed already", id="closed already"
-        ),
         pytest.param(["gate", "open", "orders", "cassandra"], "ever registered", id="nothing to open"),
         pytest.param(
             ["offsets", "compact", "orders", "archiv"], "no registered writer archiv", id="one to compact"
         ),
         pytest.param(["offsets", "compact", "ordres"], "Did you mean `orders`?", id="some to compact"),
         pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
+        pytest.param(
+            ["journal", "take-over", "orders", "archive"], "only a journal's tables", id="no journal to take"
+        ),
+        pytest.param(["journal", "take-over", "orders", "cassandra"], "it never ran", id="none to take"),
+        pytest.param(
+            ["journal", "take-over", "orders", "nobody"], "there is no such writer", id="nobody to take"
+        ),
+        pytest.param(
+            ["journal", "hand-back", "orders", "cassandra"], "stop it first", id="nothing to hand back"
+        ),
+        pytest.param(["journal", "check", "orders", "archive"], "it has no journal archive", id="no journal"),
+        pytest.param(["journal", "check", "ordres"], "Did you mean `orders`?", id="one to check"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence_and_creates_nothing(run, positions, command, said):

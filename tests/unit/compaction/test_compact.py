@@ -431,3 +431,16 @@ def test_T48_an_empty_log_takes_messages_afterwards(tmp_path):
     assert world.compact().is_empty
     world.publish(*of_keys("a"))
     assert world.ids() == [0]
+
+
+def test_i16_a_new_writer_blocks_a_log_that_is_whole_and_not_one_that_refuses_it(tmp_path):
+    """Item 16: a files writer that could never begin held compaction back for ever."""
+    world = given_latest(tmp_path, "a a b")
+    asked = world.questions()
+    questions = replace(
+        asked, settings=replace(asked.settings, writers=("archive", "w"), needing_all=("archive",))
+    )
+    assert questions.find_positions() == {"archive": -1, "w": 3}
+    world.compact()
+    assert questions.find_positions() == {"w": 3}
+    assert questions.ask().watermark.held_back_by != "archive"

@@ -389,10 +389,12 @@ def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point,
 
 def test_every_point_is_walked_here_or_where_the_log_is():
     walked = {point for walk in WALKS.values() for point in walk.points}
-    # The last three in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py.
+    # Those in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py, and those of
+    # tests/unit/writers/test_hand_back.py and test_taken_back.py.
     others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
     others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
     others |= {FaultPoint.OUTPUT_MENDED, FaultPoint.OUTPUT_GIVEN_UP}  # verification/test_files_output.py
+    others |= {point for point in FaultPoint if point.startswith(("hand_back.", "take_over."))}
     of_logs = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
     of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
     assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)

@@ -131,10 +131,16 @@ def test_a_stopped_writer_gets_nothing(house):
     assert writer.calls == []
 
 
-def test_a_stopped_writer_is_not_stopped_twice(house):
-    given_stopped_at(house, 2)
-    with pytest.raises(NotPossible, match=r"its gate is closed already .*it makes no sense"):
-        house.operator.stop("stream")
+def test_i19_a_stopped_writer_stays_as_it_is_when_it_is_stopped_again(house):
+    writer = given_stopped_at(house, 2)
+    before = house.state(writer)
+    plan = house.operator.stop("stream")
+    plan.execute(house.deed("stop"))
+    assert (plan.changes, "it is stopped already" in plan.lines[0], house.state(writer)) == (
+        False,
+        True,
+        before,
+    )
 
 
 def test_an_opened_writer_goes_on_in_bulk_and_skips_nothing(house):

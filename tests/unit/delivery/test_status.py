@@ -215,3 +215,20 @@ def test_a_writer_that_the_file_does_not_have_any_more_is_shown_as_long_as_the_l
         "archive": ("files", -1, False),
         "old": ("kafka", 4, True),
     }
+
+
+def test_i16_a_writer_that_a_compacted_log_refuses_says_why(consensus):
+    """Item 16: it was shown as open, with no reason."""
+    given_published(consensus)
+    journal, archive = read_status(PIPELINE, consensus).writers
+    assert (archive.registered, archive.gate) == (False, "stopped")
+    assert "compacted below id 2" in (archive.reason or "")
+    assert "`start: latest`" in (archive.reason or "")
+    assert (journal.gate, journal.reason) == ("open", None)  # a journal may be rebuilt from what is left
+
+
+def test_i16_a_writer_that_runs_already_is_not_refused(consensus):
+    given_published(consensus)
+    Positions(consensus, "orders").register("archive", {}, 9)
+    archive = read_status(PIPELINE, consensus).writers[1]
+    assert (archive.gate, archive.reason) == ("open", None)

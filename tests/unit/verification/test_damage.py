@@ -1,11 +1,14 @@
 """Every kind of damage is found and named; what hides nothing from a reader is no damage."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.verification.found import given_delivered, verdicts, verified
 from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
 
+from tidemark.delivery.handed_back import TablesHandedBack, closing
+from tidemark.delivery.writer_state import Cause, HandedBack
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.segments import head_segment
 from tidemark.log.loss import AcceptedLoss, Loss, LossKind
@@ -211,3 +214,23 @@ def test_a_history_that_began_before_the_log_is_not_provable() -> None:
         "i": Unprovable.BEFORE_THE_LOG,
         "h": None,
     }
+
+
+def test_i18_pointers_that_were_taken_over_are_not_too_far_before_the_next_delivery() -> None:
+    house = given_delivered("A1 j:A1")
+    house.actions.publish("A2")
+    house.actions.publish("A3")
+    house.journal.point(TOPIC, 0, 3, write_time=10**15)
+    assert [str(one) for one in verified(house, "j").differences] != []
+    state = house.state(house.process)
+    house.positions.commit(replace(state, theirs={(TOPIC, 0): 3}), state.position, None)
+    assert verified(house, "j").differences == ()
+
+
+def test_i18_tables_that_are_another_replicator_s_are_not_judged() -> None:
+    house = given_delivered("A1 j:A1")
+    state, left = house.state(house.process), HandedBack(house.clock(), "ann", "back to them")
+    gate = closing(state, Cause.HAND, left)
+    house.positions.commit(replace(state, handed_back=left), state.position, None, gate)
+    with pytest.raises(TablesHandedBack):
+        verified(house, "k")

@@ -84,3 +84,16 @@ def test_what_was_compacted_beyond_proof_is_not_judged(
     ground = replace(Ground.of({PLACE: 0, ("orders", 1): 0}, (), 100), compacted={PLACE: 10})
     assert ground.objection(PLACE, begins_at) is expected
     assert ground.objection(("orders", 1), begins_at) is None
+
+
+@pytest.mark.parametrize(
+    ("begins_at", "expected"),
+    [(None, Unprovable.TAKEN_OVER), (9, Unprovable.TAKEN_OVER), (20, None)],
+    ids=["anywhere", "before their pointer", "behind it"],
+)
+def test_i18_what_another_replicator_may_have_written_is_not_provable(
+    begins_at: int | None, expected: Unprovable | None
+) -> None:
+    """Item 18: dates that it wrote come from its own clock, and would be called different."""
+    ground = replace(Ground.of({PLACE: 0}, (), 100), taken_over={PLACE: 20})
+    assert ground.objection(PLACE, begins_at) is expected

@@ -134,6 +134,8 @@ class ActionLog(LogInMemory):
     losses: list[AcceptedLoss] = field(default_factory=list)
     begins_at: int = 0
     """The first offset that is bound of every partition."""
+    times: list[int] = field(default_factory=list)
+    """Those of the next bindings; a day after each other where nothing is said."""
 
     def publish(self, *histories: str) -> Binding:
         """What partitions 0, 1, … have next."""
@@ -144,7 +146,7 @@ class ActionLog(LogInMemory):
             for place, text in given.items()
             for lower in [reached.get(place, self.begins_at)]
         ]
-        t = DAY * (len(self.bindings) + 1)
+        t = self.times.pop(0) if self.times else DAY * (len(self.bindings) + 1)
         binding = given_binding(t, self.manifest.end + 1, *slices, run_id=f"run-{t}")
         files = [file for place, text in given.items() for file in self._files(binding, place, text)]
         self.bindings.append(binding)

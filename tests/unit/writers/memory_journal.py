@@ -23,6 +23,7 @@ from tidemark.journal.expiry import duration
 from tidemark.journal.head import Head
 from tidemark.log.binding import TopicPartition
 from tidemark.writers import journal_heads
+from tidemark.writers.journal_tables import Pointer
 
 ROWS_AT_ONCE = 100
 """As many as ``BulkWriter`` puts into a batch."""
@@ -237,6 +238,10 @@ class MemoryTables:
 
     def try_writing(self) -> None:
         self.fate(len(self.written))
+
+    def read_timed_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Pointer]:
+        cells = {place: self.journal.pointer2._partitions[place].cells[()] for place in self.journal.pointers}
+        return {place: Pointer(*of["offset"]) for place, of in cells.items() if place in places}
 
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
         found = self.read_pointers(list(pointers))

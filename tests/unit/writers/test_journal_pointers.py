@@ -37,8 +37,14 @@ def examine(tables: MemoryTables, past: Past, binding: Binding = BINDING, **keys
 
 
 def point(tables: MemoryTables, **offsets: int) -> None:
+    """Pointers; one inside the binding as this writer left it."""
     for topic, offset in offsets.items():
-        tables.journal.point(topic, {"invoices": 0, "orders": 1}[topic], offset)
+        place = (topic, {"invoices": 0, "orders": 1}[topic])
+        is_inside = any(
+            s.lower <= offset < s.upper for s in BINDING.slices if (s.topic, s.partition) == place
+        )
+        written = BINDING.write_time(BINDING.id_of(*place, offset)) if is_inside else 0
+        tables.journal.point(*place, offset, written)
 
 
 # Settling
@@ -161,6 +167,42 @@ def test_a_pointer_beyond_what_nobody_has_delivered_yet_is_somebody_elses(tables
 def test_a_pointer_at_the_end_of_the_binding_is_what_a_crash_before_the_commit_leaves(tables):
     point(tables, invoices=12, orders=9)
     examine(tables, Past(99, 99, BEFORE))
+
+
+def test_i18_a_pointer_inside_the_binding_that_another_replicator_wrote_is_refused(tables):
+    """Item 18: the next binding reaches past the other replicator's pointers."""
+    point(tables, invoices=9)
+    tables.journal.point("orders", 1, 8, write_time=5_000_000)
+    with pytest.raises(
+        TablesChanged, match=r"says offset 8, .* 6 at most.* journal take-over orders journal"
+    ):
+        examine(tables, Past(99, 99, BEFORE))
+
+
+@pytest.mark.parametrize("written", [0, 999_999, 1_000_000, 5_000_000])
+def test_i18_before_the_first_delivery_a_pointer_has_to_be_older_than_the_binding(tables, written):
+    """A replicator that was started again since the binding was made would hide what is written with it."""
+    tables.journal.point("orders", 1, 8, write_time=written)
+    if written < BINDING.t:
+        examine(tables, Past(-1, -1, {}))
+    else:
+        with pytest.raises(TablesChanged):
+            examine(tables, Past(-1, -1, {}))
+
+
+@pytest.mark.parametrize("offset", [8, 9, 10, 50], ids=["inside", "at its end", "behind it", "far behind it"])
+def test_i18_pointers_that_were_taken_over_may_be_anywhere_up_to_there(tables, offset):
+    point(tables, invoices=9)
+    tables.journal.point("orders", 1, offset, write_time=5_000_000)
+    examine(tables, Past(99, 99, BEFORE, {ORDERS: 50}))
+
+
+@pytest.mark.parametrize("offset", [8, 10])
+def test_i18_beyond_the_pointers_that_were_taken_over_they_are_somebody_else_s_again(tables, offset):
+    point(tables, invoices=9)
+    tables.journal.point("orders", 1, offset, write_time=5_000_000)
+    with pytest.raises(TablesChanged):
+        examine(tables, Past(99, 99, BEFORE, {ORDERS: 7}))
 
 
 @pytest.mark.parametrize("reached", [100, 105, 1_000])

@@ -1,0 +1,89 @@
+"""The consumer groups of kafka-journal's replicators: which have members, and where they would go on.
+
+A group with members means that a replicator is at work. Its offsets are changed only while it has none.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
+from kafka.structs import TopicPartition as KafkaPartition
+
+from tidemark.connections import KafkaConnection
+from tidemark.errors import TidemarkError
+
+PATIENCE = 30.0
+T = TypeVar("T")
+
+
+class ReplicatorRuns(TidemarkError):
+    """A replicator reads with one of the groups."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, group: str, members: Iterable[str], writer: str | None = None) -> None:
+        self.pipeline, self.group, self.members, self.writer = pipeline, group, tuple(members), writer
+        way = (
+            f"{pipeline}/{writer} is stopped: when the group is empty, take its tables over: "
+            f"tidemark journal take-over {pipeline} {writer}."
+            if writer
+            else "Nothing was changed. Stop them, wait until the group is empty (that may take as long as "
+            "its session time-out), and try again."
+        )
+        super().__init__(
+            f"{pipeline}: consumer group {group} has members ({', '.join(self.members)}): two replicators "
+            f"must not write the same tables. {way}"
+        )
+
+
+def replicator_group(topic: str) -> str:
+    """The group a kafka-journal replicator reads a topic with, unless it was told otherwise."""
+    return f"replicator-{topic}"
+
+
+def find_members(connection: KafkaConnection, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The members of the topics' groups, of those that have any; one request, whatever their number."""
+    groups = [replicator_group(topic) for topic in sorted(set(topics))]
+    if not groups:
+        return {}
+    with KafkaAdminClient(**connection.client_options()) as admin:
+        described = patiently(lambda: admin.describe_groups(groups))
+    members = {group: tuple(_member(member) for member in one["members"]) for group, one in described.items()}
+    return {group: of for group, of in sorted(members.items()) if of}
+
+
+def refuse_members(pipeline: str, connection: KafkaConnection, topics: Iterable[str]) -> None:
+    """Refuse to go on while a replicator reads one of the topics."""
+    for group, members in find_members(connection, topics).items():
+        raise ReplicatorRuns(pipeline, group, members)
+
+
+def _member(member: Mapping[str, Any]) -> str:
+    return f"{member['client_id']} at {member['client_host'].lstrip('/')}"
+
+
+def commit_offsets(connection: KafkaConnection, offsets: Mapping[str, Mapping[int, int]]) -> None:
+    """Let the groups of these topics go on at these offsets, by partition."""
+    with KafkaAdminClient(**connection.client_options()) as admin:
+        for topic, of in offsets.items():
+            next_ones = {
+                KafkaPartition(topic, partition): OffsetAndMetadata(offset, "tidemark", -1)
+                for partition, offset in of.items()
+            }
+            patiently(partial(admin.alter_group_offsets, replicator_group(topic), next_ones))
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Ask until there is a coordinator: the first group of a broker has to wait for it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return ask()
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+            time.sleep(0.2)
