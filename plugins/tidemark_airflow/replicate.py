@@ -60,7 +60,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
         print(f"{pipeline}: nothing new in Kafka" + ("; a writer is behind" if plan.deliver else ""))
         if plan.deliver:
             return ["deliver", *gates, "find_stopped", "check_gates"]
-        refuse_differences(OpenPipeline(declared, connections), f"{pipeline}.replicate {context['run_id']}")
+        refuse_differences(opened, f"{pipeline}.replicate {context['run_id']}")
         return ["find_stopped", "check_gates"] if plan.stopped else []
     print(f"{pipeline}: bound {plan.records} offsets at t={plan.t}")
     context["ti"].xcom_push(key="t", value=plan.t)

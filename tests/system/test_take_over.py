@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
@@ -13,10 +14,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.structs import TopicPartition
 from tests.system import their_tables
+from tests.system.journal_histories import Sent
 from tests.system.journal_house import given_keyspace
 from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
 from tests.system.log_runs import Ended, publish_here
-from tests.system.their_tables import given_record
+from tests.system.their_tables import SENT_AT, given_record
 
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
@@ -24,6 +26,10 @@ from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer_state import Cause, Deed
 from tidemark.faults import FaultPoint
+from tidemark.journal.action import append
+from tidemark.journal.events import Event, Events
+from tidemark.journal.record import write_action
+from tidemark.journal.segments import head_segment
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.binding import Binding
 from tidemark.writers.hand_back import HandBack
@@ -286,7 +292,7 @@ def test_the_command_shows_its_plan_and_needs_to_be_told_to_do_it(journal: Journ
     assert state.gate is not None
 
 
-def test_item_17_a_head_that_their_delete_made_is_no_alarm_when_event_1_comes_to_us(
+def test_i17_a_head_that_their_delete_made_is_no_alarm_when_event_1_comes_to_us(
     journal: JournalRuns,
 ) -> None:
     given_their_tables(journal, {0: 4, 1: 4, 2: 4})
