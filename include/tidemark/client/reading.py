@@ -125,6 +125,14 @@ class _View:
         return bool(row.partition == self.partition and row.offset > self.reached)
 
 
+def _went_back(info: HeadInfo, head: Head | None) -> bool:
+    """Whether numbers of the tail are known not to lie above all that were there before them."""
+    if not isinstance(info, Appended):
+        return False
+    is_older = head is not None and head.offset < info.offset  # else it has some of the tail already
+    return not info.is_ordered or (is_older and head is not None and info.lowest <= head.seq_nr)
+
+
 def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
     """Whether an event of the tables lies where the tail has or may remove some: then numbers went back."""
     if isinstance(info, Appended) and seq_nr >= info.lowest:
@@ -231,7 +239,7 @@ class JournalReader:
         view = self._look(key)
         head = self._head(view) if needs_tables(view.info) else None
         expected = max(first, hidden_to(view.info, head) + 1)
-        if isinstance(view.info, Appended) and not view.info.is_ordered:
+        if _went_back(view.info, head):
             yield from self._read_folded(view, head, expected)
             return
         if head is not None:
