@@ -66,6 +66,20 @@ class Placed(NamedTuple):
     offset: int
 
 
+class Standing(NamedTuple):
+    """How far an entity has come."""
+
+    seq_nr: int
+    """The number of its last event, deleted or not."""
+    delete_to: int
+    """The last number that a reader does not get; 0 for none."""
+    segment_size: int
+    partition: int
+    """Where its key leads to."""
+    kept: int | None
+    """The partition that the tables have it from; None when they do not have it."""
+
+
 class OffsetGone(Exception):
     """Kafka does not have the offset that was asked for."""
 
@@ -172,22 +186,26 @@ class JournalReader:
                 if attempts >= ATTEMPTS:  # or events were handed out
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
-    def last_seq_nr(self, key: str) -> int | None:
-        """The number of the entity's last event; None when there is no such entity."""
+    def standing(self, key: str) -> Standing | None:
+        """How far the entity has come; None when there is no such entity."""
         attempts = 0
         while True:
             try:
-                return self._last_seq_nr_once(key)
+                return self._standing_once(key)
             except _Overtaken as overtaken:
                 attempts += 1
                 if attempts == ATTEMPTS:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), 1) from None
 
-    def _last_seq_nr_once(self, key: str) -> int | None:
+    def _standing_once(self, key: str) -> Standing | None:
         view = self._look(key)
-        if not needs_tables(view.info):
-            return last_seq_nr(view.info, None)
-        return last_seq_nr(view.info, self._head(view))
+        head = self._head(view) if needs_tables(view.info) else None
+        last = last_seq_nr(view.info, head)
+        if last is None:
+            return None
+        size = head.segment_size if head else self._segment_size
+        kept = head.partition if head else None
+        return Standing(last, hidden_to(view.info, head), size, view.partition, kept)
 
     def _look(self, key: str) -> _View:
         """Set the mark, and fold what is before it and not yet in the tables."""
@@ -243,7 +261,8 @@ class JournalReader:
             yield from self._read_folded(view, head, expected)
             return
         if head is not None:
-            reach = last_seq_nr(view.info, head) or 0
+            # One further: where the tail's events end with a segment, rows of the next one may follow them.
+            reach = (last_seq_nr(view.info, head) or 0) + isinstance(view.info, Appended)
             for event in self._read_rows(view, head, expected, reach):
                 if _is_tangled(view.info, head, event.seq_nr):
                     yield from self._read_folded(view, head, expected)

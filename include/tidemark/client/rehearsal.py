@@ -7,22 +7,21 @@ Cassandra gets. Sends nothing and asks nothing; what depends on the entity's hea
 
 from tidemark.journal.action import Append
 from tidemark.journal.effect import Message
-from tidemark.journal.errors import JournalError, Undecodable, Unwritable
+from tidemark.journal.errors import Undecodable, Unwritable
 from tidemark.journal.fold import Fold
-from tidemark.journal.record import KafkaRecord, read_action, write_action
+from tidemark.journal.record import read_action, write_action
 from tidemark.writers.journal_cells import row_cells
 
 MOST_OF_A_ROW = 15 * 2**20
-"""Bytes. Cassandra takes 16 MiB at once by default, and needs some for itself. Kafka may take far more: its own
-limit counts what is compressed."""
+"""Bytes. Cassandra takes 16 MiB at once by default, and needs some for itself. Kafka may take far more: its
+own limit counts what is compressed."""
 
 
 def rehearse(topic: str, action: Append) -> None:
     """Refuse an append that would stop a writer: ``Unwritable`` says why."""
     record = write_action(action)
     try:
-        found = read_action(*_read(record))
-        if found != action:
+        if read_action(record.key, record.value, record.timestamp, 0, record.headers) != action:
             raise Unwritable("readers would take it for something else than was said")
         fold = Fold(topic, action.key, None)
         fold.apply(Message(0, 0, 0, 0, action.timestamp * 1000, action))
@@ -32,7 +31,3 @@ def rehearse(topic: str, action: Append) -> None:
         if (size := len(row_cells(row))) > MOST_OF_A_ROW:
             problem = f"event {row.seq_nr} takes {size} bytes in Cassandra, and {MOST_OF_A_ROW} is the most"
             raise Unwritable(problem)
-
-
-def _read(record: KafkaRecord) -> tuple[bytes, bytes | None, int, int, tuple[tuple[str, bytes], ...]]:
-    return record.key, record.value, record.timestamp, 0, record.headers

@@ -69,6 +69,7 @@ def answers(history: str, size: int, first: int) -> list[Any]:
 @example("D9 A3 D3 A4", 10, 1)
 @example("A3 A1 P A2 A1", 2, 1)
 @example("D1 A3 A1,2", 2, 1)
+@example("D1 A7 A1 A3,4,5,6", 2, 1)
 def test_a_read_before_replication_is_a_read_after_it(history: str, size: int, first: int) -> None:
     found = answers(history, size, first)
     assert [one for one in found if one != found[-1]] == []
