@@ -37,6 +37,7 @@ from tidemark.journal.head_info import (
     EMPTY,
     Appended,
     HeadInfo,
+    deletes_behind,
     has_deletes,
     hidden_to,
     last_seq_nr,
@@ -112,6 +113,7 @@ class _Overtaken(Exception):
 
 
 _REMOVED = "it was deleted from or purged"
+_UNDER_WAY = "it was replicated"
 _REPLICATED = "it was replicated, and left Kafka,"
 
 
@@ -282,6 +284,21 @@ class JournalReader:
                 yield event
         self._check_end(view, head, expected)
 
+    def _head_before(self, view: _View, head: Head | None) -> Head | None:
+        """The head as it was at the pointer, as far as the fold can tell the difference.
+
+        A run under way may have brought it further. Appends may be folded onto it again; what a delete
+        removes, where numbers went back, depends on how far the entity had come.
+        """
+        if head is None:
+            return None
+        if head.offset > view.reached:
+            if view.pointer is None:
+                return None
+            if deletes_behind(view.info):
+                raise _Overtaken(_UNDER_WAY)
+        return head._replace(partition=view.partition, offset=view.reached)
+
     def _check_end(self, view: _View, head: Head | None, expected: int) -> None:
         if needs_tables(view.info):
             reached = (last_seq_nr(view.info, head) or 0, head.seq_nr if head else 0)
@@ -290,7 +307,7 @@ class JournalReader:
 
     def _read_folded(self, view: _View, head: Head | None, first: int) -> Iterator[JournalEvent]:
         """As the tables will have it: numbers were used twice, or went back. The tail is held in memory."""
-        known = None if head is None else head._replace(partition=view.partition, offset=view.reached)
+        known = self._head_before(view, head)
         fold = Fold(self._topic, view.key, known, segment_size=self._segment_size)
         for offset, action in self._actions(view, view.reached + 1, view.mark):
             try:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.client.memory_client import World
 
 from tidemark.client import reading
-from tidemark.client.errors import DuplicateSeqNr, GapTooWide
+from tidemark.client.errors import ChangedWhileReading, DuplicateSeqNr, GapTooWide
 
 pytestmark = pytest.mark.unit
 
@@ -87,7 +87,12 @@ def test_nor_does_it_depend_on_a_run_that_is_under_way(
     world.replicate(min(replicated, len(world.records)))
     world.begin_run()
     world.land(min(landed, len(world.pending)))
-    found = answer(world, 1)
+    try:
+        found = answer(world, 1)
+    except ChangedWhileReading:  # said, because what a delete removes cannot be told half-way
+        event("changed")
+        assert "D" in history
+        return
     world.land()
     assert found == answer(world, 1)
 
