@@ -45,6 +45,10 @@ def append(
     seq_nr: Annotated[
         int | None, typer.Option(min=1, help="The first event's number; the next one when left out.")
     ] = None,
+    expected_last: Annotated[
+        int | None,
+        typer.Option(min=0, help="Only if this is the number of the last event; 0 for no such entity."),
+    ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag of every event.")] = None,
     expire_after: Annotated[
         str | None, typer.Option(help="How long the entity lives from now on, such as `30 days`.")
@@ -63,9 +67,9 @@ def append(
     _events(payloads, bool(json_event), seq_nr or 1, tag or [])
     with _opened(pipeline, key, topic, writer) as (settings, journal):
         Checks(settings.topic).expire_after(key, expire_after)
-        first = (journal.pointer(key) or 0) + 1 if seq_nr is None else seq_nr
+        first = seq_nr if seq_nr is not None else _next(journal, key, expected_last)
         events = _events(payloads, bool(json_event), first, tag or [])
-        placed = journal.append(key, events, expire_after=expire_after)
+        placed = journal.append(key, events, expire_after=expire_after, expected_last=expected_last)
     if as_json:
         numbers = {"first": first, "last": events[-1].seq_nr}
         print_json({"pipeline": pipeline, "topic": settings.topic, "key": key, **numbers, **placed._asdict()})
@@ -146,6 +150,10 @@ def pointer(
     typer.echo("There is no such entity." if last is None else str(last))
 
 
+def _next(journal: "Journal", key: str, expected_last: int | None) -> int:
+    return 1 + (expected_last if expected_last is not None else journal.pointer(key) or 0)
+
+
 @contextmanager
 def _opened(
     pipeline: str, key: str, topic: str | None, writer: str | None
@@ -155,8 +163,6 @@ def _opened(
     from tidemark.client.journal import Journal
     from tidemark.client.settings import settings_of
 
-    if not key:
-        raise typer.BadParameter("an entity has a name", param_hint="KEY")
     settings = settings_of(pipeline, topic, writer, look_up)
     with Journal.of_settings(settings) as journal:
         yield settings, journal

@@ -1,32 +1,75 @@
 """Actions made from what a caller gives: checked first, so that nothing wrong is ever sent."""
 
 import json
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event, as_json
+from tidemark.client.rehearsal import rehearse
 from tidemark.journal.action import Append, append
 from tidemark.journal.errors import JournalError
 from tidemark.journal.events import Events, PayloadMetadata
 from tidemark.journal.expiry import ExpireAfter, read_expire_after
+from tidemark.journal.fold import MOST_SEGMENTS
 from tidemark.journal.jsontext import LONG_MAX
 from tidemark.journal.record import ACTION_HEADER
+from tidemark.journal.segments import row_segment
+from tidemark.writers.journal_cells import longest_key
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class Checks:
     """What may be said about the entities of one topic."""
 
     def __init__(self, topic: str) -> None:
-        self._topic = topic
+        if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            shown = topic if isinstance(topic, str) else repr(topic)
+            problem = "the name of a topic has 1 to 249 letters, digits, `.`, `_` or `-`."
+            raise BadInput(f"{shown:.60}", None, problem)
+        self._topic, self._longest = topic, longest_key(topic)
 
     def key(self, key: Any) -> str:
-        """A key, which every reader will take for the same."""
+        """A key that readers take for the same and Cassandra has a place for; also the empty one."""
         if not isinstance(key, str):
             raise BadInput(self._topic, key, "a key is text.")
         self._utf8(key, key, "the key")
+        if (size := len(key.encode())) > self._longest:
+            problem = f"a key has {self._longest} bytes at most, with this topic, and this one has {size}."
+            raise BadInput(self._topic, f"{key:.60}…", problem)
         return key
+
+    def origin(self, origin: Any) -> str:
+        """What says who sends."""
+        if not isinstance(origin, str):
+            raise BadInput(self._topic, None, f"origin is text, not {origin!r:.60}.")
+        self._utf8(None, origin, "origin")
+        return origin
+
+    def next_number(self, key: str, expected_last: Any, events: Sequence[Event]) -> int:
+        """The number that the entity's last event is expected to have; 0 when there should be no entity."""
+        if type(expected_last) is not int or not 0 <= expected_last < LONG_MAX:
+            problem = f"`expected_last` is a number from 0 to {LONG_MAX - 1}, not {expected_last!r:.60}."
+            raise BadInput(self._topic, key, problem)
+        if events[0].seq_nr != expected_last + 1:
+            problem = f"event {events[0].seq_nr} does not follow expected_last={expected_last}."
+            raise BadInput(self._topic, key, problem)
+        return expected_last
+
+    def span(self, key: str, action: str, first: int, last: int, segment_size: int) -> None:
+        """Refuse a delete or a purge that reaches over more segments than a writer takes at once."""
+        segments = row_segment(max(last, 1), segment_size) - row_segment(max(first, 1), segment_size) + 1
+        if segments > MOST_SEGMENTS:
+            raise BadInput(
+                self._topic,
+                key,
+                f"the {action} reaches from event {first} to {last}, over {segments} segments of "
+                f"{segment_size}, and {MOST_SEGMENTS} is the most that a writer does at once. Delete it in "
+                "steps: its numbers jump.",
+            )
 
     def number(self, key: str, value: Any, what: str) -> int:
         """A sequence number."""
@@ -60,6 +103,29 @@ class Checks:
         headers: Mapping[str, str] | None,
     ) -> Append:
         """An append of these events; their numbers follow one another."""
+        found = self.events(key, events)
+        of_payload = PayloadMetadata(
+            self.expire_after(key, expire_after), self._json(key, payload_metadata, "payload_metadata")
+        )
+        try:
+            made = append(
+                key,
+                timestamp,
+                Events(tuple(event.encoded() for event in found), of_payload),
+                origin=origin,
+                version=version,
+                metadata=self._json(key, metadata, "metadata"),
+                headers=self.headers(key, headers),
+            )
+            rehearse(self._topic, made)
+        except JournalError as error:
+            raise BadInput(self._topic, key, f"{str(error).rstrip('.')}.") from None
+        return made
+
+    def events(self, key: str, events: Iterable[Event]) -> tuple[Event, ...]:
+        """Events, at least one, whose numbers follow one another."""
+        if isinstance(events, Event) or not isinstance(events, Iterable):
+            raise BadInput(self._topic, key, f"events come as a list, not as {events!r:.60}.")
         found = tuple(events)
         if not found:
             raise BadInput(self._topic, key, "an append needs at least one event.")
@@ -70,21 +136,7 @@ class Checks:
             if event.seq_nr != found[0].seq_nr + place:
                 wanted = found[0].seq_nr + place
                 raise BadInput(self._topic, key, f"event {event.seq_nr} came where {wanted} should have.")
-        of_payload = PayloadMetadata(
-            self.expire_after(key, expire_after), self._json(key, payload_metadata, "payload_metadata")
-        )
-        try:
-            return append(
-                key,
-                timestamp,
-                Events(tuple(event.encoded() for event in found), of_payload),
-                origin=origin,
-                version=version,
-                metadata=self._json(key, metadata, "metadata"),
-                headers=self.headers(key, headers),
-            )
-        except JournalError as error:
-            raise BadInput(self._topic, key, f"{error}.") from None
+        return found
 
     def expire_after(self, key: str, value: str | timedelta | None) -> ExpireAfter | None:
         """How long an entity is to live."""
@@ -112,7 +164,7 @@ class Checks:
         except (TypeError, ValueError, RecursionError) as error:
             raise BadInput(self._topic, key, f"{what} is not JSON: {error}.") from None
 
-    def _utf8(self, key: str, text: str, what: str) -> None:
+    def _utf8(self, key: str | None, text: str, what: str) -> None:
         try:
             text.encode()
         except UnicodeEncodeError as error:

@@ -55,6 +55,7 @@ class AsyncJournal:
         metadata: Any = None,
         payload_metadata: Any = None,
         headers: Mapping[str, str] | None = None,
+        expected_last: int | None = None,
     ) -> Placed:
         """See ``Journal.append``."""
         return await asyncio.to_thread(
@@ -65,6 +66,7 @@ class AsyncJournal:
             metadata=metadata,
             payload_metadata=payload_metadata,
             headers=headers,
+            expected_last=expected_last,
         )
 
     async def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:

@@ -15,7 +15,7 @@ class ClientError(TidemarkError):
     """The root of what goes wrong with one entity of a journal."""
 
     def __init__(self, topic: str, key: str, problem: str) -> None:
-        super().__init__(f"{topic}/{key}: {problem}")
+        super().__init__(f"{topic}/{key or '(empty key)'}: {problem}")
         self.topic, self.key, self.problem = topic, key, problem
 
 
@@ -25,6 +25,38 @@ class BadInput(ClientError, ValueError):
     def __init__(self, topic: str, key: Any, problem: str) -> None:
         shown = key if isinstance(key, str) else repr(key)
         super().__init__(topic, shown.encode("utf-8", "replace").decode(), f"{problem} Nothing was sent.")
+        if key is None:  # it is about the journal as a whole
+            self.key, self.args = "", (f"{topic}: {self.problem}",)
+
+
+class Conflict(ClientError):
+    """The entity is not as the caller of an append takes it to be."""
+
+    def __init__(self, topic: str, key: str, expected: int, last: int | None) -> None:
+        is_there = "there is no such entity" if last is None else f"its last event is {last}"
+        super().__init__(
+            topic,
+            key,
+            f"the last event was expected to be {expected}, but {is_there}: another process was faster, or "
+            "an earlier append did arrive. Nothing was sent. Read the entity again and decide anew.",
+        )
+        self.expected, self.last = expected, last
+
+
+class Misplaced(ClientError):
+    """The entity's key leads to another partition than the one that its tables were filled from."""
+
+    needs_person = True
+
+    def __init__(self, topic: str, key: str, kept: int, partition: int) -> None:
+        super().__init__(
+            topic,
+            key,
+            f"it is kept for partition {kept}, and its key leads to partition {partition} now: the topic got "
+            "more partitions, or another partitioner was used. Replication would stop there. Nothing was "
+            "sent. Move the entities to a new topic with the new number of partitions.",
+        )
+        self.kept, self.partition = kept, partition
 
 
 class BadEvent(TidemarkError, ValueError):

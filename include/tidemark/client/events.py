@@ -65,27 +65,31 @@ class Event:
     @classmethod
     def json(cls, seq_nr: int, value: Any, tags: Iterable[str] = ()) -> Self:
         """An event whose payload is what ``json.dumps`` makes of the value."""
-        return cls(seq_nr, "json", json.dumps(value, allow_nan=False), _listed(tags))
+        try:
+            text = json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadEvent(seq_nr, f"its payload cannot be JSON: {error}") from None
+        return cls(seq_nr, "json", text, _listed(seq_nr, tags))
 
     @classmethod
     def json_text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
         """An event whose payload is a JSON document; its numbers keep 34 digits."""
-        return cls(seq_nr, "json", text, _listed(tags))
+        return cls(seq_nr, "json", text, _listed(seq_nr, tags))
 
     @classmethod
     def text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
         """An event whose payload is text."""
-        return cls(seq_nr, "text", text, _listed(tags))
+        return cls(seq_nr, "text", text, _listed(seq_nr, tags))
 
     @classmethod
     def binary(cls, seq_nr: int, data: bytes, tags: Iterable[str] = ()) -> Self:
         """An event whose payload is bytes."""
-        return cls(seq_nr, "binary", data, _listed(tags))
+        return cls(seq_nr, "binary", data, _listed(seq_nr, tags))
 
     @classmethod
     def empty(cls, seq_nr: int, tags: Iterable[str] = ()) -> Self:
         """An event without a payload."""
-        return cls(seq_nr, None, None, _listed(tags))
+        return cls(seq_nr, None, None, _listed(seq_nr, tags))
 
     def encoded(self) -> EncodedEvent:
         """The event as a codec writes it."""
@@ -208,6 +212,8 @@ def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _listed(tags: Iterable[str]) -> Any:
+def _listed(seq_nr: int, tags: Iterable[str]) -> Any:
     """Any iterable but a text, which would be taken for its letters."""
+    if not isinstance(tags, Iterable):
+        raise BadEvent(seq_nr, "its tags have to be a list of texts")
     return tags if isinstance(tags, str) else tuple(tags)

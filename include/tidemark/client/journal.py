@@ -13,10 +13,10 @@ from typing import Any, Protocol, Self
 from uuid import uuid4
 
 from tidemark.client.actions import Checks
-from tidemark.client.errors import NotSent, TopicUnconfirmed
+from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.ledger import ControlLedger, ControlPlane
-from tidemark.client.reading import JournalReader, Placed, Tables, Tail
+from tidemark.client.reading import JournalReader, Placed, Standing, Tables, Tail
 from tidemark.client.sending import Sender
 from tidemark.client.sent_version import sent_version
 from tidemark.client.settings import JournalSettings, declare, settings_of
@@ -139,7 +139,7 @@ class Journal:
         self._topic, self._sender, self._tail = topic, sender, tail
         self._guard = guard or Unguarded()
         self._checks = Checks(topic)
-        self._origin = origin or socket.gethostname()
+        self._origin = self._checks.origin(socket.gethostname() if origin is None else origin)
         self._reader = JournalReader(
             topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
         )
@@ -158,17 +158,22 @@ class Journal:
         metadata: Any = None,
         payload_metadata: Any = None,
         headers: Mapping[str, str] | None = None,
+        expected_last: int | None = None,
     ) -> Placed:
         """Append events to an entity, all of them or none, in one record.
 
-        Their numbers follow one another and should follow the entity's last one, which is not looked up
-        here: whoever appends knows it, or asks ``pointer``. ``expire_after`` is for the entity, until the
-        next append says otherwise. ``metadata`` and ``payload_metadata`` are any JSON.
+        Their numbers follow one another and should follow the entity's last one. With ``expected_last`` that
+        is looked up, and ``Conflict`` raised where it is another number (0 for no entity); without it, a
+        number that was used already is taken like any other, and the entity cannot be read any more.
+        ``expire_after`` is for the entity, until the next append says otherwise. ``metadata`` and
+        ``payload_metadata`` are any JSON.
         """
+        key = self._checks.key(key)
+        found = self._checks.events(key, events)
         action = self._checks.append(
-            self._checks.key(key),
+            key,
             _now(),
-            events,
+            found,
             origin=self._origin,
             version=sent_version(),
             expire_after=expire_after,
@@ -176,22 +181,40 @@ class Journal:
             payload_metadata=payload_metadata,
             headers=headers,
         )
+        if expected_last is not None:
+            self._expect(key, self._checks.next_number(key, expected_last, found))
         return self._send(action)
+
+    def _expect(self, key: str, last: int) -> None:
+        standing = self._standing(key)
+        if last != (standing.seq_nr if standing else 0):
+            raise Conflict(self._topic, key, last, standing.seq_nr if standing else None)
+
+    def _standing(self, key: str) -> Standing | None:
+        """How far the entity has come; refused where replication would stop at whatever is sent to it."""
+        standing = self._reader.standing(key)
+        if standing and standing.kept not in (None, standing.partition):
+            raise Misplaced(self._topic, key, standing.kept or 0, standing.partition)
+        return standing
 
     def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
         """Delete the entity's events up to a number, never past its last one; None when it is not there."""
         key = self._checks.key(key)
         to, further = self._checks.number(key, to, "`to`"), self._checks.headers(key, headers)
-        last = self._reader.last_seq_nr(key)
-        if last is None:
+        standing = self._standing(key)
+        if standing is None:
             return None
-        action = Delete(key, _now(), min(to, last), self._origin, sent_version())
+        to = min(to, standing.seq_nr)
+        self._checks.span(key, "delete", standing.delete_to + 1, to, standing.segment_size)
+        action = Delete(key, _now(), to, self._origin, sent_version())
         return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
         """Remove the entity with everything it had; what is appended later begins anew."""
         key = self._checks.key(key)
         further = self._checks.headers(key, headers)
+        if standing := self._standing(key):
+            self._checks.span(key, "purge", standing.delete_to, standing.seq_nr, standing.segment_size)
         return self._send(Purge(key, _now(), self._origin, sent_version()), further)
 
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
@@ -204,7 +227,8 @@ class Journal:
 
     def pointer(self, key: str) -> int | None:
         """The number of the entity's last event, deleted or not; None when there is no such entity."""
-        return self._reader.last_seq_nr(self._checks.key(key))
+        standing = self._reader.standing(self._checks.key(key))
+        return None if standing is None else standing.seq_nr
 
     def mark(self, key: str) -> Placed:
         """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""

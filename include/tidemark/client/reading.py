@@ -37,6 +37,7 @@ from tidemark.journal.head_info import (
     EMPTY,
     Appended,
     HeadInfo,
+    deletes_behind,
     has_deletes,
     hidden_to,
     last_seq_nr,
@@ -64,6 +65,20 @@ class Placed(NamedTuple):
 
     partition: int
     offset: int
+
+
+class Standing(NamedTuple):
+    """How far an entity has come."""
+
+    seq_nr: int
+    """The number of its last event, deleted or not."""
+    delete_to: int
+    """The last number that a reader does not get; 0 for none."""
+    segment_size: int
+    partition: int
+    """Where its key leads to."""
+    kept: int | None
+    """The partition that the tables have it from; None when they do not have it."""
 
 
 class OffsetGone(Exception):
@@ -98,6 +113,7 @@ class _Overtaken(Exception):
 
 
 _REMOVED = "it was deleted from or purged"
+_UNDER_WAY = "it was replicated"
 _REPLICATED = "it was replicated, and left Kafka,"
 
 
@@ -123,6 +139,14 @@ class _View:
     def is_beyond(self, row: Any) -> bool:
         """Whether a row comes from beyond the pointer."""
         return bool(row.partition == self.partition and row.offset > self.reached)
+
+
+def _went_back(info: HeadInfo, head: Head | None) -> bool:
+    """Whether numbers of the tail are known not to lie above all that were there before them."""
+    if not isinstance(info, Appended):
+        return False
+    is_older = head is not None and head.offset < info.offset  # else it has some of the tail already
+    return not info.is_ordered or (is_older and head is not None and info.lowest <= head.seq_nr)
 
 
 def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
@@ -164,22 +188,26 @@ class JournalReader:
                 if attempts >= ATTEMPTS:  # or events were handed out
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
-    def last_seq_nr(self, key: str) -> int | None:
-        """The number of the entity's last event; None when there is no such entity."""
+    def standing(self, key: str) -> Standing | None:
+        """How far the entity has come; None when there is no such entity."""
         attempts = 0
         while True:
             try:
-                return self._last_seq_nr_once(key)
+                return self._standing_once(key)
             except _Overtaken as overtaken:
                 attempts += 1
                 if attempts == ATTEMPTS:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), 1) from None
 
-    def _last_seq_nr_once(self, key: str) -> int | None:
+    def _standing_once(self, key: str) -> Standing | None:
         view = self._look(key)
-        if not needs_tables(view.info):
-            return last_seq_nr(view.info, None)
-        return last_seq_nr(view.info, self._head(view))
+        head = self._head(view) if needs_tables(view.info) else None
+        last = last_seq_nr(view.info, head)
+        if last is None:
+            return None
+        size = head.segment_size if head else self._segment_size
+        kept = head.partition if head else None
+        return Standing(last, hidden_to(view.info, head), size, view.partition, kept)
 
     def _look(self, key: str) -> _View:
         """Set the mark, and fold what is before it and not yet in the tables."""
@@ -231,11 +259,12 @@ class JournalReader:
         view = self._look(key)
         head = self._head(view) if needs_tables(view.info) else None
         expected = max(first, hidden_to(view.info, head) + 1)
-        if isinstance(view.info, Appended) and not view.info.is_ordered:
+        if _went_back(view.info, head):
             yield from self._read_folded(view, head, expected)
             return
         if head is not None:
-            reach = last_seq_nr(view.info, head) or 0
+            # One further: where the tail's events end with a segment, rows of the next one may follow them.
+            reach = (last_seq_nr(view.info, head) or 0) + isinstance(view.info, Appended)
             for event in self._read_rows(view, head, expected, reach):
                 if _is_tangled(view.info, head, event.seq_nr):
                     yield from self._read_folded(view, head, expected)
@@ -255,6 +284,21 @@ class JournalReader:
                 yield event
         self._check_end(view, head, expected)
 
+    def _head_before(self, view: _View, head: Head | None) -> Head | None:
+        """The head as it was at the pointer, as far as the fold can tell the difference.
+
+        A run under way may have brought it further. Appends may be folded onto it again; what a delete
+        removes, where numbers went back, depends on how far the entity had come.
+        """
+        if head is None:
+            return None
+        if head.offset > view.reached:
+            if view.pointer is None:
+                return None
+            if deletes_behind(view.info):
+                raise _Overtaken(_UNDER_WAY)
+        return head._replace(partition=view.partition, offset=view.reached)
+
     def _check_end(self, view: _View, head: Head | None, expected: int) -> None:
         if needs_tables(view.info):
             reached = (last_seq_nr(view.info, head) or 0, head.seq_nr if head else 0)
@@ -263,7 +307,7 @@ class JournalReader:
 
     def _read_folded(self, view: _View, head: Head | None, first: int) -> Iterator[JournalEvent]:
         """As the tables will have it: numbers were used twice, or went back. The tail is held in memory."""
-        known = None if head is None else head._replace(partition=view.partition, offset=view.reached)
+        known = self._head_before(view, head)
         fold = Fold(self._topic, view.key, known, segment_size=self._segment_size)
         for offset, action in self._actions(view, view.reached + 1, view.mark):
             try:

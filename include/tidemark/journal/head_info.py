@@ -52,6 +52,8 @@ class Appended:
     """Whether the numbers of every append lie above those of the append before it."""
     is_deleted_last: bool = False
     """Whether a delete came after the last append."""
+    is_deleted_behind: bool = False
+    """Whether a delete came after numbers went back."""
 
     @property
     def lowest(self) -> int:
@@ -91,7 +93,8 @@ def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
             case Appended():
                 # Never past the last event, and never back.
                 deleted = max(info.delete_to or 0, min(action.to, info.seq_nr))
-                return replace(info, delete_to=deleted, is_deleted_last=True)
+                behind = info.is_deleted_behind or not info.is_ordered
+                return replace(info, delete_to=deleted, is_deleted_last=True, is_deleted_behind=behind)
             case Deleted():
                 return replace(info, to=max(info.to, action.to))
             case _:
@@ -104,6 +107,13 @@ def has_deletes(info: HeadInfo) -> bool:
     if isinstance(info, Appended):
         return info.delete_to is not None or info.before is not None
     return isinstance(info, Deleted)
+
+
+def deletes_behind(info: HeadInfo) -> bool:
+    """Whether the tail deletes where numbers went back, or may have: what that removes only a head tells."""
+    if not isinstance(info, Appended):
+        return False
+    return info.is_deleted_behind or (info.is_ordered and info.delete_to is not None)
 
 
 def head_info(actions: Iterable[tuple[int, Action]]) -> HeadInfo:

@@ -95,7 +95,14 @@ def test_append_takes_lines_from_stdin(run, world, monkeypatch) -> None:
         ),
         pytest.param(["ordres", "k", "--text", "x"], 1, "Did you mean `orders`?", id="no pipeline"),
         pytest.param([*AT, "--text", "x", "--writer", "archive"], 1, "no writer archive", id="no journal"),
-        pytest.param(["orders", "", "--text", "x"], 2, "an entity has a name", id="no key"),
+        pytest.param([*AT, "--text", "x", "--expected-last", "-1"], 2, "greater than or", id="below none"),
+        pytest.param(
+            [*AT, "--text", "x", "--seq-nr", "3", "--expected-last", "3"], 1, "does not follow", id="a gap"
+        ),
+        pytest.param(["orders", "k" * 65_513, *AT[2:], "--text", "x"], 1, "65512 bytes", id="a long key"),
+        pytest.param(
+            [*AT, "--json-event", "[" * 254 + "]" * 254, "--seq-nr", "1"], 1, "nested deeper", id="too deep"
+        ),
         pytest.param([*AT, "--text", "x", "--sequence", "1"], 2, "No such option", id="a misspelled option"),
     ],
 )
@@ -103,6 +110,25 @@ def test_what_cannot_be_appended_is_said_and_not_sent(run, world, arguments, cod
     ended = run("journal", "append", *arguments)
     assert (ended.code, said in ended.err) == (code, True), ended
     assert (world.records, ended.out) == ([], "")
+
+
+def test_append_that_expects_a_last_number(run, world) -> None:
+    """Item 10."""
+    world.send_words("A1,2")
+    ended = run("journal", "append", *AT, "--text", "x", "--expected-last", "1")
+    assert (ended.code, "its last event is 2" in ended.err, len(sent(world))) == (1, True, 1)
+    ended = run("journal", "append", *AT, "--text", "x", "--expected-last", "2")
+    assert (ended.code, sent(world)[-1].first) == (0, 3)
+    ended = run("journal", "append", "orders", "new", *AT[2:], "--text", "x", "--expected-last", "0")
+    assert (ended.code, sent(world)[-1].first) == (0, 1)
+
+
+def test_the_empty_key_is_a_key(run, world) -> None:
+    """Item 9: what can be appended can be read."""
+    at = ("orders", "", *AT[2:])
+    assert run("journal", "append", *at, "--text", "x").code == 0
+    assert run("journal", "pointer", *at).out == "1\n"
+    assert run("journal", "read", *at).out.splitlines()[-1] == "1 event."
 
 
 def test_nothing_on_stdin_is_nothing_to_append(run, world, monkeypatch) -> None:

@@ -1,9 +1,11 @@
-"""Item 10: what is read of an entity does not depend on how much of it is replicated, whatever its numbers are.
+"""Item 10: what is read of an entity does not depend on how much of it is replicated.
 
-Numbers may be used twice, go back, jump over segments, be deleted before they are appended, and be sent in the
-same millisecond.
+Whatever its numbers are: used twice, going back, jumping over segments, deleted before they are appended, of
+the same millisecond. One thing is left out: where numbers went back before a purge, and a delete is the first
+action after it, rows may show that the purge did not reach (docs/compatibility.md, "Limits we share").
 """
 
+import re
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from tests.unit.client.memory_client import World
 
 from tidemark.client import reading
-from tidemark.client.errors import DuplicateSeqNr, GapTooWide
+from tidemark.client.errors import ChangedWhileReading, DuplicateSeqNr, GapTooWide
 
 pytestmark = pytest.mark.unit
 
@@ -26,7 +28,8 @@ appends = st.builds(
 words = st.one_of(
     appends, appends, appends, st.builds("D{}".format, numbers), st.sampled_from(["P", "M", "j:A1", "-"])
 )
-histories = st.lists(words, max_size=8).map(" ".join)
+UNREACHED = re.compile(r"P( M| -| j:A1)* D")
+histories = st.lists(words, max_size=8).map(" ".join).filter(lambda history: not UNREACHED.search(history))
 
 
 def answer(world: World, first: int) -> Any:
@@ -65,6 +68,8 @@ def answers(history: str, size: int, first: int) -> list[Any]:
 @example("A1,2,3,4,5 D4 A3 D3", 10, 1)
 @example("D9 A3 D3 A4", 10, 1)
 @example("A3 A1 P A2 A1", 2, 1)
+@example("D1 A3 A1,2", 2, 1)
+@example("D1 A7 A1 A3,4,5,6", 2, 1)
 def test_a_read_before_replication_is_a_read_after_it(history: str, size: int, first: int) -> None:
     found = answers(history, size, first)
     assert [one for one in found if one != found[-1]] == []
@@ -82,7 +87,12 @@ def test_nor_does_it_depend_on_a_run_that_is_under_way(
     world.replicate(min(replicated, len(world.records)))
     world.begin_run()
     world.land(min(landed, len(world.pending)))
-    found = answer(world, 1)
+    try:
+        found = answer(world, 1)
+    except ChangedWhileReading:  # said, because what a delete removes cannot be told half-way
+        event("changed")
+        assert "D" in history
+        return
     world.land()
     assert found == answer(world, 1)
 

@@ -69,8 +69,8 @@ def test_an_entity_without_events_has_a_pointer_all_the_same() -> None:
 
 def test_a_purge_is_always_sent() -> None:
     world = World()
-    assert world.client().purge("k") == Placed(0, 0)
-    assert isinstance(sent(world)[0], Purge)
+    assert world.client().purge("k") == Placed(0, 1)
+    assert isinstance(sent(world)[1], Purge)
 
 
 def test_marks_have_ids_of_their_own() -> None:
