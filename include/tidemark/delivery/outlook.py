@@ -54,7 +54,8 @@ def look_ahead(
     except TargetMissing as missing:
         return Outlook(back, (f"the target is not there now: {missing}",))
     if writer is None or present is None:
-        return Outlook(back)
+        kept = writer.keeps(position + 1, state.position) if writer else None
+        return Outlook(back, (kept,) if kept else ())
     bound = writer.bound_to(present)
     reached = bound.reached()
     is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)

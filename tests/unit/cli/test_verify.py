@@ -1,4 +1,4 @@
-"""``tidemark verify``: what a person sees of every writer's output, and what comes of a difference (item 7)."""
+"""``tidemark verify``: what a person sees of writers' outputs, and what comes of a difference (item 7)."""
 
 import json
 from pathlib import Path
