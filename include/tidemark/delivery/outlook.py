@@ -54,7 +54,8 @@ def look_ahead(
     except TargetMissing as missing:
         return Outlook(back, (f"the target is not there now: {missing}",))
     if writer is None or present is None:
-        return Outlook(back)
+        kept = writer.keeps(position + 1, state.position) if writer else None
+        return Outlook(back, (kept,) if kept else ())
     bound = writer.bound_to(present)
     reached = bound.reached()
     is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)
@@ -75,7 +76,7 @@ def look_ahead(
     said = [
         f"{present.what} was made again and is empty: the writer goes on with this one (id {present.id})",
         f"everything after id {position} is sent to it",
-        *([f"what lies at or below id {position} is not in it and is not sent"] if position >= 0 else []),
+        *([f"what the old one had up to id {position} is not asked for in it"] if position >= 0 else []),
         *(["the gate opens"] if opens else []),
     ]
     details = {"target": present.id, "skipped": 0}

@@ -56,11 +56,11 @@ class Lacking:
 
 
 def lacking(reached: Mapping[int, int], expected: Mapping[int, int]) -> list[Lacking]:
-    """The parts that do not have the last id they should have."""
+    """The parts that do not have the last id they should have, of those that can tell."""
     return [
-        Lacking(part, reached.get(part, NOTHING_YET), id_)
+        Lacking(part, reached[part], id_)
         for part, id_ in sorted(expected.items())
-        if reached.get(part, NOTHING_YET) < id_
+        if part in reached and reached[part] < id_
     ]
 
 

@@ -222,8 +222,15 @@ class Writer(Protocol):
         return self
 
     def reached(self) -> Mapping[int, int]:
-        """The last id of each part of the target, where ids at or below it are not written again."""
+        """The last id of each part of the target, where ids at or below it are not written again.
+
+        −1 for a part that never had any; nothing of one of which nobody can tell what it had.
+        """
         return {}
+
+    def keeps(self, first_id: int, last_id: int) -> str | None:
+        """In words: what of a range of ids is in the target and is kept when it is delivered again."""
+        return None
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None] | None:
         """Which of those parts a message goes to (None: it is not written); None without such parts."""

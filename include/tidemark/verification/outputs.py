@@ -127,7 +127,8 @@ class OutputVerification:
                 f"Move {damaged[0].where} away (nothing is overwritten), then have it made again: tidemark "
                 f"resume {name}."
             )
-        return f"What is missing is delivered again by: tidemark resume {name}."
+        taken = " Where files are meant to be taken away: `reconcile: 0`." if self.kind == "files" else ""
+        return f"What is missing is delivered again by: tidemark resume {name}.{taken}"
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json`` and of records."""

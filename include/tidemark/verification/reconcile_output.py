@@ -122,8 +122,8 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
     Contents were drawn by the delivery that came to this position, so only names, sizes and last ids are
     compared. What cannot be looked at just now is shown, and is for the next delivery to fail at.
     """
-    positions, different = opened.positions, list[str]()
-    names = [one.name for one in opened.pipeline.writers if one.name not in opened.stopped()]
+    positions, different, stopped = opened.positions, list[str](), opened.stopped()
+    names = [one.name for one in opened.pipeline.writers if one.name not in stopped]
     writers = [one for one in map(opened.writer, names) if usual_extent(one)]
     if not any(_expects(positions, one) for one in writers):
         return []

@@ -105,6 +105,12 @@ class FilesWriter(Writer):
         over = (_stem(part.binding), _area_of_singles(part.binding))
         self.folder.sweep(lambda area: area in over)
 
+    def keeps(self, first_id: int, last_id: int) -> str | None:
+        """See ``Writer.keeps``."""
+        names = filter(None, map(_STEM.match, self.folder.sizes()))
+        there = [one for one in names if int(one["end"]) >= first_id and int(one["base"]) <= last_id]
+        return f"{len(there)} of their files are there already and are kept" if there else None
+
     def is_reachable(self) -> None:
         """Try what a delivery does: a file that gets a name in the folder itself, and is removed again."""
         try_folder(self.folder, self.declared.format.value)

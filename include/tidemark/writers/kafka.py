@@ -37,7 +37,7 @@ from tidemark.log.manifest import LogFile
 from tidemark.writers.kafka_output import Outputs, let_go
 from tidemark.writers.kafka_probe import try_topic
 from tidemark.writers.kafka_redelivery import end_of, send_after_all
-from tidemark.writers.kafka_tail import find_last_id
+from tidemark.writers.kafka_tail import FIRST_WINDOW, find_last_id, read_tail
 from tidemark.writers.kafka_target import Target, count_partitions, describe_topic
 from tidemark.writers.let_through import refusal_of
 from tidemark.writers.transformed import Transformation
@@ -82,11 +82,11 @@ class KafkaWriter(Writer):
         return replace(self, partitions=identity.shape["partitions"], topic_id=identity.id)
 
     def reached(self) -> Mapping[int, int]:
-        """See ``Writer.reached``: per partition of the topic."""
+        """See ``Writer.reached``: per partition of the topic, without those that retention has emptied."""
         numbers = range(self._count)
         with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
-            found = pool.map(lambda number: find_last_id(self.target, number), numbers)
-            return dict(zip(numbers, found, strict=True))
+            tails = list(pool.map(lambda number: read_tail(self.target, number, FIRST_WINDOW), numbers))
+        return {number: tails[number].last_id for number in numbers if not tails[number].is_emptied}
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
         """See ``Writer.placing``. A message that cannot be understood goes nowhere."""

@@ -38,6 +38,11 @@ class Tail:
     """Whether it was read from there on."""
 
     @property
+    def is_emptied(self) -> bool:
+        """Whether everything that was ever in the partition was removed, so that nobody can tell what was."""
+        return not self.ids and self.is_whole and self.begins_at > 0
+
+    @property
     def last_id(self) -> int:
         """The last id of this writer; −1 when there is none."""
         return max(self.ids, default=NOTHING_YET)

@@ -1,10 +1,13 @@
-"""``tidemark verify``: what a person sees of every writer's output, and what comes of a difference (item 7)."""
+"""``tidemark verify``: what a person sees of writers' outputs, and what comes of a difference (item 7)."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from tests.unit.log.samples import given_binding, publish_all
+from tests.unit.verification.found import FoundInMemory, given_delivered
+from tests.unit.writers.journal_samples import TOPIC, JournalHouse
 
 from tidemark.consensus.lease import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
@@ -16,6 +19,7 @@ from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer_state import Cause
 from tidemark.log.control import LogControl
 from tidemark.log.files import LogFolder
+from tidemark.verification.entities import verify_entities
 from tidemark.verification.outputs import Extent
 from tidemark.verification.reconcile_output import reconcile_idle, reconcile_now
 from tidemark.writers.files import FilesWriter
@@ -207,3 +211,43 @@ def test_i07_the_summary_of_a_delivery_says_what_was_compared(opened, positions)
     assert summary is not None
     assert (summary["position"], summary["passed"]) == (5, True)
     assert summary["looked_at"] == {"files": 2, "read whole": 1}
+
+
+# A journal
+
+
+JOURNAL = """
+name: orders
+source:
+  kafka: {topics: ["orders"]}
+writers:
+  - {name: journal, kind: journal}
+"""
+
+
+@pytest.fixture
+def journal(installation, positions, monkeypatch, capsys) -> JournalHouse:
+    """A journal with two entities whose tables the command reads; Spark is stood in for by this process."""
+    house = given_delivered("A1,2 j:A1", "D1")
+    (installation / "include" / "pipelines" / "orders.yaml").write_text(JOURNAL)
+    tables = FoundInMemory(house.journal)
+    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: house.consensus)
+    monkeypatch.setattr("tidemark.writers.opened.OpenPipeline.log", house.log)
+    monkeypatch.setattr("tidemark.verification.tables.JournalReader.open", lambda *_: tables)
+    monkeypatch.setattr("tidemark.cli.journal_proof.local_spark", lambda *_: nullcontext())
+    monkeypatch.setattr(
+        "tidemark.spark.verify.verify_with_spark",
+        lambda spark, writer, log, of, selection: verify_entities(writer, log, of, ["k", "j"]),
+    )
+    capsys.readouterr()  # what the delivery had to say
+    return house
+
+
+def test_i07_a_journal_is_proved_as_by_its_own_command_and_its_gate_stays_as_it_is(run, journal):
+    assert "2 entities: 2 as the log says" in run("verify", "orders", "journal").out
+    journal.journal.journal.delete_partition(("k", TOPIC, 0), 10**18)
+    ended = run("verify", "orders", "--json")
+    (found,) = json.loads(ended.out)["writers"]
+    assert (ended.code, found["kind"], found["clean"]) == (1, "journal", False)
+    assert found["differences"][0]["kind"] == "row missing"
+    assert journal.gate(journal.process) is None

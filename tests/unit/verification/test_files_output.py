@@ -212,6 +212,12 @@ def test_nothing_is_looked_at_where_the_file_says_so(house):
     assert usual_extent(Desk(house, reconcile=0).writer, everything=True) == Extent(0, True)
 
 
+def test_a_rewind_says_which_files_are_kept(desk):
+    desk.file(0).unlink()
+    plan = desk.house.operator.rewind("archive", -1, desk.writer)
+    assert "2 of their files are there already and are kept" in plan.lines
+
+
 # What an older version has made
 
 

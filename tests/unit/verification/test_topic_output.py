@@ -98,11 +98,9 @@ def broker(monkeypatch) -> Broker:
         monkeypatch.setattr(Listed, name, empty)
     monkeypatch.setattr(kafka, "describe_topic", broker.describe)
     monkeypatch.setattr(kafka, "count_partitions", lambda target: broker.describe(target).partitions)
-    monkeypatch.setattr(
-        kafka, "find_last_id", lambda _, number: max(Listed.holds.get(number, ()), default=-1)
-    )
+    monkeypatch.setattr(kafka, "read_tail", broker.tail)
     monkeypatch.setattr(topics, "read_tail", broker.tail)
-    monkeypatch.setattr(topics, "is_compacted", lambda _: broker.compacts)
+    monkeypatch.setattr(topics, "keeps_the_middle", lambda _: not broker.compacts)
     # Keys are all the same; by their ids they go to both partitions.
     monkeypatch.setattr(kafka, "partition_of", lambda key, id_, count: id_ % count)
     return broker
@@ -262,8 +260,20 @@ def test_messages_of_a_topic_cannot_be_let_go(desk):
         plan_let_go(desk.writer, desk.house.log, desk.house.positions)
 
 
-def test_an_older_writer_is_judged_from_the_beginning(desk):
+def of_older_version(desk: Desk) -> None:
     state = desk.house.state(desk.writer)
     desk.house.positions._store(replace(state, target=None, since=None))
+
+
+def test_i03_an_older_writer_whose_topic_was_emptied_by_retention_goes_on(desk):
+    of_older_version(desk)
+    desk.holds[0], desk.broker.begins_at[0] = [], 7
+    desk.house.publish(orders="jk")
+    assert desk.house.deliver(desk.writer).gate is None
+    assert (desk.house.state(desk.writer).target, desk.holds[0]) == ("first", [10])
+
+
+def test_an_older_writer_is_judged_from_the_beginning(desk):
+    of_older_version(desk)
     desk.holds[0] = [6, 8]
     assert [one.problem for one in desk.verify().differences] == [Problem.HOLE]
