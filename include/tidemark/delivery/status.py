@@ -8,7 +8,7 @@ from tidemark.consensus.objects import Consensus
 from tidemark.delivery.advice import advise
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Gate, WriterState
+from tidemark.delivery.writer_state import Cause, Gate, WriterState
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -98,6 +98,7 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
     if state is None:
         lag = end - NOTHING_YET
         return WriterStatus(name, kind or "", False, NOTHING_YET, lag, Gate.OPEN.value, None, is_retired)
+    reason, hint = _why_stopped(positions, state)
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
@@ -105,17 +106,20 @@ def _writer_status(positions: Positions, name: str, kind: str | None, end: int) 
         state.position,
         end - state.position,
         state.status.value,
-        state.gate.reason if state.gate else None,
+        reason,
         is_retired,
-        _first_hint(positions, state),
+        hint,
     )
 
 
-def _first_hint(positions: Positions, state: WriterState) -> str | None:
+def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, str | None]:
+    """The reason of a closed gate as it is now, and what to do first."""
     if state.gate is None:
-        return None
-    hints = advise(state, positions.acknowledged(state.name)).hints
-    return f"{hints[0].what}: {hints[0].command}" if hints else None
+        return None, None
+    advice = advise(state, positions.acknowledged(state.name))
+    is_passed = state.gate.cause is Cause.MESSAGE and advice.acknowledgeable is None
+    first = advice.hints[0]
+    return advice.where if is_passed else state.gate.reason, f"{first.what}: {first.command}"
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
