@@ -70,6 +70,7 @@ def test_a_pipeline_that_never_ran(consensus):
                 "gate": "open",
                 "reason": None,
                 "retired": False,
+                "hint": None,
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],
