@@ -219,8 +219,7 @@ def check_gate(pipeline: str, **context: Any) -> dict[str, Any]:
     gate = state.gate if state else None
     goes_on = context["ti"].xcom_pull(task_ids="follow_answer")
     if gate is not None and not goes_on and context["params"]["action"] == Action.RESUME:
-        said = f"{pipeline}/{writer}: the gate is still closed at {gate.where}: {gate.reason}"
-        raise AirflowFailException(said)
+        raise AirflowFailException(opened.advice(writer).sentence)
     return {
         "writer": writer,
         "position": state.position if state else -1,

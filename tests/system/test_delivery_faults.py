@@ -76,7 +76,7 @@ def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
 
     assert ended.summary["writers"]["archive"]["position"] == 199
     assert state(runs).gate is None
-    assert archived(runs) == list(range(200))
+    assert sorted(archived(runs)) == list(range(200))
 
 
 def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
@@ -226,3 +226,11 @@ def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
     assert (state(runs).position, state(runs).gate) == (199, None)
     assert runs.deliver("run-1").summary["writers"]["archive"]["written"] == 0
     assert archived(runs) == list(range(1, 200))
+
+    # And: a redelivery of what was let pass dies when it is written, and is finished by the same command.
+    redeliver = ("dead-letters", "redeliver", runs.name, "archive", "0", *execute)
+    assert runs.command(*redeliver, fault=FaultPoint.REDELIVER_WRITTEN).code == -9
+    assert runs.command(*redeliver).code == 0
+    assert runs.command(*redeliver).code == 1
+    assert archived(runs) == list(range(200))
+    assert runs.command("dead-letters", "list", runs.name).code == 0

@@ -62,3 +62,16 @@ def test_of_a_key_that_is_too_long_nothing_is_found(house: JournalHouse) -> None
     reader, longer = JournalReader.open(house.connection, house.writer.declared), LONGEST + "k"
     assert list(reader.read_heads(TOPIC, [longer, "k"])) == ["k"]
     assert [key for key, _ in reader.read_rows(TOPIC, [(longer, 0), ("k", 0)])] == ["k"]
+
+
+def test_i04_a_probe_writes_to_every_table_what_no_reader_sees(house: JournalHouse) -> None:
+    house.publish(1_000_000, [given_append("k", 0)])
+    house.deliver()
+    before = read_visible(house.session, house.keyspace, TOPIC)
+    house.writer.is_reachable()
+    assert read_visible(house.session, house.keyspace, TOPIC) == before
+    counted = [
+        len(list(house.session.execute(f"SELECT * FROM {house.keyspace}.{table}")))
+        for table in ("journal", "metajournal", "pointer2")
+    ]
+    assert counted == [1, 1, 1]

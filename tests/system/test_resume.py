@@ -19,6 +19,7 @@ from tests.system.test_replicate import status_of
 
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
+from tidemark.embedded.airflow_api import AirflowRefused
 
 pytestmark = pytest.mark.system
 
@@ -87,10 +88,13 @@ def mended_target(services: Any) -> None:
     assert resume.startswith("auto__picky__gate_")
     services.wait_for_task("barred.resume", resume, "wait_for_target", "deferred")
 
-    # And: further runs pass over the stopped writer, say so, and start no second resume.
+    # And: further runs pass over the stopped writer, end as failed because of it, and start no second resume.
     publish(services, "barred", b'{"n": 3}')
-    later = services.replicate("barred")
-    assert "the gate is closed at ids 0 to 1 (target)" in services.task_logs("barred.replicate", later)
+    later = services.replicate("barred", expected="failed")
+    said = services.task_logs("barred.replicate", later)
+    assert "the gate is closed at ids 0 to 1 (target)" in said
+    assert "barred: writer picky is stopped, everything else was done." in said
+    assert stands(services, "barred", "plain") == (2, "open")
     assert services.resume_of("barred") == resume
 
     # When: the cause is gone.
@@ -130,6 +134,12 @@ def acknowledged_message(services: Any) -> None:
     waiting = services.airflow.trigger("walled.replicate")
     services.wait_for_task("walled.replicate", waiting, "gate_picky", "deferred")
     assert status_of(services, "walled").log.end == 2
+
+    # And: the form refuses an acknowledgement without a reason, and a run that has none is not even started.
+    with pytest.raises(AirflowRefused, match="say why, in the field `reason`"):
+        services.answer("walled.resume", second, "ask", "Acknowledge and dead-letter", reason=" ")
+    with pytest.raises(AirflowRefused, match="say why, in the parameter `reason`"):
+        services.airflow.trigger("walled.resume", {"writer": "picky", "action": "acknowledge", "id": 1})
 
     # When: they let the message pass.
     services.answer("walled.resume", second, "ask", "Acknowledge and dead-letter", reason="a test record")

@@ -10,7 +10,7 @@ from tidemark.delivery.known_pipelines import known_writers
 from tidemark.delivery.pipeline import Pipeline
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.refused import refusal_of
-from tidemark.delivery.writer_state import Gate, LeftOut
+from tidemark.delivery.writer_state import Cause, Gate, LeftOut, WriterState
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.control import LogControl
 from tidemark.log.enrolled import enrolled
@@ -155,6 +155,7 @@ def _writer_status(
     if state is None:
         lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
         return WriterStatus(name, kind or "", False, NOTHING_YET, lag, gate.value, refusal, is_retired)
+    reason, hint = _why_stopped(positions, state)
     return WriterStatus(
         name,
         kind or str(state.shape.get("kind", "")),
@@ -162,24 +163,34 @@ def _writer_status(
         state.position,
         end - state.position,
         state.status.value,
-        state.gate.reason if state.gate else None,
+        reason,
         is_retired,
         list(positions.left_out(name).values()),
-        _first_hint(positions, name),
+        hint,
     )
 
 
 def read_advice(positions: Positions, name: str) -> Advice:
     """What to do about a writer's gate, by what the control plane knows now."""
     state = positions.load(name)
-    if state is None or state.gate is None:
-        return Advice(positions.pipeline, name)
-    return advise(state, positions.acknowledged(name), positions.handed_back(state))
+    return advice_about(positions, state) if state else Advice(positions.pipeline, name)
 
 
-def _first_hint(positions: Positions, name: str) -> str | None:
-    hints = read_advice(positions, name).hints
-    return f"{hints[0].what}: {hints[0].command}" if hints else None
+def advice_about(positions: Positions, state: WriterState) -> Advice:
+    """The same for a writer's state as it was seen."""
+    if state.gate is None:
+        return Advice(state.pipeline, state.name)
+    return advise(state, positions.acknowledged(state.name), positions.handed_back(state))
+
+
+def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, str | None]:
+    """The reason of a closed gate as it is now, and what to do first."""
+    if state.gate is None:
+        return None, None
+    advice = advice_about(positions, state)
+    is_passed = state.gate.cause is Cause.MESSAGE and advice.acknowledgeable is None
+    first = advice.hints[0]
+    return advice.where if is_passed else state.gate.reason, f"{first.what}: {first.command}"
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:

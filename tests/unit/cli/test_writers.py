@@ -341,6 +341,12 @@ def test_i05_status_says_what_to_do_first(run, positions):
     assert (writers["cassandra"], "tidemark resume orders archive" in writers["archive"]) == (None, True)
 
 
+def test_i05_status_does_not_blame_a_message_that_was_acknowledged(run, walled):
+    run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
+    writers = {one["name"]: one for one in json.loads(run("status", "orders", "--json").out)["writers"]}
+    assert writers["archive"]["reason"].startswith("after id 3, which is acknowledged: ids 4 to 5 are left")
+
+
 def test_i20_acknowledged_ids_are_named_after_the_offset_log_was_compacted(run, walled):
     run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
     run("resume", "orders", "archive")

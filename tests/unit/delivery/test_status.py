@@ -72,6 +72,7 @@ def test_a_pipeline_that_never_ran(consensus):
                 "reason": None,
                 "retired": False,
                 "left_out": [],
+                "hint": None,
             }
             for name, kind in (("cassandra", "journal"), ("archive", "files"))
         ],
