@@ -39,8 +39,9 @@ where the log is not whole, what its message names.
 asset `<pipeline>.log`.
 `reconcile`: per journal, entities looked at, as the log says, different, not provable; the link
 *Reconciliation* shows every finding.
-`check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
-seconds; the event of the asset `<pipeline>.delivered` carries the same.
+`check_writers`: records, events, entities, duplicate sequence numbers and messages left out because their
+topic was made again, position and lag of every writer, seconds; the event of the asset
+`<pipeline>.delivered` carries the same.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
