@@ -45,8 +45,9 @@ asset `<pipeline>.log`.
 `reconcile`: per writer, how much was looked at, is different, is not provable; the link *Reconciliation*
 shows every finding.
 `check_gates`: how every writer's gate stands.
-`check_writers`: records, events, entities and duplicate sequence numbers, position and lag of every writer,
-seconds; the event of the asset `<pipeline>.delivered` carries the same.
+`check_writers`: records, events, entities, duplicate sequence numbers and messages left out because their
+topic was made again, position and lag of every writer, seconds; the event of the asset
+`<pipeline>.delivered` carries the same.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator

@@ -199,7 +199,7 @@ def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     moved = [one["written"] + one["filtered"] + one["ignored"] for one in writers.values()]
     counted = {
         name: sum(one.get(name, 0) for one in writers.values())
-        for name in ("events", "entities", "duplicates")
+        for name in ("events", "entities", "duplicates", "left_out")
     }
     return {
         "records": max(moved, default=0),

@@ -67,10 +67,14 @@ class Basis:
 
     def takes(self, topic: str, id_: int) -> bool:
         """Whether a message is of the topic that the tables hold, and not of another one of its name."""
+        return self.may_take(topic, id_, id_)
+
+    def may_take(self, topic: str, first_id: int, last_id: int) -> bool:
+        """Whether one of these ids can be of the topic that the tables hold."""
         if topic not in self.taken:
             return True
         first, last = self.taken[topic]
-        return first <= id_ <= last
+        return first <= last_id and first_id <= last
 
     def require_topics(self, named: Sequence[str]) -> list[str]:
         """These topics, or all where none is named; refuses one that the writer has nothing of."""

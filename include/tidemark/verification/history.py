@@ -189,8 +189,8 @@ def read_history(
 ) -> History:
     """The life of one entity: the newest of its messages, and what there is of it now."""
     told, judge = _Told(basis, entity, most), EntityJudge(basis, *entity)
-    # Also what was published after the writer's position: a person wants to see it coming.
-    files = files_of(log.manifest, replace(basis, horizon=log.end), [entity.topic])
+    # Also what was published after the writer's position, and what it leaves out: a person wants to see it.
+    files = files_of(log.manifest, replace(basis, horizon=log.end, taken={}), [entity.topic])
     for _, record in read_in_order(log.folder, files, Listed(frozenset({entity})), log.end):
         told.hear(record)
         if record.id <= basis.horizon:

@@ -26,7 +26,13 @@ _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "nam
 def files_of(manifest: Manifest, basis: Basis, topics: Sequence[str] = ()) -> list[LogFile]:
     """The files that can say something about the writer's entities, in id order."""
     wanted = basis.topics & set(topics) if topics else basis.topics
-    return [file for file in manifest.files if file.topic in wanted and file.first_id <= basis.horizon]
+    return [
+        file
+        for file in manifest.files
+        if file.topic in wanted
+        and file.first_id <= basis.horizon
+        and basis.may_take(file.topic, file.first_id, file.last_id)
+    ]
 
 
 def read_records(

@@ -38,7 +38,7 @@ class TablesChanged(TidemarkError):
 
 
 class OffsetsBegunAnew(TidemarkError):
-    """A topic was made again or truncated: its offsets say no longer what came first."""
+    """A partition was truncated: its offsets say no longer what came first."""
 
     needs_person = True
 

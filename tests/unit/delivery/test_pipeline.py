@@ -164,6 +164,16 @@ def test_a_files_writer_starts_at_either_end(start):
     assert given_writer(kind="files", path="/data", start=start).start == start
 
 
+def test_a_journal_may_start_with_topics_that_were_made_again():
+    assert given_writer(kind="journal", start="recreated").start is WriterStart.RECREATED
+
+
+@pytest.mark.parametrize("keys", [{"kind": "files", "path": "/data"}, {"kind": "kafka", "topic": "out"}])
+def test_no_other_writer_starts_there(keys):
+    with pytest.raises(ValidationError, match="can be `recreated` for a journal only"):
+        given_writer(**keys, start="recreated")
+
+
 @pytest.mark.parametrize(
     "expression", [".*", "^orders$", r"\borders\.(eu|us)\b", "(?i)orders", "[a-z]+?", "(a|b){2,3}"]
 )

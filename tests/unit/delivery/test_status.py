@@ -196,6 +196,7 @@ def test_a_run_is_summed_up_over_its_writers():
         "events": 8,
         "entities": 3,
         "duplicates": 1,
+        "left_out": 0,
         "positions": {"cassandra": 9, "archive": 5},
         "lag": {"cassandra": 0, "archive": 4},
         "seconds": 12.3,

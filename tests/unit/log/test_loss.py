@@ -4,7 +4,7 @@ import pytest
 from tests.unit.log.samples import given_kafka
 
 from tidemark.log.binding import Offsets, Slice
-from tidemark.log.loss import Loss, LossKind, find_losses, find_losses_of, said
+from tidemark.log.loss import Loss, LossKind, find_losses, find_losses_of, reached_after, said
 
 pytestmark = pytest.mark.unit
 
@@ -53,6 +53,16 @@ def test_offsets_of_another_topic_are_not_compared(offsets):
     kafka = given_kafka({("orders", 0): offsets}, orders="second orders")
     (loss,) = find_losses({("orders", 0): 5}, KNOWN, kafka)
     assert loss.kind is LossKind.RECREATED
+
+
+def test_item_12_a_topic_accepted_as_made_again_that_is_yet_another_one_before_it_was_read_is_noticed():
+    accepted = Loss(LossKind.RECREATED, "orders", 0, 5, 5, "second orders")
+    reached, known = reached_after(BOUND, KNOWN, [accepted])
+    assert list(find_losses(reached, known, given_kafka(ALL_THERE, orders="second orders"))) == []
+    assert list(find_losses(reached, known, given_kafka(ALL_THERE, orders="third orders"))) == [
+        Loss(LossKind.RECREATED, "orders", 0, 0, 0, "third orders"),
+        Loss(LossKind.RECREATED, "orders", 1, 0, 0, "third orders"),
+    ]
 
 
 def test_losses_of_several_kinds_are_found_at_once_in_partition_order():

@@ -4,7 +4,8 @@
 from typing import Any
 
 import pytest
-from tests.unit.delivery.samples import House
+from tests.unit.delivery.samples import House, Killed
+from tests.unit.verification.found import FoundInMemory
 from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
 
 from tidemark.delivery.operate import NotPossible
@@ -13,7 +14,12 @@ from tidemark.delivery.positions import Positions
 from tidemark.delivery.redelivery import HistoryCompacted
 from tidemark.delivery.writer_state import Cause, TopicStart, WriterState
 from tidemark.delivery.writer_topics import NothingRecreated, held_topic_id
+from tidemark.faults import FaultPoint
 from tidemark.log.loss import LossKind
+from tidemark.verification.basis import read_basis
+from tidemark.verification.history import Standing, read_history
+from tidemark.verification.messages import files_of
+from tidemark.verification.selection import Entity
 
 pytestmark = pytest.mark.unit
 
@@ -323,6 +329,20 @@ def test_both_journals_are_proved_by_the_messages_of_their_own_topic() -> None:
     assert house.judged(second, "a", "k")["k"].total == 1
 
 
+def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_it() -> None:
+    house = given_recreated()
+    house.go("in bulk")
+    basis = read_basis(house.process, house.log, house.positions)
+    history = read_history(basis, house.log, FoundInMemory(house.journal), Entity("a", "k"))
+    assert [step.standing for step in history.steps] == [
+        Standing.APPLIED,
+        Standing.APPLIED,
+        Standing.LEFT_OUT,
+    ]
+    assert history.judged == "as the log says"
+    assert [file.topic for file in files_of(house.log.manifest, basis)] == ["a", "b", "b"]
+
+
 def test_readers_are_told_which_topic_a_keyspace_holds_however_far_its_writer_is() -> None:
     house = given_two_topics()
     log, positions = house.actions, Positions(house.consensus, "orders")
@@ -340,6 +360,38 @@ def test_readers_are_told_which_topic_a_keyspace_holds_however_far_its_writer_is
 
 
 # Deaths
+
+
+@pytest.mark.parametrize("writes", range(0, 8))
+def test_a_journal_that_begins_with_the_new_topic_and_dies_ends_as_one_that_does_not(writes: int) -> None:
+    house = given_recreated()
+    house.actions.publish_topics(a="k:A2 k:D1", b="k:A4")
+
+    def fate(done: int) -> None:
+        if done >= writes:
+            house.die()
+
+    try:
+        house.deliver(house.recreated(fate, namespaces="^a$"), start=WriterStart.RECREATED)
+    except Killed:
+        house.live_again()
+    assert house.deliver_recreated(namespaces="^a$").gate is None
+    assert house.seen("a", "k", "i", journal=house.second) == {"k": [2], "i": [1]}
+    assert house.second.pointers == {("a", 0): 3}
+
+
+def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(at_point) -> None:
+    house = given_recreated()
+
+    def kill() -> None:
+        raise Killed
+
+    at_point(FaultPoint.REGISTER_ENROLLED, kill)
+    with pytest.raises(Killed):
+        house.deliver_recreated(namespaces="^a$")
+    assert house.positions.load("second") is None
+    assert house.deliver_recreated(namespaces="^a$").position == 7
+    assert house.positions.load("second").starts == {"a": TopicStart(1, 4, "a-1")}
 
 
 @pytest.mark.parametrize("way", WAYS)
