@@ -134,7 +134,9 @@ class House:
 
     def files_writer(self, name: str = "archive", **keys: object) -> FilesWriter:
         declared = {"name": name, "kind": "files", "path": str(self.root / name)} | keys
-        return FilesWriter(PIPELINE, FilesDeclaration.model_validate(declared, context={}))
+        return FilesWriter(
+            PIPELINE, FilesDeclaration.model_validate(declared, context={"TIDEMARK_TRANSFORMS": "tests"})
+        )
 
     def register(self, writer: Any, position: int = -1) -> WriterState:
         return self.positions.register(writer.name, writer.shape, position)
