@@ -21,9 +21,7 @@ CONNECTIONS = Connections(
 
 def given_pipeline(**kafka):
     writer = {"name": "archive", "kind": "files", "path": "/data/archive"}
-    return Pipeline.model_validate(
-        {"name": "shop", "source": {"kafka": kafka}, "writers": [writer]}, context={}
-    )
+    return Pipeline.model_validate({"name": "shop", "source": {"kafka": kafka}, "writers": [writer]})
 
 
 @pytest.fixture
