@@ -485,7 +485,7 @@ def test_a_message_that_is_in_the_topic_cannot_be_acknowledged(topic):
 
 def test_a_topic_that_does_not_exist_is_refused_and_not_created(services):
     missing = Topic(services.kafka, 1)
-    with pytest.raises(NoTargetTopic, match=f"Kafka has no topic {missing.name}.*kafka-topics.sh --create"):
+    with pytest.raises(NoTargetTopic, match=f"Kafka has no topic {missing.name}.*tidemark topics create"):
         missing.writer().prepare()
     with pytest.raises(NoTargetTopic):
         missing.writer().is_reachable()

@@ -136,7 +136,7 @@ class ForgetPlan:
 
 @dataclass(frozen=True)
 class PipelineForgetting:
-    """One pipeline that nobody declares, and what may not be taken from others."""
+    """One pipeline that no file declares, and what may not be taken from others."""
 
     consensus: Consensus
     pipeline: str

@@ -193,8 +193,8 @@ def listed_function(path: str, info: ValidationInfo) -> str:
     package = path.partition(".")[0]
     raise ValueError(
         f"is {quoted(path)}, but functions are called only from packages that {TRANSFORMS} names, and {now}. "
-        f"It was not imported. Set {TRANSFORMS}={':'.join([*listed, package])} wherever pipelines are read, or "
-        "name a function of a listed package."
+        f"It was not imported. Set {TRANSFORMS}={':'.join([*listed, package])} wherever pipelines are read, "
+        "or name a function of a listed package."
     )
 
 

@@ -4,8 +4,8 @@ Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace,
 position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
 unwritten, one ``redelivered/…`` per such id that was written after all, one ``redelivering/…`` while that is
 under way, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
-grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided in
-``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
+grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided
+in ``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
 """
 
 import json

@@ -28,7 +28,7 @@ from tidemark.log.gate import LogStopped
 from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.loss import find_losses_of
 from tidemark.log.publish import publish, require_audit
-from tidemark.log.source import read_available, read_still_available
+from tidemark.log.source import NoSuchTopic, read_available, read_still_available
 from tidemark.log.topics import SourceTopics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
@@ -129,8 +129,11 @@ def _bind_new(
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
     head = control.bindings_head()
-    read_before = {topic for topic, _ in head.reached}
-    available = read_available(source_topics(pipeline), connections.kafka, read_before)
+    try:
+        available = read_available(source_topics(pipeline), connections.kafka)
+    except NoSuchTopic as missing:
+        was_read = any(topic == missing.topic for topic, _ in head.reached)
+        raise NoSuchTopic(pipeline.name, missing.topic, was_read=was_read) from None
     if next_offsets and head.newest is None and not head.reached:
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)

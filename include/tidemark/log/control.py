@@ -6,8 +6,8 @@ binding, one per run that made one and one per loss that was accepted; ``log`` h
 a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
 further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
 ``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…``
-(``readers.py``), ``writer/…`` (``enrolled.py``), ``compaction/…`` (``compactions.py``) and, while the pipeline
-is being removed, ``forgetting`` (``forgotten.py``).
+(``readers.py``), ``writer/…`` (``enrolled.py``), ``compaction/…`` (``compactions.py``) and, while the
+pipeline is being removed, ``forgetting`` (``forgotten.py``).
 """
 
 import json

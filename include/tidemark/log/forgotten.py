@@ -1,10 +1,10 @@
 """A log that is being forgotten: a mark in the log object, from the first step of the removal to the last.
 
 While it is there, nothing is bound and no writer is registered, and ``tidemark status`` shows the log's gate
-as closed: what is half removed never looks healthy. The mark keeps what was decided (whether the log's files go
-too, and where they lie), so that the same command finishes what one that was killed has begun. The last step
-removes the mark with everything else of the log but what people decided and the newest token of its lease:
-tokens must never come back.
+as closed: what is half removed never looks healthy. The mark keeps what was decided (whether the log's files
+go too, and where they lie), so that the same command finishes what one that was killed has begun. The last
+step removes the mark with everything else of the log but what people decided and the newest token of its
+lease: tokens must never come back.
 """
 
 import json

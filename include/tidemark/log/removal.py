@@ -12,6 +12,7 @@ from tidemark.log.control import LogHead
 from tidemark.log.errors import LogError
 from tidemark.log.files import LogFolder
 from tidemark.log.folder import STAGING, Folder
+from tidemark.log.sweep import CONDEMNED
 
 AREAS = (
     "manifests",
@@ -25,6 +26,8 @@ AREAS = (
     "files",
 )
 """Every folder that Tidemark makes in a log's folder, in the order in which they are removed."""
+FILES = (CONDEMNED,)
+"""Files beside them."""
 
 
 class NotThisLog(TidemarkError):
@@ -91,9 +94,11 @@ def find_log(pipeline: str, head: LogHead, given: str | None) -> str:
 def count_files(pipeline: str, root: str) -> LogFiles:
     """What would be removed of a log's folder, and what would stay."""
     folder = Folder(pipeline, root)
-    stored = [file for area in AREAS for file in folder.walk(area)]
-    others = tuple(name for name in folder.entries() if name not in AREAS)
-    return LogFiles(root, len(stored), sum(file.bytes for file in stored), others)
+    entries = folder.entries()
+    stored = [file.bytes for area in AREAS for file in folder.walk(area)]
+    stored += [folder.size(name) for name in entries if name in FILES]
+    others = tuple(name for name in entries if name not in AREAS and name not in FILES)
+    return LogFiles(root, len(stored), sum(stored), others)
 
 
 def remove_files(pipeline: str, root: str) -> None:
@@ -102,6 +107,8 @@ def remove_files(pipeline: str, root: str) -> None:
     try:
         for area in AREAS:
             folder.remove_area(area)
+        for name in FILES:
+            folder.remove(name)
         if not folder.entries():
             folder.remove_area("")
     except OSError as error:

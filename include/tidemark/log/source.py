@@ -4,7 +4,7 @@ Reads metadata only, never a record: records are read by the ``capture`` applica
 were bound.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kafka import KafkaAdminClient, KafkaConsumer
@@ -64,15 +64,10 @@ class CompactedTopic(TidemarkError):
         self.pipeline, self.topic = pipeline, topic
 
 
-def read_available(
-    source: SourceTopics, connection: KafkaConnection, read_before: Collection[str] = ()
-) -> Available:
-    """What every topic that the pipeline reads holds; prefixes are listed anew at each call.
-
-    ``read_before`` are the topics that were ever bound: of one that is gone other things are true.
-    """
+def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
+    """What every topic that the pipeline reads holds; prefixes are listed anew at each call."""
     with _clients(source, connection) as (consumer, admin):
-        topics = _chosen_topics(source, consumer.topics(), read_before)
+        topics = _chosen_topics(source, consumer.topics())
         _refuse_compacted(source, admin, topics)
         return _look_at(consumer, admin, topics)
 
@@ -117,10 +112,10 @@ def _clients(
         ) from error
 
 
-def _chosen_topics(source: SourceTopics, existing: set[str], read_before: Collection[str]) -> list[str]:
+def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
     for topic in source.topics:
         if topic not in existing:
-            raise NoSuchTopic(source.pipeline, topic, was_read=topic in read_before)
+            raise NoSuchTopic(source.pipeline, topic)
     return sorted(topic for topic in existing if source.declares(topic))
 
 

@@ -134,7 +134,7 @@ class House:
 
     def files_writer(self, name: str = "archive", **keys: object) -> FilesWriter:
         declared = {"name": name, "kind": "files", "path": str(self.root / name)} | keys
-        declaration = FilesDeclaration.model_validate(declared, context={})
+        declaration = FilesDeclaration.model_validate(declared, context={"TIDEMARK_TRANSFORMS": "tests"})
         return FilesWriter(PIPELINE, declaration, str(self.root / "log"))
 
     def register(self, writer: Any, position: int = -1) -> WriterState:

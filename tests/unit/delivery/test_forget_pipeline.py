@@ -22,7 +22,7 @@ from tidemark.log.files import LogFolder
 from tidemark.log.forgotten import BeingForgotten, LogInUse, refuse_forgotten
 from tidemark.log.log_lease import LogHeld, take_log
 from tidemark.log.readers import reading_log
-from tidemark.log.removal import AREAS, FilesLeft, NotThisLog
+from tidemark.log.removal import AREAS, FILES, FilesLeft, NotThisLog
 
 pytestmark = pytest.mark.unit
 
@@ -173,6 +173,8 @@ def test_every_folder_that_a_log_has_is_removed(orphan):
     for area in AREAS:
         (orphan.root / area / "deep").mkdir(parents=True, exist_ok=True)
         (orphan.root / area / "deep" / "file").touch()
+    for name in FILES:
+        (orphan.root / name).write_text("{}")
     orphan.forget(with_log=True)
     orphan.assert_forgotten(log=True)
 

@@ -162,15 +162,6 @@ def test_i15_a_topic_that_does_not_exist_needs_a_person_who_is_told_the_command(
     assert refusal.value.needs_person
 
 
-@pytest.mark.usefixtures("broker")
-def test_i15_a_topic_that_was_read_and_is_gone_is_not_advised_to_be_created():
-    with pytest.raises(
-        NoSuchTopic, match="has no topic ordres any more, and this pipeline has read it"
-    ) as gone:
-        read_available(given_source(["ordres"]), CONNECTION, read_before={"ordres"})
-    assert "topics create" not in str(gone.value)
-
-
 @pytest.mark.parametrize("chosen", [given_source(["orders", "state"]), given_source([], ["sta"])])
 @pytest.mark.usefixtures("broker")
 def test_a_topic_whose_records_vanish_one_by_one_is_refused_by_name(chosen):
