@@ -83,8 +83,8 @@ def status(
         whole = [{**each.to_dict(), "warnings": said} for each, said in zip(found, warnings, strict=True)]
         print_json(whole[0] if pipeline else whole)
     else:
-        for each, said in zip(found, warnings, strict=True):
-            Console().print(status_table(each))
+        for one, said in zip(found, warnings, strict=True):
+            Console().print(status_table(one))
             for line in said:
                 typer.echo(f"warning: {line}")
 
