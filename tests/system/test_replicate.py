@@ -1,10 +1,13 @@
 """`<pipeline>.replicate` through Airflow, on real Kafka (SASL over TLS), Spark and Cassandra."""
 
 import json
+import shlex
+import subprocess
 import threading
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,11 @@ from tidemark.delivery.status import PipelineStatus, read_status
 from tidemark.embedded.sample_orders import sample_actions
 from tidemark.journal.action import Action, Append, Delete, Purge
 from tidemark.journal.payload import decode
+from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system
 NOW = 1_794_000_000_000
+PAGE = (ROOT / "docs" / "delivery.md").read_text()
 
 
 def status_of(services: Any, pipeline: str) -> PipelineStatus:
@@ -181,6 +186,54 @@ def test_a_password_is_in_no_log_xcom_or_template(services: Any, replicated: Rep
     brokers_own = {"further.properties", "server.properties"}
     assert files_with(MARKER, services.settings.home.rglob("*")) == brokers_own
     assert files_with(MARKER, Path("/tmp").glob("tidemark-*/connections.json")) == set()
+
+
+def test_i22_the_documented_backfill_runs_for_a_pipeline_without_a_schedule(
+    services: Any, replicated: Replicated
+) -> None:
+    # Given: the command of the page, for this pipeline and for the days of its bindings.
+    today = datetime.now(UTC)
+    command = documented("dags trigger", "skeleton")
+    begin, end = (f"{today + timedelta(days=days):%Y-%m-%d}" for days in (-1, 1))
+    run_id = f"documented_{begin}"
+
+    # When: it is run as it stands there.
+    done = airflow_command(
+        command.replace("2026-11-01", begin).replace("2026-11-02", end), "--run-id", run_id
+    )
+
+    # Then: everything was delivered again and verified, and no position has moved.
+    assert done.returncode == 0, done.stderr
+    services.wait_for_end("skeleton", run_id)
+    verified = services.airflow.returned("skeleton.replicate", run_id, "reconcile")["cassandra"]
+    assert (verified["passed"], verified["position"]) == (True, 899)
+    assert {one.position for one in status_of(services, "skeleton").writers} == {899}
+
+
+def test_i22_airflow_s_own_backfill_is_for_pipelines_with_a_schedule(services: Any) -> None:
+    refused = airflow_command(documented("backfill create", "skeleton"))
+    assert refused.returncode != 0
+    assert "has a non-periodic schedule that does not support backfills" in refused.stdout + refused.stderr
+    assert "has a non-periodic schedule that does not support backfills" in PAGE
+
+    wait_until(lambda: services.airflow.has_dag("orders.replicate"), what="orders.replicate known to Airflow")
+    made = airflow_command(documented("backfill create", "orders"))
+    assert made.returncode == 0, made.stdout + made.stderr
+    asked = {"dag_id": "orders.replicate"}
+    (backfill,) = services.airflow.request("GET", "/backfills", "list backfills", params=asked)["backfills"]
+    services.airflow.request("PUT", f"/backfills/{backfill['id']}/cancel", "cancel the backfill")
+
+
+def documented(what: str, pipeline: str) -> str:
+    """The command of docs/delivery.md, for another pipeline."""
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"bin/airflow {what} ")]
+    return line.replace("orders.replicate", f"{pipeline}.replicate")
+
+
+def airflow_command(command: str, *more: str) -> "subprocess.CompletedProcess[str]":
+    """A line of the documentation as a shell runs it, in the checkout."""
+    words = [*shlex.split(command), *more]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_damage_in_the_tables_fails_the_run_and_closes_the_gate_with_the_entity(
