@@ -1,6 +1,7 @@
 """`<pipeline>.replicate` through Airflow, on real Kafka (SASL over TLS), Spark and Cassandra."""
 
 import json
+import re
 import shlex
 import subprocess
 import threading
@@ -210,18 +211,12 @@ def test_i22_the_documented_backfill_runs_for_a_pipeline_without_a_schedule(
     assert {one.position for one in status_of(services, "skeleton").writers} == {899}
 
 
-def test_i22_airflow_s_own_backfill_is_for_pipelines_with_a_schedule(services: Any) -> None:
-    refused = airflow_command(documented("backfill create", "skeleton"))
+def test_i22_airflow_s_own_backfill_refuses_a_pipeline_without_a_schedule(services: Any) -> None:
+    (command,) = re.findall(r"`airflow (backfill create .*?)`", PAGE)
+    refused = airflow_command(f"bin/airflow {command.replace('orders', 'idle')}")
     assert refused.returncode != 0
     assert "has a non-periodic schedule that does not support backfills" in refused.stdout + refused.stderr
     assert "has a non-periodic schedule that does not support backfills" in PAGE
-
-    wait_until(lambda: services.airflow.has_dag("orders.replicate"), what="orders.replicate known to Airflow")
-    made = airflow_command(documented("backfill create", "orders"))
-    assert made.returncode == 0, made.stdout + made.stderr
-    asked = {"dag_id": "orders.replicate"}
-    (backfill,) = services.airflow.request("GET", "/backfills", "list backfills", params=asked)["backfills"]
-    services.airflow.request("PUT", f"/backfills/{backfill['id']}/cancel", "cancel the backfill")
 
 
 def documented(what: str, pipeline: str) -> str:
