@@ -15,7 +15,7 @@ A run that finds nothing new starts no JVM and ends in seconds; `bind` then look
 `from_t`, `to_t`: deliver the bindings of this interval again and verify every entity they touch; none is made
 and no position moves. A date or time (`2026-11-01`, `2026-11-01T12:00:00Z`; UTC where it says nothing else)
 or µs since 1970. A backfill does the same for each of its intervals, and needs a pipeline with a schedule:
-Airflow refuses one with `schedule: null`, because it has no intervals. A run with `from_t` does for both.
+Airflow refuses one with `schedule: null`, because it has no intervals. A run with `from_t` does for all.
 `verify`: compare all entities, files and messages with the log after the delivery, not only a sample.
 
 ### When it fails, and repairs itself

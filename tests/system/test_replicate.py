@@ -1,13 +1,17 @@
 """`<pipeline>.replicate` through Airflow, on real Kafka (SASL over TLS), Spark and Cassandra."""
 
 import json
+import re
+import shlex
 import sqlite3
+import subprocess
 import threading
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -24,9 +28,11 @@ from tidemark.delivery.status import PipelineStatus, read_status
 from tidemark.embedded.sample_orders import sample_actions
 from tidemark.journal.action import Action, Append, Delete, Purge
 from tidemark.journal.payload import decode
+from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system
 NOW = 1_794_000_000_000
+PAGE = (ROOT / "docs" / "delivery.md").read_text()
 
 
 def status_of(services: Any, pipeline: str) -> PipelineStatus:
@@ -264,6 +270,48 @@ def test_no_other_user_can_read_airflow_s_database_keys_and_passwords(services: 
     ]
     assert {path.name for path in secret} >= {"airflow.db", "airflow.cfg"}
     assert {path.name: path.stat().st_mode & 0o077 for path in secret if path.stat().st_mode & 0o077} == {}
+
+
+def test_i22_the_documented_backfill_runs_for_a_pipeline_without_a_schedule(
+    services: Any, replicated: Replicated
+) -> None:
+    # Given: the command of the page, for this pipeline and for the days of its bindings.
+    today = datetime.now(UTC)
+    command = documented("dags trigger", "skeleton")
+    begin, end = (f"{today + timedelta(days=days):%Y-%m-%d}" for days in (-1, 1))
+    run_id = f"documented_{begin}"
+
+    # When: it is run as it stands there.
+    done = airflow_command(
+        command.replace("2026-11-01", begin).replace("2026-11-02", end), "--run-id", run_id
+    )
+
+    # Then: everything was delivered again and verified, and no position has moved.
+    assert done.returncode == 0, done.stderr
+    services.wait_for_end("skeleton", run_id)
+    verified = services.airflow.returned("skeleton.replicate", run_id, "reconcile")["cassandra"]
+    assert (verified["passed"], verified["position"]) == (True, 899)
+    assert {one.position for one in status_of(services, "skeleton").writers} == {899}
+
+
+def test_i22_airflow_s_own_backfill_refuses_a_pipeline_without_a_schedule(services: Any) -> None:
+    (command,) = re.findall(r"`airflow (backfill create .*?)`", PAGE)
+    refused = airflow_command(f"bin/airflow {command.replace('orders', 'idle')}")
+    assert refused.returncode != 0
+    assert "has a non-periodic schedule that does not support backfills" in refused.stdout + refused.stderr
+    assert "has a non-periodic schedule that does not support backfills" in PAGE
+
+
+def documented(what: str, pipeline: str) -> str:
+    """The command of docs/delivery.md, for another pipeline."""
+    (line,) = [line for line in PAGE.splitlines() if line.startswith(f"bin/airflow {what} ")]
+    return line.replace("orders.replicate", f"{pipeline}.replicate")
+
+
+def airflow_command(command: str, *more: str) -> "subprocess.CompletedProcess[str]":
+    """A line of the documentation as a shell runs it, in the checkout."""
+    words = [*shlex.split(command), *more]
+    return subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
 
 
 def test_damage_in_the_tables_fails_the_run_and_closes_the_gate_with_the_entity(

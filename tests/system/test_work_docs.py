@@ -142,6 +142,7 @@ def test_i11_a_keyspace_of_an_earlier_version_reports_and_is_brought_up_to_date(
     (letter,) = old.dead(unseen=True)
     with pytest.raises(OldTables, match="tidemark work create page"):
         old.mark_seen(letter, who="ann", reason="gone")
+    assert old.deeds() == []
 
     upgraded, _ = Work.create(given.declared, cassandra=services.cassandra)
     (letter,) = upgraded.dead(unseen=True)

@@ -133,10 +133,39 @@ def test_the_dags_drain_a_journal_and_sweep_it(services: Any) -> None:
     assert created.parts.registry.read().marks != {}
 
 
+def test_i11_dead_letters_fail_the_sweep_and_are_an_asset_event_until_they_are_seen(services: Any) -> None:
+    # Given: a journal with a dead letter that an earlier sweep would have had to report.
+    name = f"dying_{uuid4().hex[:8]}"
+    declared = find_journal("pages").model_copy(update={"name": name, "max_failures": 1})
+    work, _ = Work.create(declared, cassandra=services.cassandra)
+    work.insert("page/1", {"revision": 1})
+    assert work.fail(*work.claim(), "no such page") == "dead"
+
+    # When: it is swept, then: a task fails, and an event says why.
+    run_id = run(services, "work.sweep", {"journal": name}, "failed")
+    tasks = {task.task_id: task.state for task in services.airflow.tasks("work.sweep", run_id)}
+    assert (tasks["sweep"], tasks["find_dead"], tasks["report_dead"]) == ("success", "success", "failed")
+    asked = {"source_dag_id": "work.sweep", "source_run_id": run_id, "source_task_id": "find_dead"}
+    found = services.airflow.request("GET", "/assets/events", "list asset events", params=asked)
+    (event,) = found["asset_events"]
+    assert (event["name"], event["extra"]["count"]) == (f"work.{name}.dead", 1)
+    assert event["extra"]["newest"][0]["error"] == "no such page"
+
+    # When: a person has looked at it, then: the sweep is green.
+    work.mark_seen(*work.dead(), who="ann", reason="the page was deleted")
+    run(services, "work.sweep", {"journal": name}, "success")
+
+
 def ended(services: Any, dag_id: str, conf: dict[str, Any] | None = None) -> str:
     """How a run of a DAG came to its end."""
+    run(services, dag_id, conf, "success")
+    return "success"
+
+
+def run(services: Any, dag_id: str, conf: dict[str, Any] | None, expected: str) -> str:
+    """Run a DAG to the end that is expected; the run's id."""
     wait_until(lambda: services.airflow.has_dag(dag_id), 120, f"Airflow's knowing {dag_id}")
     services.airflow.unpause(dag_id)
     state = services.wait_for_run(dag_id, run_id := services.airflow.trigger(dag_id, conf))
-    assert state == "success", services.task_logs(dag_id, run_id)
-    return state
+    assert state == expected, services.task_logs(dag_id, run_id)
+    return str(run_id)

@@ -46,9 +46,13 @@ def create(journal: Name, as_json: Json = False) -> None:
 
     declared = find_journal(journal)
     cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
-    _, made = Work.create(declared, cassandra=cassandra)
+    work, made = Work.create(declared, cassandra=cassandra)
+    warning = work.copies_warning()
     said = "is as declared now" if made else "was as declared already; nothing was changed"
-    answer(as_json, {"journal": journal, "changed": made}, f"{journal}: {said}.")
+    fields = {"journal": journal, "changed": made, "warnings": [warning] if warning else []}
+    answer(as_json, fields, f"{journal}: {said}.")
+    if warning and not as_json:
+        typer.echo(f"warning: {warning}", err=True)
 
 
 @app.command()

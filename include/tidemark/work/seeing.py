@@ -1,4 +1,4 @@
-"""Dead letters that a person has looked at: kept with the journal's deeds, then with the letter itself.
+"""Dead letters that a person has looked at: kept with the letter itself, then among the journal's deeds.
 
 Nothing else marks a letter as seen: neither showing it nor reporting it does.
 """
@@ -12,8 +12,8 @@ from tidemark.work.registry import Deed
 def see(parts: Parts, letter: DeadLetter, seen: Seen) -> None:
     """Note which person looked at a dead letter; it stays one.
 
-    A death in between leaves the letter unseen, and doing it again brings it to its end.
+    A death in between leaves no deed; the letter says all the same who looked at it, when and why.
     """
-    parts.registry.note(Deed(f"seen {letter.key}", seen.by, seen.reason, seen.at))
-    reach(FaultPoint.WORK_SEEN)
     parts.archive.see(letter, seen)
+    reach(FaultPoint.WORK_SEEN)
+    parts.registry.note(Deed(f"seen {letter.key}", seen.by, seen.reason, seen.at))

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy, TokenAwarePolicy
+from tests.contract.work_house import given_declaration
 
 from tidemark.cassandra.replication import (
     Copies,
@@ -14,6 +15,7 @@ from tidemark.cassandra.replication import (
     too_few_copies,
     warning_about,
 )
+from tidemark.work.creating import copies_of as work_copies
 
 pytestmark = pytest.mark.unit
 
@@ -107,3 +109,15 @@ def test_without_one_it_is_that_of_the_node_that_was_connected_to():
 def test_of_a_keyspace_that_is_not_there_nothing_is_said():
     session = given_session(TokenAwarePolicy(RoundRobinPolicy()), None, "dc1", "dc1", "dc1")
     assert too_few_copies(session, "work") is None
+
+
+@pytest.mark.parametrize(
+    ("declared", "options"),
+    [
+        ({}, {"class": "NetworkTopologyStrategy", "dc1": "3"}),
+        ({"replication": {"replication_factor": 1}}, {"class": "SimpleStrategy", "replication_factor": "1"}),
+    ],
+)
+def test_i24_a_work_journal_keeps_what_it_declares(declared, options):
+    session = given_session(TokenAwarePolicy(RoundRobinPolicy()), None, "dc1", "dc1", "dc1")
+    assert work_copies(session, given_declaration(**declared)).options == options

@@ -188,6 +188,22 @@ def test_i24_one_copy_on_three_nodes_is_warned_about(run, house, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("warning", [None, "keyspace work has one copy"])
+def test_i24_create_warns_about_one_copy_on_three_nodes(run, house, monkeypatch, warning):
+    work = Work.of_journal(house.journal)
+    monkeypatch.setattr(Work, "create", lambda declared, cassandra: (work, True))
+    monkeypatch.setattr(Work, "copies_warning", lambda self: warning)
+    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", "cassandra://127.0.0.1:1")
+    ended = run("work", "create", "pages")
+    assert (ended.code, ended.out) == (0, "pages: is as declared now.\n")
+    assert ended.err == (f"warning: {warning}\n" if warning else "")
+    assert json.loads(run("work", "create", "pages", "--json").out) == {
+        "journal": "pages",
+        "changed": True,
+        "warnings": [warning] if warning else [],
+    }
+
+
 def test_list_and_stats(run, house):
     inserted(run)
     inserted(run, "page/43")

@@ -82,8 +82,7 @@ def test_a_journal_has_the_names_and_sizes_of_kafka_journal_by_default():
         table: table for table in ("journal", "metajournal", "pointer2", "setting", "locks")
     }
     assert writer.segment_size == 10_000
-    assert writer.replication.strategy is ReplicationStrategy.SIMPLE
-    assert writer.replication.factors == {"replication_factor": 1}
+    assert writer.replication is None, "as many copies as the cluster can bear"
     assert writer.consistency is Consistency.LOCAL_QUORUM
     assert writer.namespaces == ".*"
     assert writer.connection == "cassandra_default"

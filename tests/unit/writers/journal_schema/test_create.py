@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tidemark.cassandra.replication import default_copies
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.writers.journal_schema.changes import (
     MIGRATIONS,
@@ -180,6 +181,19 @@ def test_an_index_is_named_after_table_and_column():
 def test_a_column_is_added_with_its_type():
     statement = AddColumn("journal", "headers").statement(declared())
     assert statement == "ALTER TABLE journal.journal ADD headers map<text, text>"
+
+
+def test_i24_without_a_word_about_it_a_keyspace_gets_what_the_cluster_can_bear():
+    three = CreateKeyspace(default_copies("dc1", 3)).statement(declared(keyspace="shop"))
+    one = CreateKeyspace(default_copies("dc1", 1)).statement(declared(keyspace="shop"))
+    assert three.endswith("replication = {'class': 'NetworkTopologyStrategy', 'dc1': 3}")
+    assert one.endswith("replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+
+
+def test_i24_what_is_declared_is_kept_however_large_the_cluster():
+    journal = declared(keyspace="shop", replication={"replication_factor": 1})
+    statement = CreateKeyspace(default_copies("dc1", 3)).statement(journal)
+    assert statement.endswith("replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
 
 
 def test_a_keyspace_is_created_with_the_declared_replication():
