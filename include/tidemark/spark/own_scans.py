@@ -25,7 +25,7 @@ def install(spark: "SparkSession", source: str) -> bool:
         rules = methods.extraOptimizations()
         if all(rules.apply(place).ruleName() != CLASS for place in range(rules.size())):
             getattr(methods, "extraOptimizations_$eq")(rules.appended(_rule(spark, source)))
-    except (Py4JError, AttributeError) as error:
+    except (Py4JError, AttributeError, OSError) as error:
         structlog.get_logger().warning(
             "filters are not pushed down: this Spark is none that they are safe with", cause=str(error)[:500]
         )
