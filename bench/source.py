@@ -1,7 +1,8 @@
 """The data source for Cassandra: reading beside a bare scan, writing beside the journal writer's own way.
 
 Run by ``make bench``. Starts a Cassandra of its own, so that nothing else is on it, and prints tables for
-bench/README.md. With arguments only these parts: read, write.
+bench/README.md. With arguments only these parts: read, keys, write. ``TIDEMARK_BENCH_ROWS`` says how many
+rows, a million if not.
 """
 
 import json
@@ -35,7 +36,9 @@ from tidemark.settings import Settings
 from tidemark.writers.journal_schema.create import create_journal
 
 HERE = Path(__file__).parent
-FULL, SMALL = Load(), Load(20_000, 2_000)
+ROWS = int(os.environ.get("TIDEMARK_BENCH_ROWS", "1000000"))
+FULL, SMALL = Load(ROWS, ROWS // 10), Load(20_000, 2_000)
+KEYS = 1_000
 ROUNDS = 2
 
 
@@ -58,10 +61,33 @@ def measure_read(settings: Settings, java: str) -> None:
     print(
         f"| driver's tuples | {rows / seconds:,.0f} | {rows / seconds / bare:.2f} | {cpu / rows * 1e6:.1f} |"
     )
-    for name, title in (("all", "data source"), ("three", "data source, 3 columns")):
+    titles = {
+        "all": "data source",
+        "three": "data source, 3 columns by option",
+        "needed": "data source, `query_table` of 3 columns",
+    }
+    for name, title in titles.items():
         for seconds in found[name]:
             rate = FULL.appends / seconds
             print(f"| {title} | {rate:,.0f} | {rate / bare:.2f} | |")
+
+
+def measure_keys(settings: Settings, java: str, folder: str) -> None:
+    """Filters on a clustering column with and without pushdown, and joins by key and by scan."""
+    session, path = _session(settings), f"{folder}/keys.parquet"
+    key = read_table(session, "whole", "journal").partition_key
+    found = session.execute(f"SELECT DISTINCT {', '.join(key)} FROM whole.journal LIMIT {KEYS}").all()
+    pq.write_table(pa.Table.from_pylist([row._asdict() for row in found]), path)
+    places = json.dumps({"full": "whole", "keys": path})
+    job = submit(HERE / "source_job.py", "keys", str(settings.cassandra_port), places, "3", java_options=java)
+    best = {name: min(seconds) for name, seconds in job.answer.items()}
+    print(f"\n| of {FULL.appends:,} rows of 16 columns | seconds, best of 3 | ratio |\n|---|---|---|")
+    print(f"| a tenth, by a filter on a clustering column, in Spark | {best['not pushed']:.2f} | 1.00 |")
+    ratio = best["not pushed"] / best["pushed"]
+    print(f"| the same, pushed down | {best['pushed']:.2f} | {ratio:.1f} times as fast |")
+    print(f"| {len(found):,} partitions, by a join with the table | {best['by scan']:.2f} | 1.00 |")
+    ratio = best["by scan"] / best["by key"]
+    print(f"| the same, `join_by_key` | {best['by key']:.2f} | {ratio:.1f} times as fast |")
 
 
 def measure_write(settings: Settings, java: str, folder: str) -> None:
@@ -126,6 +152,8 @@ def main(parts: Sequence[str]) -> None:
             java = driver_java_options(settings, FULL.appends)
             if "read" in parts:
                 measure_read(settings, java)
+            if "keys" in parts:
+                measure_keys(settings, java, folder)
             if "write" in parts:
                 measure_write(settings, java, folder)
         finally:
@@ -134,4 +162,4 @@ def main(parts: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ("read", "write"))
+    main(sys.argv[1:] or ("read", "keys", "write"))

@@ -8,6 +8,10 @@ from pathlib import Path
 
 from tidemark.connections import CassandraConnection
 from tidemark.spark.cassandra_source import register_cassandra
+from tidemark.spark.join_by_key import join_by_key
+from tidemark.spark.pruned_read import query_table
+
+THREE = ("id", "seq_nr", "payload_txt")
 
 
 def timed(work: Callable[[], None]) -> float:
@@ -34,12 +38,37 @@ def main(what: str, port: str, places: str, rounds: str, answer: str) -> None:
         options = {"keyspace": keyspace, "table": "journal", "writetime": "write_time"}
         rows.write.format("cassandra").options(**options).mode("append").save()
 
+    def keep(condition: str, keyspace: str) -> None:
+        table = spark.read.format("cassandra").options(keyspace=keyspace, table="journal").load()
+        table.where(condition).write.format("noop").mode("overwrite").save()
+
+    def choose(keyspace: str) -> None:
+        chosen = query_table(spark, lambda table: table.select(*THREE), keyspace=keyspace, table="journal")
+        chosen.write.format("noop").mode("overwrite").save()
+
+    def join(keyspace: str, way: str) -> None:
+        table = spark.read.format("cassandra").options(keyspace=keyspace, table="journal").load()
+        keys = spark.read.parquet(place["keys"])
+        if way == "by key":
+            found = join_by_key(keys, keyspace=keyspace, table="journal", on=keys.columns)
+        else:
+            found = keys.join(table, keys.columns)
+        found.write.format("noop").mode("overwrite").save()
+
     seconds: dict[str, list[float]] = {}
-    if what == "read":
+    times = range(int(rounds))
+    if what == "keys":
+        for _ in times:
+            for name, condition in (("pushed", "seq_nr = 5"), ("not pushed", "seq_nr + 0 = 5")):
+                seconds.setdefault(name, []).append(timed(lambda c=condition: keep(c, place["full"])))
+            for name in ("by key", "by scan"):
+                seconds.setdefault(name, []).append(timed(lambda n=name: join(place["full"], n)))
+    elif what == "read":
         read(place["small"])
         seconds["all"] = [timed(lambda: read(place["full"])) for _ in range(int(rounds))]
-        three = {"columns": "id,seq_nr,payload_txt"}
+        three = {"columns": ",".join(THREE)}
         seconds["three"] = [timed(lambda: read(place["full"], **three)) for _ in range(int(rounds))]
+        seconds["needed"] = [timed(lambda: choose(place["full"])) for _ in range(int(rounds))]
     else:
         write(place["small"], place["keyspace"])
         seconds["all"] = [timed(lambda: write(place["full"], place["keyspace"])) for _ in range(int(rounds))]

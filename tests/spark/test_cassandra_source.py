@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.datasource import (
+    DataSourceReader,
     EqualNullSafe,
     EqualTo,
     Filter,
@@ -29,7 +30,7 @@ from tidemark.cassandra.row_statement import RowStatement
 from tidemark.cassandra.table import Column, Role, Table
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST
 from tidemark.connections import CassandraConnection
-from tidemark.spark import cassandra_reader
+from tidemark.spark import cassandra_reader, cassandra_source, own_scans
 from tidemark.spark.cassandra_errors import (
     BatchIncomplete,
     CompleteModeRefused,
@@ -38,7 +39,7 @@ from tidemark.spark.cassandra_errors import (
     WorkersRefused,
 )
 from tidemark.spark.cassandra_options import CassandraOptions
-from tidemark.spark.cassandra_reader import CassandraReader, Split
+from tidemark.spark.cassandra_reader import CassandraReader, PushingReader, Split
 from tidemark.spark.cassandra_source import PUSHDOWN, REDACTED, register_cassandra
 from tidemark.spark.cassandra_writer import CassandraStreamWriter, RowWriting, Written
 from tidemark.spark.job import cause_of
@@ -112,9 +113,9 @@ def test_an_option_that_is_not_known_is_refused(spark: "SparkSession") -> None:
     assert "Did you mean `columns`?" in refusal(spark.read.format("cassandra").options(**options).load)
 
 
-def reader(**options: str) -> CassandraReader:
+def reader(**options: str) -> PushingReader:
     read = CassandraOptions.read({"keyspace": "shop", "table": "orders", **options})
-    return CassandraReader(NOWHERE, read, Selected.of(ORDERS), cores=2)
+    return PushingReader(NOWHERE, read, Selected.of(ORDERS), cores=2)
 
 
 ANN, BOTH, YEAR = EqualTo(("customer",), "ann"), In(("customer",), ("ann", "bob")), EqualTo(("year",), 2026)
@@ -170,7 +171,7 @@ def test_what_is_settled_is_not_given_back() -> None:
 )
 def test_a_text_that_may_be_spelled_in_several_ways_is_equal_in_one(text: str, parts: int) -> None:
     table = Table("shop", "records", (Column("id", "uuid", Role.PARTITION_KEY),))
-    read = CassandraReader(NOWHERE, reader()._options, Selected.of(table), cores=2)
+    read = PushingReader(NOWHERE, reader()._options, Selected.of(table), cores=2)
     assert list(read.pushFilters([EqualTo(("id",), text)])) == []
     assert len(read.partitions()[0].parts) == parts
 
@@ -187,9 +188,9 @@ def asked(read: CassandraReader, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     """The restrictions that every task's statements have."""
     calls: list[Any] = []
     monkeypatch.setattr(cassandra_reader, "connect", lambda connection: None)
-    monkeypatch.setattr(cassandra_reader, "scan", lambda *given: calls.append(given[4]))
+    monkeypatch.setattr(cassandra_reader, "scan", lambda *given: calls.append(given[4]) or [])
     # As it travels to the task.
-    pickle.loads(pickle.dumps(read)).read(Split((PartitionKey(("ann", 2026)),)))
+    list(pickle.loads(pickle.dumps(read)).read(Split((PartitionKey(("ann", 2026)),))))
     return [(str(each), each.value) for each in calls[0]]
 
 
@@ -216,6 +217,45 @@ def test_clustering_columns_are_cassandra_s_to_filter(
     left = list(read.pushFilters(filters))
     assert left == [each for each in filters if isinstance(each, IsNotNull)]
     assert asked(read, monkeypatch) == restrictions
+
+
+def test_rows_whose_clustering_column_is_empty_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are null, and to Cassandra they lie below every number."""
+    batch = pa.RecordBatch.from_pylist([{"number": 1}, {"number": None}], pa.schema([("number", pa.int64())]))
+    monkeypatch.setattr(cassandra_reader, "connect", lambda connection: None)
+    monkeypatch.setattr(cassandra_reader, "scan", lambda *given: [batch])
+    read = reader()
+    assert list(read.pushFilters([UNDER])) == []
+    found = list(read.read(Split((PartitionKey(("ann", 2026)),))))
+    assert [row for each in found for row in each.to_pylist()] == [{"number": 1}]
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_filters_are_pushed_down_only_where_each_scan_has_its_own_plan(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch, is_installed: bool
+) -> None:
+    monkeypatch.setattr(own_scans, "install", lambda spark, source: is_installed)
+    register_cassandra(spark, NOWHERE)
+    source = cassandra_source._registered[spark.sparkContext.applicationId]
+    monkeypatch.setattr(source, "_table", lambda self: ORDERS)
+    read = source({"keyspace": "shop", "table": "orders"}).reader(
+        from_arrow_schema(Selected.of(ORDERS).schema)
+    )
+    assert (type(read).pushFilters is DataSourceReader.pushFilters) is not is_installed
+
+
+def test_the_rule_for_scans_is_installed_once(spark: "SparkSession") -> None:
+    assert own_scans.install(spark, "cassandra")
+    assert own_scans.install(spark, "cassandra")
+    rules = spark._jsparkSession.experimental().extraOptimizations()
+    assert [rules.apply(n).ruleName() for n in range(rules.size())].count(own_scans.CLASS) == 1
+
+
+def test_a_spark_that_the_rule_is_not_for_has_no_pushdown(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own_scans, "CLASS", "tidemark.NoSuchRule")
+    assert own_scans.install(spark, "cassandra") is False
 
 
 def test_rows_without_a_value_are_spark_s_to_find(monkeypatch: pytest.MonkeyPatch) -> None:

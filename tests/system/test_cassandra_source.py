@@ -357,6 +357,22 @@ def test_clustering_filters_are_cassandra_s_and_explain_shows_them(
     assert f"PushedFilters: [{pushed}]" in said if pushed else "PushedFilters" not in said.replace("[]", "")
 
 
+def test_a_frame_is_used_with_several_filters_at_once_and_in_turn(events: DataFrame) -> None:
+    """Spark alone would give every scan of a frame the filters that were pushed down last."""
+    one, other, late = (
+        events.where("shop = 'shop-3' AND year = 2021"),
+        events.where("shop = 'shop-4' AND year = 2022"),
+        events.where("seq >= 990"),
+    )
+    one.explain()
+    assert one.count() == other.count() == 25
+    assert events.count() == ROWS
+    assert {row.shop for row in one.union(other).collect()} == {"shop-3", "shop-4"}
+    assert one.union(late).union(events).count() == 25 + 10 + ROWS
+    assert events.join(late.select("seq"), "seq").count() == 10
+    assert len(one.collect()) == 25
+
+
 def test_a_query_reads_the_columns_that_it_needs(keyspace: Keyspace, events: DataFrame, capsys: Any) -> None:
     """Item 25."""
     found = query_table(

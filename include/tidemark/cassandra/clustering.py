@@ -86,13 +86,12 @@ class Restricted:
     """Conditions that all rows found will meet."""
     is_empty: bool = False
     """Whether no row can meet them."""
+    without_nulls: list[str] = field(default_factory=list)
+    """Columns in which rows found may be null, against a settled condition: those are to be left out."""
 
 
-def restrict(table: Table, conditions: Sequence[Condition], not_null: frozenset[str]) -> Restricted:
-    """The restrictions of a table's clustering columns, from conditions that must all be met.
-
-    ``not_null`` are the columns that rows must have a value in.
-    """
+def restrict(table: Table, conditions: Sequence[Condition]) -> Restricted:
+    """The restrictions of a table's clustering columns, from conditions that must all be met."""
     found, combinations = Restricted(), 1
     for column in table.clustering:
         here = [each for each in conditions if each.column == column]
@@ -100,7 +99,7 @@ def restrict(table: Table, conditions: Sequence[Condition], not_null: frozenset[
         points = [(each, _points(cql_type, each)) for each in here if each.comparison in _POINTS]
         taken = [(each, values) for each, values in points if values is not None]
         if not taken:
-            _restrict_range(found, cql_type, here, column in not_null)
+            _restrict_range(found, cql_type, here)
             break
         values = [value for value in taken[0][1] if all(value in others for _, others in taken[1:])]
         combinations *= len(values)
@@ -125,16 +124,16 @@ def _points(cql_type: CqlType, condition: Condition) -> list[Any] | None:
     return key_values(cql_type, given)
 
 
-def _restrict_range(
-    found: Restricted, cql_type: CqlType, conditions: Sequence[Condition], is_not_null: bool
-) -> None:
+def _restrict_range(found: Restricted, cql_type: CqlType, conditions: Sequence[Condition]) -> None:
+    bounds = []
     for side in (_LOWER, _UPPER):
         condition = next((each for each in conditions if each.comparison in side), None)
-        if condition is None or (bound := _bound(cql_type, condition)) is None:
-            continue
-        found.restrictions.append(bound)
-        if side is _LOWER or is_not_null or cql_type.kind in _HAS_EMPTY:
+        if condition is not None and (bound := _bound(cql_type, condition)) is not None:
+            bounds.append(bound)
             found.settled.append(condition)
+    found.restrictions += bounds
+    if bounds and bounds[0].comparison in _UPPER and cql_type.kind not in _HAS_EMPTY:
+        found.without_nulls.append(bounds[0].column)
 
 
 def _bound(cql_type: CqlType, condition: Condition) -> Restriction | None:

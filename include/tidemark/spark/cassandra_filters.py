@@ -15,7 +15,6 @@ from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     GreaterThan,
     GreaterThanOrEqual,
     In,
-    IsNotNull,
     LessThan,
     LessThanOrEqual,
 )
@@ -40,14 +39,15 @@ class Pushed:
     """Partitions that are read instead of the table; None where it takes the whole table to know."""
     restrictions: tuple[Restriction, ...] = ()
     settled: tuple[Filter, ...] = ()
-    """Filters that need not be looked at again."""
+    """Filters that need not be looked at again, and that would leave the same if they were the only ones."""
+    without_nulls: tuple[str, ...] = ()
+    """Columns that rows must have a value in, which Cassandra cannot be told."""
 
 
 def push(table: Table, filters: Sequence[Filter]) -> Pushed:
     """What these filters, which rows must all meet, leave to read."""
     found = [(each, condition) for each in filters if (condition := _condition(each)) is not None]
-    not_null = frozenset(each.attribute[0] for each in filters if _is_not_null(each))
-    within = restrict(table, [condition for _, condition in found], not_null)
+    within = restrict(table, [condition for _, condition in found])
     settled = [each for each, condition in found if any(condition is one for one in within.settled)]
     chosen: dict[str, tuple[Filter, list[Any]]] = {}
     for each, condition in found:
@@ -62,7 +62,12 @@ def push(table: Table, filters: Sequence[Filter]) -> Pushed:
         keys = []
     elif keys is not None:
         settled += [each for each, _ in chosen.values()]
-    return Pushed(None if keys is None else tuple(keys), tuple(within.restrictions), tuple(settled))
+    return Pushed(
+        None if keys is None else tuple(keys),
+        tuple(within.restrictions),
+        tuple(settled),
+        tuple(within.without_nulls),
+    )
 
 
 def _condition(each: Filter) -> Condition | None:
@@ -81,7 +86,3 @@ def _condition(each: Filter) -> Condition | None:
         ):
             return Condition(column, _RANGES[type(each)], (value,))
     return None
-
-
-def _is_not_null(each: Filter) -> bool:
-    return isinstance(each, IsNotNull) and len(each.attribute) == 1

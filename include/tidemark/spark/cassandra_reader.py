@@ -39,7 +39,7 @@ class Split(InputPartition):
 
 
 class CassandraReader(DataSourceReader):
-    """One read of a table."""
+    """One read of a table, whole."""
 
     def __init__(
         self, connection: CassandraConnection, options: CassandraOptions, selected: Selected, cores: int
@@ -47,12 +47,6 @@ class CassandraReader(DataSourceReader):
         self._connection, self._options, self._selected = connection, options, selected
         self._splits = SPLITS_A_CORE * cores
         self._pushed = Pushed()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take those that name whole partitions or slices of them; the others are for Spark."""
-        # Called again for the same query: the last call counts.
-        self._pushed = push(self._selected.table, filters)
-        return [each for each in filters if not any(each is one for one in self._pushed.settled)]
 
     def partitions(self) -> Sequence[InputPartition]:
         """Parts of the table that together are all that is asked for."""
@@ -72,9 +66,23 @@ class CassandraReader(DataSourceReader):
         is_scan = any(isinstance(part, TokenRange) for part in parts)
         in_flight = options.reads_in_flight if is_scan else KEYS_IN_FLIGHT
         settings = ScanSettings(options.read_level, options.fetch_rows, in_flight)
-        session, restrictions = connect(self._connection), self._pushed.restrictions
-        return scan(session, self._selected, parts, settings, restrictions)
+        session, pushed = connect(self._connection), self._pushed
+        for batch in scan(session, self._selected, parts, settings, pushed.restrictions):
+            for name in pushed.without_nulls:
+                if batch.column(name).null_count:
+                    batch = batch.filter(batch.column(name).is_valid())
+            yield batch
 
     def _enough_splits(self, session: Session) -> int:
         table, most = self._selected.table, self._options.split_megabytes * 2**20
         return max(self._splits, -(-estimated_bytes(session, table.keyspace, table.name) // most))
+
+
+class PushingReader(CassandraReader):
+    """One read of what filters leave of a table. Only with ``own_scans``: scans must not share a plan."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take those that name whole partitions or slices of them; the others are for Spark."""
+        # Called again for the same query: the last call counts.
+        self._pushed = push(self._selected.table, filters)
+        return [each for each in filters if not any(each is one for one in self._pushed.settled)]

@@ -19,9 +19,10 @@ from tidemark.cassandra.row_statement import RowStatement
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
+from tidemark.spark import own_scans
 from tidemark.spark.cassandra_errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
 from tidemark.spark.cassandra_options import PREFIX, CassandraOptions, Operation, names_connection
-from tidemark.spark.cassandra_reader import CassandraReader
+from tidemark.spark.cassandra_reader import CassandraReader, PushingReader
 from tidemark.spark.cassandra_writer import CassandraStreamWriter, CassandraWriter, RowWriting
 from tidemark.spark.python_workers import check_workers
 
@@ -45,6 +46,8 @@ class CassandraDataSource(DataSource):
     session_options: ClassVar[dict[str, str]] = {}
     """What the Spark session says about Cassandra."""
     cores: ClassVar[int] = 2
+    pushes: ClassVar[bool] = False
+    """Whether filters may be pushed down: where every scan has its own plan."""
 
     def __init__(self, options: Any) -> None:
         # Not kept as they came: there may be a password among them.
@@ -68,7 +71,8 @@ class CassandraDataSource(DataSource):
         table = self._table()
         with in_words_of_spark(table):
             selected = Selected.by_schema(table, to_arrow(schema), self._facts(table))
-        return CassandraReader(self._connection, self._options, selected, self.cores)
+        reader = PushingReader if self.pushes else CassandraReader
+        return reader(self._connection, self._options, selected, self.cores)
 
     def writer(self, schema: "StructType", overwrite: bool) -> CassandraWriter:
         """A write of DataFrames with this schema."""
@@ -110,6 +114,7 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
         "registered": connection,
         "session_options": configured,
         "cores": spark.sparkContext.defaultParallelism,
+        "pushes": own_scans.install(spark, NAME),
     }
     registered = type(CassandraDataSource.__name__, (CassandraDataSource,), known)
     spark.dataSource.register(registered)

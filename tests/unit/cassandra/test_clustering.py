@@ -41,9 +41,9 @@ def clustered_by(*types: str) -> Table:
 NUMBERS = clustered_by("int", "int", "int")
 
 
-def restricted(table: Table, *conditions: tuple[str, Comparison, Any], not_null: str = "abc") -> Restricted:
+def restricted(table: Table, *conditions: tuple[str, Comparison, Any]) -> Restricted:
     given = [Condition(column, how, value if how is IN else (value,)) for column, how, value in conditions]
-    return restrict(table, given, frozenset(not_null))
+    return restrict(table, given)
 
 
 def texts(found: Restricted) -> list[tuple[str, Any]]:
@@ -165,19 +165,34 @@ def test_a_bound_between_two_cells_divides_them_the_same_way(
 
 
 @pytest.mark.parametrize(
-    ("type_name", "value", "not_null", "is_settled"),
+    ("type_name", "conditions", "without_nulls"),
     [
-        pytest.param("int", 5, "a", True, id="null is ruled out"),
-        pytest.param("int", 5, "", False, id="an empty cell, which is read as null, lies below all"),
-        pytest.param("text", "5", "", True, id="a text may be empty"),
+        pytest.param("int", [(LESS, 5)], ["a"], id="an empty cell, which is read as null, lies below all"),
+        pytest.param("int", [(LESS, 5), (GREATER, 1)], [], id="not above a lower end"),
+        pytest.param("text", [(LESS, "5")], [], id="a text may be empty"),
     ],
 )
 def test_a_range_without_a_lower_end_may_have_rows_without_a_value(
-    type_name: str, value: Any, not_null: str, is_settled: bool
+    type_name: str, conditions: list[Any], without_nulls: list[str]
 ) -> None:
-    found = restricted(clustered_by(type_name), ("a", LESS, value), not_null=not_null)
-    assert texts(found) == [("a < ?", value)]
-    assert bool(found.settled) is is_settled
+    found = restricted(clustered_by(type_name), *(("a", *each) for each in conditions))
+    assert found.without_nulls == without_nulls
+    assert len(found.settled) == len(conditions)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("abc"), st.sampled_from([EQUAL, GREATER, AT_LEAST, LESS]), st.integers(1, 3)
+        )
+        | st.tuples(st.sampled_from("abc"), st.just(IN), st.lists(st.integers(1, 3)).map(tuple))
+    )
+)
+def test_what_is_settled_would_be_restricted_the_same_by_itself(conditions: list[Any]) -> None:
+    """Spark pushes filters again, and then only those that were settled."""
+    found = restricted(NUMBERS, *conditions)
+    again = restrict(NUMBERS, found.settled)
+    assert again == found
 
 
 def test_a_name_that_needs_quotes_has_them() -> None:
