@@ -235,6 +235,10 @@ class MemoryTables:
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         return {place: offset for place, offset in self.journal.pointers.items() if place in places}
 
+    def pointers_made(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        read = {place: self.journal.pointer2.read(place) for place in places}
+        return {place: rows[()]["created"] for place, rows in read.items() if rows and "created" in rows[()]}
+
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
         found = self.read_pointers(list(pointers))
         for place, (offset, write_time) in pointers.items():
