@@ -20,13 +20,24 @@ from tests.system.journal_runs import declare_journal, given_topic
 from tests.system.tcp_proxy import given_proxy
 
 from tidemark import AsyncJournal, Event, Journal
-from tidemark.client.errors import NoJournalTopic, NotSent, TablesUnreadable, TailLost, TailUnreadable
+from tidemark.client.errors import (
+    BadInput,
+    Conflict,
+    DuplicateSeqNr,
+    NoJournalTopic,
+    NotSent,
+    TablesUnreadable,
+    TailLost,
+    TailUnreadable,
+)
 from tidemark.client.events import JournalEvent, Metadata
+from tidemark.client.rehearsal import MOST_OF_A_ROW
 from tidemark.client.tables import CassandraTables
 from tidemark.client.tail import KafkaTail
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.journal.record import write_action
+from tidemark.writers.journal_cells import longest_key
 
 pytestmark = pytest.mark.system
 
@@ -310,3 +321,37 @@ def test_of_a_pipeline(place: Place, command: Callable[..., Any], key: str) -> N
         journal.append(key, texts(1, 1))
         found: JournalEvent = next(journal.read(key))
     assert (journal.topic, found.seq_nr) == (place.topic, 1)
+
+
+def test_a_number_used_twice_is_told_before_and_after_replication(
+    place: Place, journal: Journal, key: str
+) -> None:
+    """Item 10."""
+    placed = journal.append(key, texts(1, 2), expected_last=0)
+    journal.append(key, texts(3, 3), expected_last=2)
+    with pytest.raises(Conflict) as conflict:
+        journal.append(key, texts(3, 3), expected_last=2)
+    assert conflict.value.last == 3
+    journal.append(key, texts(2, 2))
+    for _ in range(2):
+        events = journal.read(key)
+        assert next(events).offset == placed.offset
+        with pytest.raises(DuplicateSeqNr):
+            list(events)
+        place.replicate()
+    assert (journal.pointer(key), numbers(journal, key, 3)) == (2, [3])
+
+
+def test_what_is_accepted_at_the_edge_is_replicated(place: Place, journal: Journal) -> None:
+    """Item 9: the longest key, the empty one, the deepest JSON, the largest event."""
+    longest = uuid4().hex + "k" * (longest_key(place.topic) - 32)
+    deepest = Event.json_text(1, "[" * 253 + "1" + "]" * 253)
+    largest = Event.text(2, "x" * (MOST_OF_A_ROW - 1_000))
+    with pytest.raises(BadInput):
+        journal.append(longest + "k", [deepest])
+    journal.append(longest, [deepest])
+    journal.append("", [deepest, largest])
+    before = [list(journal.read(longest)), list(journal.read(""))]
+    place.replicate()
+    assert [list(journal.read(longest)), list(journal.read(""))] == before
+    journal.purge("")

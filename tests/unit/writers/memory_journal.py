@@ -243,6 +243,10 @@ class MemoryTables:
         cells = {place: self.journal.pointer2._partitions[place].cells[()] for place in self.journal.pointers}
         return {place: Pointer(*of["offset"]) for place, of in cells.items() if place in places}
 
+    def pointers_made(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        read = {place: self.journal.pointer2.read(place) for place in places}
+        return {place: rows[()]["created"] for place, rows in read.items() if rows and "created" in rows[()]}
+
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
         found = self.read_pointers(list(pointers))
         for place, (offset, write_time) in pointers.items():
