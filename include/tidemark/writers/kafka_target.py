@@ -181,9 +181,9 @@ def keeps_the_middle(target: Target) -> bool:
     """Whether Kafka removes messages from the beginning of the topic only; no, where it may not be asked."""
     resource = ConfigResource(ResourceType.TOPIC, target.topic)
     with _asking(target) as admin:
-        asked = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN)
+        asked = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN / 2)
         try:
-            found = asked[resource].result(ANSWERS_WITHIN + 1)
+            found = asked[resource].result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise
@@ -194,7 +194,7 @@ def keeps_the_middle(target: Target) -> bool:
 def describe_topic(target: Target) -> DescribedTopic:
     """The topic's id and how many partitions it has now."""
     with _asking(target) as admin:
-        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN)
-        found = asked[target.topic].result(ANSWERS_WITHIN + 1)
+        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN / 2)
+        found = asked[target.topic].result()
     id_ = str(found.topic_id)
     return DescribedTopic(None if id_ == NO_ID else id_, len(found.partitions))
