@@ -286,7 +286,7 @@ class Acknowledgement:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Acknowledgement":
         """The acknowledgement a row holds."""
-        return cls(tuple(row["ids"]), row["by"], row.get("reason"), row.get("at"))
+        return cls(tuple(row["ids"]), row.get("by", ""), row.get("reason"), row.get("at"))
 
 
 @dataclass(frozen=True, slots=True)
