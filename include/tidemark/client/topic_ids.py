@@ -50,13 +50,12 @@ class KafkaTopics:
     def _started(self) -> AdminClient:
         with self._lock:
             if self._admin is None:
-                self._admin = AdminClient(
-                    {
-                        **self._connection.librdkafka_options(),
-                        "error_cb": self._complaints.note,
-                        "log_level": 0,  # what is worth knowing is in the errors that are raised
-                    }
-                )
+                options: dict[str, Any] = {
+                    **self._connection.librdkafka_options(),
+                    "error_cb": self._complaints.note,
+                    "log_level": 0,  # what is worth knowing is in the errors that are raised
+                }
+                self._admin = AdminClient(options)
             return self._admin
 
     def _failed(self, key: str, error: KafkaException) -> NoJournalTopic | TopicUnconfirmed:

@@ -20,6 +20,7 @@ AREAS = (
     "audits",
     "plans",
     "reconciliations",
+    "outputs",
     "expiry",
     "dead_letters",
     STAGING,

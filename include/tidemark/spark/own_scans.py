@@ -34,8 +34,8 @@ def install(spark: "SparkSession", source: str) -> bool:
 
 
 def _rule(spark: "SparkSession", source: str) -> Any:
-    context = spark.sparkContext
-    jvm: Any = context._jvm
+    context: Any = spark.sparkContext
+    jvm = context._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
     compiler.cook(files("tidemark.spark").joinpath("OwnScans.java").read_text())

@@ -78,6 +78,7 @@ def test_a_pipeline_that_never_ran(consensus):
         ],
         "declared": True,
         "error": None,
+        "warnings": [],
     }
 
 
