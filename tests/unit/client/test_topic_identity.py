@@ -333,7 +333,7 @@ def test_the_id_that_was_bound_last_is_known(plane: Plane) -> None:
 def test_after_the_loss_is_accepted_the_tables_hold_the_old_topic(plane: Plane) -> None:
     plane.pointed = T
     plane.accept(T + 10)
-    assert plane.known() == [KnownTopic("p", None, OLD)]
+    assert plane.known() == [KnownTopic("p", NEW, OLD)]
     plane.bind(T + 10_000_000, 0, 3, NEW)
     assert plane.known() == [KnownTopic("p", NEW, OLD)]
 

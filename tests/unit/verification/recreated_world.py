@@ -144,9 +144,10 @@ def patch_broker(patch: pytest.MonkeyPatch, broker: Broker) -> None:
     patch.setattr(kafka, "describe_topic", broker.describe)
     patch.setattr(kafka, "count_partitions", broker.count)
     patch.setattr(kafka, "find_last_id", broker.last_id)
+    patch.setattr(kafka, "read_tail", broker.tail)
     patch.setattr(kafka_output, "OutputPartition", lambda *place: MemoryOutput(broker, *place))
     patch.setattr(verified_topics, "read_tail", broker.tail)
-    patch.setattr(verified_topics, "is_compacted", lambda target: False)
+    patch.setattr(verified_topics, "keeps_the_middle", lambda target: True)
 
 
 class World(House):
