@@ -10,7 +10,7 @@ that is not known to be this log, or that another pipeline uses. Outputs (tables
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from cassandra.cluster import Session
@@ -23,6 +23,7 @@ from tidemark.delivery.known_pipelines import NotKnown, is_known, known_pipeline
 from tidemark.delivery.lease import LeaseHeld
 from tidemark.delivery.pipeline_file import LoadedPipelines
 from tidemark.delivery.positions import Positions
+from tidemark.delivery.target import FORGET_PIPELINE
 from tidemark.delivery.writer_state import Deed, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -273,7 +274,7 @@ class PipelineForgetting:
             if lease := found.held_at(self.clock()):
                 raise TakenMeanwhile(self.pipeline, state.name, lease)
             try:
-                positions.forget(found, deed)
+                positions.forget(found, replace(deed, what=FORGET_PIPELINE))
                 return
             except Outpaced:
                 found = positions.load(state.name)

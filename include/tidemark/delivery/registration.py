@@ -14,6 +14,7 @@ from tidemark.delivery.pipeline_choices import WriterStart
 from tidemark.delivery.positions import Positions
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.redelivery import require_history
+from tidemark.delivery.target import refuse_left_over
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import WriterState
 from tidemark.delivery.writer_topics import Beginning, find_beginning
@@ -51,11 +52,13 @@ def known_writer(
         else:
             begins = find_beginning(writer, log.control, current.end)
         require_history(writer, writer.name, current, begins.position + 1, BEGIN_ANEW)
+        identity = writer.identify()
+        bound = writer.bound_to(identity) if identity else writer
+        if identity:
+            refuse_left_over(bound, identity, positions)
     except Exception:
         withdraw(log.control, place)
         raise
-    identity = writer.identify()
-    bound = writer.bound_to(identity) if identity else writer
     target = identity.id if identity else None
     return positions.register(writer.name, bound.shape, begins.position, target, begins.starts), current
 

@@ -16,8 +16,27 @@ from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
 from tidemark.delivery.writer_state import WriterState
+from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
+
+FORGET_PIPELINE = "forget pipeline"
+"""What is kept among a writer's deeds, which outlive it, when its whole pipeline is forgotten."""
+
+
+class LeftByForgotten(TidemarkError):
+    """A target has messages whose ids are those of a log that was forgotten."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, what: str, part: int, last_id: int) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {what} has messages of an earlier pipeline of this name, which was "
+            f"forgotten (partition {part} is at id {last_id}). Ids have begun anew since, so everything up "
+            f"to there would be taken for sent. Nothing was sent, and it was not registered. Make the {what} "
+            "anew, or give the writer another topic or name."
+        )
+        self.pipeline, self.writer, self.what, self.part, self.last_id = pipeline, writer, what, part, last_id
 
 
 class Verdict(StrEnum):
@@ -83,6 +102,16 @@ def admit_target(
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
     reach(FaultPoint.TARGET_ADOPTED)
     return bound
+
+
+def refuse_left_over(writer: Writer, present: TargetIdentity, positions: Positions) -> None:
+    """Refuse to register a writer whose target has what an earlier pipeline of the same name has sent."""
+    forgotten = [deed.what for deed in positions.deeds(writer.name) if deed.what.startswith("forget")]
+    if not forgotten or forgotten[-1] != FORGET_PIPELINE:
+        return
+    for part, last_id in writer.reached().items():
+        if last_id > NOTHING_YET:
+            raise LeftByForgotten(positions.pipeline, writer.name, present.what, part, last_id)
 
 
 def has_any(writer: Writer) -> bool:

@@ -263,18 +263,3 @@ def recreated_topics(control: LogControl, state: WriterState) -> frozenset[str]:
     return frozenset(
         topic for topic in found.of_topics if found.newest(topic) > taken_number(state.starts, topic)
     )
-
-
-def held_topic_id(control: LogControl, state: WriterState | None, topic: str) -> str | None:
-    """Kafka's id of the topic that a writer's target holds under a name; None where nothing of it is bound.
-
-    Readers of the target compare it with the id that the topic has in Kafka now: where that is another one,
-    heads and pointers of the target say nothing about what is in Kafka. It does not depend on how far the
-    writer has come. A writer that is not registered yet is one that begins with the log.
-    """
-    recreations = Recreations.of(control.accepted_losses())
-    number = taken_number(state.starts if state else {}, topic)
-    if not recreations.of_topics.get(topic):
-        return control.bindings_head().topic_ids.get(topic)
-    found = topics_in_log(control.bindings_after(NOTHING_YET), recreations)
-    return next((one.topic_id for one in found if (one.topic, one.number) == (topic, number)), None)

@@ -16,10 +16,12 @@ from tidemark.delivery.writer_state import Cause, Deed, WriterGate
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
+from tidemark.log.audit_record import CRITICAL, Judgement
 from tidemark.log.binding import NOTHING_YET
 from tidemark.log.suite import Suite
 from tidemark.verification.basis import read_basis
 from tidemark.verification.entities import Case, judge_entities
+from tidemark.verification.errors import TablesMissing
 from tidemark.verification.expectations import judge_delivered
 from tidemark.verification.rebuild import way_out
 from tidemark.verification.reconciliation import Reconciliation, is_kept, keep, read, reconciled_before
@@ -29,6 +31,8 @@ from tidemark.verification.selection import Entity
 from tidemark.verification.tables import JournalReader
 from tidemark.verification.tally import Tally
 from tidemark.writers.journal import JournalWriter
+
+POINTERS = "the pointers are where the log says"
 
 
 class StillDifferent(TidemarkError):
@@ -70,6 +74,38 @@ def reconcile(
         close_gate(positions, record, holder, clock)
     reach(FaultPoint.RECONCILED)
     keep(root, record)
+    return record
+
+
+def reconcile_pointers(
+    writer: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    holder: str,
+    clock: Clock = wall_clock,
+) -> Reconciliation | None:
+    """The cheapest look at a journal, for a run that delivers nothing: are its tables there, and all pointers
+    where the log says? A difference closes the gate; None where there is none, or nothing to compare.
+    """
+    state = positions.load(writer.name)
+    if state is None or state.position == NOTHING_YET:
+        return None
+    try:
+        case = Case.of(writer, log, positions)
+        found = case.conclude(case.basis, Tally(), time.monotonic())
+        said, told = found.summary, found.to_dict()
+        is_clean = found.is_clean
+    except TablesMissing as missing:
+        # Without a difference that is told, a resume does not take a look at nothing for a clean one.
+        said, told, is_clean = str(missing), {"total": 1, "differences": []}, False
+    if is_clean:
+        return None
+    detail = "; ".join(one["said"] for one in told["differences"]) or said
+    judged = Judgement(POINTERS, "verify", CRITICAL, success=False, detail=detail)
+    record = Reconciliation(writer.pipeline, writer.name, state.position, said, told, (judged,))
+    close_gate(positions, record, holder, clock)
+    reach(FaultPoint.RECONCILED)
+    keep(log.folder.root, record)
     return record
 
 

@@ -18,10 +18,11 @@ from tidemark.log.audit_record import CRITICAL, Judgement
 from tidemark.log.errors import LogError
 from tidemark.verification.files import verify_files
 from tidemark.verification.outputs import Extent, OutputVerification
-from tidemark.verification.reconcile import close_gate
+from tidemark.verification.reconcile import close_gate, reconcile_pointers
 from tidemark.verification.reconciliation import Reconciliation, keep
 from tidemark.verification.topics import verify_topic
 from tidemark.writers.files import FilesWriter
+from tidemark.writers.journal import JournalWriter
 from tidemark.writers.kafka import KafkaWriter
 from tidemark.writers.opened import OpenPipeline
 
@@ -117,32 +118,40 @@ def reconcile_now(
 
 
 def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], object]) -> list[str]:
-    """The cheapest look at every output, for a run that delivers nothing; what is different.
+    """The cheapest look at every target, for a run that delivers nothing; what is different.
 
-    Contents were drawn by the delivery that came to this position, so only names, sizes and last ids are
-    compared. What cannot be looked at just now is shown, and is for the next delivery to fail at.
+    Contents were drawn by the delivery that came to this position, so only names, sizes, last ids and
+    pointers are compared. What cannot be looked at just now is shown, and is for the next delivery to fail
+    at.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
-    names = [one.name for one in opened.pipeline.writers if one.name not in stopped]
-    writers = [one for one in map(opened.writer, names) if usual_extent(one)]
-    if not any(_expects(positions, one) for one in writers):
+    names = [one.name for one in opened.pipeline.writers if one.name not in stopped and one.reconcile]
+    writers = [one for one in map(opened.writer, names) if _expects(positions, one)]
+    if not writers:
         return []
     with opened.log.held(holder) as log:
         for writer in writers:
-            sample = 0 if isinstance(writer, FilesWriter) else 1
             try:
-                found = verify_output(writer, log, positions, Extent(sample))
-                if found is None:
-                    continue
-                show(f"{found.pipeline}/{found.writer}: {found.summary}")
-                if not found.is_clean:
-                    record = reconcile_output(found, positions, log.folder.root, holder)
-                    different.append(f"{found.pipeline}/{found.writer}: {record.reason}")
+                if record := _look(writer, log, positions, holder, show):
+                    different.append(f"{opened.pipeline.name}/{writer.name}: {record.reason}")
             except LeaseHeld as held:
                 show(f"not reconciled: {held}")
             except (TidemarkError, LogError) as error:
                 show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
     return different
+
+
+def _look(
+    writer: Writer, log: PublishedLog, positions: Positions, holder: str, show: Callable[[str], object]
+) -> Reconciliation | None:
+    """What is different; None where nothing is."""
+    if isinstance(writer, JournalWriter):
+        return reconcile_pointers(writer, log, positions, holder)
+    found = verify_output(writer, log, positions, Extent(0 if isinstance(writer, FilesWriter) else 1))
+    if found is None:
+        return None
+    show(f"{found.pipeline}/{found.writer}: {found.summary}")
+    return None if found.is_clean else reconcile_output(found, positions, log.folder.root, holder)
 
 
 def _expects(positions: Positions, writer: Writer) -> bool:

@@ -16,7 +16,8 @@ from tidemark.delivery.lease import holding
 from tidemark.delivery.operate import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Cause, Deed, HandedBack
+from tidemark.delivery.writer_state import Cause, Deed, HandedBack, WriterState
+from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.control import LogControl
 from tidemark.writers.journal_tables import JournalTables
@@ -53,6 +54,7 @@ class HandBack:
             raise NotPossible(name, writer, f"stop it first: tidemark gate stop {name} {writer}.")
         refuse_held(state, HANDING_BACK, self.clock())  # a resume writes while the gate is closed
         self._refuse_early(writer)
+        self._refuse_recreated(writer, state)
         reached = self.control.bindings_head().reached
         tables = JournalTables.of(connect(self.connections.cassandra[declared.connection]), declared)
         pointers = tables.read_pointers(sorted(reached))
@@ -90,6 +92,16 @@ class HandBack:
             "then kafka-journal's replicator may be started",
         ]
         return Plan(HAND_BACK, name, writer, tuple(lines), {"groups": groups}, execute)
+
+    def _refuse_recreated(self, writer: str, state: WriterState) -> None:
+        if gone := sorted(recreated_topics(self.control, state)):
+            raise NotPossible(
+                self.pipeline.name,
+                writer,
+                f"topic {', '.join(gone)} was deleted and made again. The tables hold the old one, and a "
+                "replicator would go on from its pointers in the new one, past records that it never saw. "
+                "Let it begin with an empty keyspace.",
+            )
 
     def _refuse_early(self, writer: str) -> None:
         newest = self.control.bindings_head().newest

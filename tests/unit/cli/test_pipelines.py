@@ -137,7 +137,7 @@ def test_what_was_done_stays_on_record(run, positions, control):
     run("pipelines", "forget", "orders", *EXECUTE)
     (decision,) = control.decisions()
     assert (decision.what, decision.who, decision.reason) == ("forget", "ann", "the shop is closed")
-    assert [deed.what for deed in positions.deeds("archive")] == ["forget"]
+    assert [deed.what for deed in positions.deeds("archive")] == ["forget pipeline"]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.unit.delivery.topic_samples import Topic, TopicWriter
 from tidemark import faults
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.target import Lacking, Verdict, compare, lacking
+from tidemark.delivery.target import FORGET_PIPELINE, Lacking, LeftByForgotten, Verdict, compare, lacking
 from tidemark.delivery.writer import TargetIdentity
 from tidemark.delivery.writer_state import Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
@@ -68,6 +68,31 @@ def test_what_the_id_of_a_target_says(known, present, verdict):
 
 def test_which_parts_end_too_early():
     assert lacking({0: 4, 1: -1, 2: 9}, {0: 4, 1: 5, 2: 8}) == [Lacking(1, -1, 5)]
+
+
+# Registering again
+
+
+@pytest.mark.parametrize(
+    ("what", "is_refused"), [(FORGET_PIPELINE, True), ("forget", False)], ids=["the pipeline", "the writer"]
+)
+def test_a_pipeline_that_was_forgotten_leaves_ids_that_mean_nothing_any_more(
+    delivered, writer, what, is_refused
+):
+    """The same log gives the same ids again after its writer alone was forgotten, a new log others."""
+    delivered.positions.forget(delivered.state(writer), delivered.deed(what))
+    if is_refused:
+        with pytest.raises(LeftByForgotten, match="partition 0 is at id"):
+            delivered.deliver(writer)
+        assert delivered.positions.load(writer.name) is None
+    else:
+        assert delivered.deliver(writer).position == 5
+
+
+def test_after_a_forgotten_pipeline_an_empty_target_is_as_good_as_any(delivered, writer, topic):
+    delivered.positions.forget(delivered.state(writer), delivered.deed(FORGET_PIPELINE))
+    topic.make_again()
+    assert delivered.deliver(writer).position == 5
 
 
 # Delivering

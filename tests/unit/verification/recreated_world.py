@@ -206,6 +206,7 @@ class World(House):
             self.failed.append("killed")
             return
         for writer in self.writers:
+            state = self.positions.load(writer.name)
             try:
                 deliver_to(
                     writer,
@@ -218,7 +219,7 @@ class World(House):
                     clock=self.clock,
                 )
                 if dies_after != "deliver":
-                    self.reconcile(writer)
+                    self.reconcile(writer, state.position if state else -1)
             except NOT_NOW as error:
                 self.failed.append(str(error))
         if dies_after:
@@ -261,24 +262,25 @@ class World(House):
             )
         return captured_of(binding, *files)
 
-    def reconcile(self, writer: Writer) -> None:
-        """Compare what a writer has with the log, as every run does."""
+    def reconcile(self, writer: Writer, before: int) -> None:
+        """Compare what a writer has with the log, as every run does; it was at a position before."""
         extent = usual_extent(writer)
         if extent is None:
-            return self._reconcile_journal()
+            return self._reconcile_journal(before)
         found = verify_output(writer, self.log, self.positions, extent)
         if found:
             reconcile_output(found, self.positions, str(self.root / "log"), "run", self.clock)
         return None
 
-    def _reconcile_journal(self) -> None:
-        """Every entity and every pointer of the journal, as a verification of everything finds them."""
+    def _reconcile_journal(self, before: int) -> None:
+        """What a run does: the entities that it has touched, and all pointers."""
         state = self.positions.load("journal")
         if state is None or state.gate is not None or state.position < 0:
             return
         log, tables, tally = self.log, FoundInMemory(self.journal), Tally()
         case = Case(self.journal_writer, log, self.positions, tables)
-        entities = {Entity(one["topic"], one["key"].decode()) for one in self._messages().values()}
+        touched = [one for one in self._messages().values() if one["id"] > before]
+        entities = {Entity(one["topic"], one["key"].decode()) for one in touched}
         for verdict in judge_entities(case.basis, log, tables, sorted(entities)):
             tally.note(verdict)
         found = case.conclude(case.basis, tally, 0.0)

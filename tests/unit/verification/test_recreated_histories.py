@@ -72,7 +72,7 @@ def test_a_green_run_over_a_difference_would_be_noticed(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         world = World(tmp_path, patch)
         patch.setattr(target, "compare", lambda state, present: Verdict.SAME)
-        patch.setattr(world, "reconcile", lambda writer: None)
+        patch.setattr(world, "reconcile", lambda writer, before: None)
         for name, *arguments in (
             ("produce", "orders", "abc"),
             ("run",),

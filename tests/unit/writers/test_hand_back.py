@@ -15,6 +15,7 @@ from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.writer_state import Cause
 from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.writers import hand_back
 from tidemark.writers.hand_back import HANDING_BACK
 from tidemark.writers.replicator_groups import ReplicatorRuns
 
@@ -51,6 +52,12 @@ def test_tables_are_not_handed_back_while_the_gate_is_open(tmp_path, monkeypatch
 def test_only_a_journal_is_handed_back(theirs):
     with pytest.raises(NotPossible, match="only a journal's tables"):
         theirs.plan_hand_back("archive")
+
+
+def test_tables_of_a_topic_that_was_made_again_are_not_handed_back(theirs, monkeypatch):
+    monkeypatch.setattr(hand_back, "recreated_topics", lambda control, state: frozenset({"orders"}))
+    with pytest.raises(NotPossible, match="topic orders was deleted and made again"):
+        theirs.plan_hand_back()
 
 
 def test_tables_are_not_handed_back_to_a_replicator_that_runs(theirs):

@@ -10,10 +10,9 @@ from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
 
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline_choices import WriterStart
-from tidemark.delivery.positions import Positions
 from tidemark.delivery.redelivery import HistoryCompacted
 from tidemark.delivery.writer_state import Cause, TopicStart, WriterState
-from tidemark.delivery.writer_topics import NothingRecreated, held_topic_id
+from tidemark.delivery.writer_topics import NothingRecreated
 from tidemark.faults import FaultPoint
 from tidemark.log.loss import LossKind
 from tidemark.verification.basis import read_basis
@@ -341,43 +340,6 @@ def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_i
     ]
     assert history.judged == "as the log says"
     assert [file.topic for file in files_of(house.log.manifest, basis)] == ["a", "b", "b"]
-
-
-def test_readers_are_told_which_topic_a_keyspace_holds_however_far_its_writer_is() -> None:
-    house = given_two_topics()
-    log, positions = house.actions, Positions(house.consensus, "orders")
-
-    def held(writer: str, topic: str = "a") -> str | None:
-        return held_topic_id(log, positions.load(writer), topic)
-
-    assert (held("journal"), held("journal", "b"), held("never ran")) == ("a-0", "b-0", "a-0")
-    log.recreate("a")
-    assert held("journal") == "a-0"
-    log.publish_topics(a="k:A1")
-    assert (held("journal"), held("journal", "b")) == ("a-0", "b-0")
-    house.deliver_recreated(namespaces="^a$")
-    assert (held("second"), held("second", "z")) == ("a-1", None)
-
-
-# Deaths
-
-
-@pytest.mark.parametrize("writes", range(0, 8))
-def test_a_journal_that_begins_with_the_new_topic_and_dies_ends_as_one_that_does_not(writes: int) -> None:
-    house = given_recreated()
-    house.actions.publish_topics(a="k:A2 k:D1", b="k:A4")
-
-    def fate(done: int) -> None:
-        if done >= writes:
-            house.die()
-
-    try:
-        house.deliver(house.recreated(fate, namespaces="^a$"), start=WriterStart.RECREATED)
-    except Killed:
-        house.live_again()
-    assert house.deliver_recreated(namespaces="^a$").gate is None
-    assert house.seen("a", "k", "i", journal=house.second) == {"k": [2], "i": [1]}
-    assert house.second.pointers == {("a", 0): 3}
 
 
 def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(at_point) -> None:

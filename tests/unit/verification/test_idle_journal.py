@@ -1,0 +1,75 @@
+"""A journal on a run that delivers nothing: tables that were emptied or dropped meanwhile are noticed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.unit.verification.found import FoundInMemory
+from tests.unit.verification.recreated_world import World
+
+from tidemark.delivery.writer_state import Cause
+from tidemark.verification import reconcile
+from tidemark.verification.entities import Case
+from tidemark.verification.errors import TablesMissing
+from tidemark.verification.reconcile import StillDifferent, reconcile_pointers, reopen_gate
+from tidemark.verification.reconciliation import read
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A pipeline whose journal has everything."""
+    world = World(tmp_path, monkeypatch)
+    world.produce("orders", "abc")
+    world.run()
+    assert world.seems_well()
+
+    def case(writer, log, positions):
+        return Case(writer, log, positions, FoundInMemory(world.journal))
+
+    monkeypatch.setattr(reconcile.Case, "of", case)
+    return world
+
+
+def look(world: World):
+    return reconcile_pointers(world.journal_writer, world.log, world.positions, "run", world.clock)
+
+
+def cause(world: World) -> Cause | None:
+    state = world.positions.load("journal")
+    return state.gate.cause if state and state.gate else None
+
+
+def test_tables_that_are_as_the_log_says_stay_open_and_keep_no_record(world):
+    assert look(world) is None
+    assert cause(world) is None
+    assert read("orders", str(world.root / "log"), "journal", world.log.end) is None
+
+
+def test_tables_that_were_emptied_close_the_gate_with_the_pointers_that_are_missing(world):
+    world.drop_tables()
+    record = look(world)
+    assert "pointer" in record.reason
+    assert cause(world) is Cause.VERIFICATION
+    assert read("orders", str(world.root / "log"), "journal", world.log.end) == record
+
+
+def test_a_keyspace_that_was_dropped_closes_the_gate_and_no_resume_takes_nothing_for_clean(
+    world, monkeypatch
+):
+    def missing(*_):
+        raise TablesMissing("journal", "keyspace journal does not exist")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reconcile.Case, "of", missing)
+        record = look(world)
+    assert "keyspace journal does not exist" in record.reason
+    gate = world.positions.load("journal").gate
+    place = (world.journal_writer, world.log, world.positions, str(world.root / "log"), gate)
+    with pytest.raises(StillDifferent, match="verify everything"):
+        reopen_gate(*place, "resume", world.shown.append, world.clock)
+
+
+def test_a_journal_that_never_ran_has_nothing_to_compare(tmp_path, monkeypatch):
+    assert look(World(tmp_path, monkeypatch)) is None
