@@ -47,9 +47,10 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/expiry.py
 	@$(BIN)/python bench/work.py
 
-soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills, everything at once with compaction (needs make up)
+soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills, everything at once with compaction, what people delete and make again (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20
 	@$(BIN)/python tests/soak/compaction.py --minutes 10
+	@$(BIN)/python tests/soak/recreation.py --seeds 20
 
 lint: $(INSTALLED) ## Style, formatting and types
 	@$(BIN)/ruff check .
