@@ -8,14 +8,16 @@ nobody can see yet; `audit` lets only those pass that keep the rules; `publish` 
 `deliver` brings every writer whose gate is open to the log's end; `reconcile` shows how what they hold
 compares with the log: a sample of a journal's entities, all files by name and size and a few by their bytes,
 the last ids of every partition of a topic; `start_resume` starts `<pipeline>.resume` for those that stopped.
-A run that finds nothing new starts no JVM and ends in seconds; `bind` then looks at files and topics.
+A run that finds nothing new starts no JVM and ends in seconds; `bind` then looks at files, topics and the
+pointers of journals.
 
 ### Parameters
 
 `from_t`, `to_t`: deliver the bindings of this interval again and verify every entity they touch; none is made
 and no position moves. A date or time (`2026-11-01`, `2026-11-01T12:00:00Z`; UTC where it says nothing else)
-or µs since 1970. A backfill does the same for each of its intervals, and needs a pipeline with a schedule:
-Airflow refuses one with `schedule: null`, because it has no intervals. A run with `from_t` does for all.
+or µs since 1970; a date is its midnight. A backfill does the same for each of its intervals, and needs a
+pipeline with a schedule: Airflow refuses one with `schedule: null`, because it has no intervals. A run with
+`from_t` does for all.
 `verify`: compare all entities, files and messages with the log after the delivery, not only a sample.
 
 ### When it fails, and repairs itself

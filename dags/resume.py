@@ -4,17 +4,17 @@
 
 `wait_for_target` waits, without holding a worker, until the writer's target could be written to: it tries
 what a delivery does (a file in the folder, a transaction, a write to the tables) and leaves nothing behind.
-`redeliver` sends one
-message at a time from the position to the end of the binding that failed, each acknowledged before the next,
-and opens the gate there; the next run of `replicate` goes on in bulk. It is started by `replicate`, once for
-every closing of a gate, or by hand. With another `action` it does what a person asks for.
+`redeliver` sends one message at a time from the position to the end of the binding that failed, each
+acknowledged before the next, and opens the gate there; the next run of `replicate` goes on in bulk. It is
+started by `replicate` when a gate closes for the first time over the same message or target, or by hand.
+With another `action` it does what a person asks for.
 
 ### Parameters
 
 `writer`: which one. `action`: `resume`, or `acknowledge` (let the message that failed pass unwritten, with a
 copy in the dead letters; with `untried` also one that has not failed), `rewind` (deliver again what comes
-after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason such a run is not even
-started.
+after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason, Airflow's form and API
+start no such run, and one that `bin/airflow` starts fails before it does anything.
 
 ### When it fails, and repairs itself
 

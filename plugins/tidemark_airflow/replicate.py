@@ -68,7 +68,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
 
 
 def refuse_differences(opened: "OpenPipeline", holder: str) -> None:
-    """Look at files and topics also where nothing is new; fail at a difference."""
+    """Look at files, topics and journals' pointers also where nothing is new; fail at a difference."""
     from tidemark.verification.reconcile_output import reconcile_idle
 
     if different := reconcile_idle(opened, holder, print):

@@ -76,7 +76,7 @@ def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
 
     assert ended.summary["writers"]["archive"]["position"] == 199
     assert state(runs).gate is None
-    assert sorted(archived(runs)) == list(range(200))
+    assert archived(runs) == list(range(200))
 
 
 def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
@@ -232,5 +232,5 @@ def test_what_people_do_survives_a_death_at_every_point(runs: LogRuns) -> None:
     assert runs.command(*redeliver, fault=FaultPoint.REDELIVER_WRITTEN).code == -9
     assert runs.command(*redeliver).code == 0
     assert runs.command(*redeliver).code == 1
-    assert archived(runs) == list(range(200))
+    assert sorted(archived(runs)) == list(range(200))  # it has a file of its own, behind all others
     assert runs.command("dead-letters", "list", runs.name).code == 0

@@ -81,7 +81,7 @@ def test_a_probe_leaves_nothing_that_any_consumer_could_see(services: Any, write
 
 
 def test_a_probe_fences_no_producer_at_work(services: Any, writer: KafkaWriter) -> None:
-    output = OutputPartition(writer._target, 0)
+    output = OutputPartition(writer.target, 0)
     output.add(message(1), Lease())
     writer.is_reachable()
     output.commit(Lease())
@@ -106,7 +106,7 @@ def test_a_topic_without_enough_replicas_is_not_reachable(services: Any) -> None
 def test_a_redelivered_letter_is_sent_once_and_not_taken_for_the_last_id(
     services: Any, writer: KafkaWriter
 ) -> None:
-    output = OutputPartition(writer._target, 0)
+    output = OutputPartition(writer.target, 0)
     output.add(message(9), Lease())
     output.commit(Lease())
     output.close()
@@ -119,7 +119,7 @@ def test_a_redelivered_letter_is_sent_once_and_not_taken_for_the_last_id(
     found = [dict(one.headers()) for one in records(services, writer.declared.topic, "read_committed")]
     assert [one.get("tidemark-redelivered-id") for one in found].count(b"3") == 1
     assert [one["h"] for one in found] == [b"1", b"1"]
-    again = OutputPartition(writer._target, 0)
+    again = OutputPartition(writer.target, 0)
     assert again.last_id == 9
     again.close()
     assert mark["partition"] == 1

@@ -1,4 +1,4 @@
-"""Conditions on clustering columns → the restrictions that CQL takes for them. Asks nobody.
+"""Conditions on clustering columns → the restrictions that CQL takes for them. Pure.
 
 The rule of CQL: ``=`` or ``IN`` on the first clustering columns, then a range on one more. Only where the
 order and the equality of Cassandra are those of Arrow's values: floating point has two zeros, and UUIDs and

@@ -33,7 +33,9 @@ app = typer.Typer(
 )
 app.add_typer(pipelines, name="pipelines", help="Pipelines: list them; forget one whose file is gone.")
 app.command()(status)
-app.add_typer(log, name="log", help="A pipeline's commit log: show, verify, accept.")
+app.add_typer(
+    log, name="log", help="A pipeline's commit log: show, verify, accept, compact, pins, pin, unpin, sweep."
+)
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
@@ -42,7 +44,7 @@ app.add_typer(
 app.add_typer(
     journal,
     name="journal",
-    help="Journals: append, delete, purge, read, pointer, expired, check, take-over, hand-back.",
+    help="Journals: append, read, verify, diff, history, expired, check, take-over, hand-back, …",
 )
 app.add_typer(topics, name="topics", help="Kafka topics of a pipeline: create.")
 app.add_typer(work, name="work", help="Work journals: insert, claim, done, dead letters, figures.")

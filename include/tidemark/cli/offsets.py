@@ -23,7 +23,7 @@ def list_offsets(
     limit: Annotated[int, typer.Option(min=1, help="How many entries of the offset log.")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List every writer's position and lag; of one writer also its namespaces and its offset log."""
+    """List every writer's position and lag; of one writer also namespaces, offset log, acknowledged ids."""
     from tidemark.cli.known import open_known
     from tidemark.cli.tables import history_table, status_table
     from tidemark.delivery.resume import NotRegistered
@@ -40,7 +40,8 @@ def list_offsets(
         if known is None:
             raise NotRegistered(pipeline, writer, [one.name for one in status.writers if one.registered])
         if as_json:
-            print_json({"writer": writer, **asdict(known), "namespaces": {}, "history": [], "deeds": []})
+            nothing = {"namespaces": {}, "history": [], "deeds": [], "acknowledged": [], "redelivered": []}
+            print_json({"writer": writer, **asdict(known), **nothing})
         else:
             why = known.reason or "the first run registers it."
             typer.echo(f"{pipeline}/{writer}: not registered, so it has no position yet: {why}")

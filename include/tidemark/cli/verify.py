@@ -99,14 +99,15 @@ def _verify_output(opened: "OpenPipeline", writer: "Writer", everything: bool, l
     from tidemark.verification.outputs import Extent
     from tidemark.verification.reconcile_output import reconcile_output, usual_extent, verify_output
 
-    extent = usual_extent(writer, everything=everything) or Extent(1)
+    usual = usual_extent(writer, everything=everything)
+    extent = usual or Extent(1)
     with opened.log.held("verify") as log:
         found = verify_output(writer, log, opened.positions, extent)
     if found is None:
         body = {"pipeline": opened.pipeline.name, "writer": writer.name, "clean": True}
         return body, f"{opened.pipeline.name}/{writer.name}  there is nothing to look at yet"
     held = ""
-    if not look:
+    if usual and not look:  # with `reconcile: 0` a difference is meant to be there, and closes nothing
         holder, root = f"tidemark verify by {getpass.getuser()}", opened.pipeline.log.path
         try:
             reconcile_output(found, opened.positions, root, holder)

@@ -60,7 +60,7 @@ def look_ahead(
     reached = bound.reached()
     is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)
     if not is_other and state.target is None and state.gate and state.gate.cause is Cause.REPLACED:
-        is_other = True  # nobody knows the old id, but what is there was found to be another one's
+        is_other = True  # the old id is unknown, but what is there was found to be another one's
     if not is_other:
         lines, details = _counted(bound, state, position, reached, Finished(log, acknowledged), present)
         return Outlook(back, lines, details, present, reached)

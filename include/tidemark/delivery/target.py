@@ -144,7 +144,7 @@ def replaced(state: WriterState, present: TargetIdentity) -> TargetReplaced:
 
 
 def _refuse_gaps(bound: Writer, state: WriterState, present: TargetIdentity, finished: Finished) -> None:
-    """Refuse a target of which nobody knows the id that was written to, where it lacks what was delivered."""
+    """Refuse a target that lacks what was delivered, where the id of the one written to is unknown."""
     placing = bound.placing()
     if placing is None:
         return

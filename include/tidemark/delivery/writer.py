@@ -224,7 +224,7 @@ class Writer(Protocol):
     def reached(self) -> Mapping[int, int]:
         """The last id of each part of the target, where ids at or below it are not written again.
 
-        −1 for a part that never had any; nothing of one of which nobody can tell what it had.
+        −1 for a part that never had any; nothing of one whose past contents are unknown.
         """
         return {}
 

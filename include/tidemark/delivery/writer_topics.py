@@ -4,8 +4,8 @@ A writer whose target compares offsets holds one topic of a name, and no other: 
 the one it began with (`start: recreated`). It goes on past messages of the others without writing them. What
 covers that is the acceptance: a named person let the log go on, after a plan that said what becomes of the
 writer. Each such topic is on record with the writer, with how many of its messages were left out. Where
-nobody saw that plan, or no topic would be left, the writer stops. Writers that do not compare offsets take
-everything.
+that plan was never shown, or no topic would be left, the writer stops. Writers that do not compare offsets
+take everything.
 """
 
 import json
@@ -45,7 +45,7 @@ class EveryTopicRecreated(TidemarkError):
 
 
 class LeavingOutUnplanned(TidemarkError):
-    """A topic was accepted as made again, but nobody was told what that means for this writer."""
+    """A topic was accepted as made again, but before a plan said what that means for this writer."""
 
     needs_person = True
 

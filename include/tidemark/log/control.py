@@ -276,7 +276,7 @@ class LogControl:
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
-        """Say more about losses that are on record already, if nobody was faster."""
+        """Say more about losses that are on record already, by compare-and-set."""
         puts = {one.row: one.to_json() for one in losses}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 

@@ -111,7 +111,7 @@ class _Verified:
         return missing
 
     def holds(self, name: str, versions: AbstractSet[MadeFile]) -> str | None:
-        """What is wrong with a file's bytes; empty where nothing is, None where nobody can tell."""
+        """What is wrong with a file's bytes; empty where nothing is, None where that is unknown."""
         digests = {one.digest for one in versions if one.digest}
         try:
             if digests:

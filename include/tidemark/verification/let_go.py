@@ -1,4 +1,4 @@
-"""Letting files go that nobody can make again: a person's decision, kept for ever.
+"""Letting files go that cannot be made again: a person's decision, kept for ever.
 
 Only for files that are missing: what is there and damaged is moved away first, and made again from the log
 where the log still has it whole.

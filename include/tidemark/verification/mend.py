@@ -85,7 +85,7 @@ def mend_output(
 
 
 def _extent(writer: Writer, root: str, gate: WriterGate) -> Extent:
-    """What is looked at: what was different when the gate closed, or everything where nobody knows that."""
+    """What is looked at: what was different when the gate closed, or everything where that is unknown."""
     usual = usual_extent(writer, everything=True) or Extent(everything=True)
     record = read(_pipeline_of(writer), root, writer.name, gate.last_id)
     if record is None or not record.is_told_whole:

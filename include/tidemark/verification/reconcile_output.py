@@ -89,7 +89,7 @@ def reconcile_output(
 ) -> Reconciliation:
     """Keep what was found of an output; a difference closes the gate."""
     record = record_of(found)
-    # Whoever dies in between leaves a closed gate without its record: a resume then looks at everything.
+    # A process that dies in between leaves a closed gate without its record: a resume looks at everything.
     if not record.passed:
         cause = Cause.REPLACED if found.is_replaced else Cause.VERIFICATION
         close_gate(positions, record, holder, clock, cause)

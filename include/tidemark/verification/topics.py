@@ -48,7 +48,7 @@ def compare_ids(expected: Sequence[int], found: Sequence[int]) -> Compared:
 
 
 def first_compared(tail: Tail, since: int | None, floor: int) -> int | None:
-    """From which id on a partition is to have everything; None where nobody can tell."""
+    """From which id on a partition is to have everything; None where that is unknown."""
     if tail.is_whole and tail.begins_at == 0:
         first = since if since is not None else min(tail.ids, default=floor)
     elif tail.ids:

@@ -416,7 +416,7 @@ class Work:
         """
         registered = self._parts.registry.read()
         if registered.paused is None:
-            # An insert between the first look and the first listening rings for nobody: hence the second.
+            # An insert between the first look and the first listening wakes no listener: hence the second.
             is_new_listener = False
             if self._journal.is_due(registered):
                 return

@@ -14,7 +14,7 @@ def merge(old: Entry | None, packet: Packet, now: int, rules: Rules) -> Decision
 
     Nothing live: an entry of its own. Waiting: one entry, merged. Being processed: that one is left alone,
     and the packet waits, merged with others of its kind, as its successor. A claim that has lapsed is
-    noticed first, as by anybody else who sees it. What would expire before it may be processed is not
+    noticed first, as by any other process that sees it. What would expire before it may be processed is not
     stored: the outcome is ``EXPIRED``, and what was there stays.
     """
     noticed = notice(old, now, rules)

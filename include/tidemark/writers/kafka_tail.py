@@ -39,7 +39,7 @@ class Tail:
 
     @property
     def is_emptied(self) -> bool:
-        """Whether everything that was ever in the partition was removed, so that nobody can tell what was."""
+        """Whether everything that was ever in the partition was removed, so that what it held is unknown."""
         return not self.ids and self.is_whole and self.begins_at > 0
 
     @property
