@@ -32,11 +32,12 @@ from tests.soak.journal_history import connect as connect_services
 from tests.soak.journal_history import say
 from tests.system.journal_histories import Sent
 from tests.system.journal_runs import given_topic, make_again, read_all_visible, send
-from tests.system.log_runs import Ended, LogRuns, deliver_here, publish_here
+from tests.system.log_runs import LogRuns, deliver_here, publish_here
 
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import Connections
 from tidemark.delivery.replicate import begin_run
+from tidemark.delivery.writer_state import Cause
 from tidemark.errors import TidemarkError
 from tidemark.journal.action import append
 from tidemark.journal.events import Event, Events
@@ -57,6 +58,8 @@ PARTITIONS = 2
 WRITERS = ("journal", "archive", "copy")
 DO = ("--execute", "--reason", "soak")
 SENT_AT = 1_750_000_000_000
+SENSIBLE = 0.7
+"""How often people do what they are told."""
 PIPELINE = """
 name: {name}
 source:
@@ -177,18 +180,28 @@ class Campaign:
     # What people do about it
 
     def mend(self) -> None:
-        """What the messages say, in any order, whether it fits or not."""
+        """Mostly what the messages say; sometimes anything, whether it fits or not."""
+        commands = list(self._advised() if self.chance.random() < SENSIBLE else self._anything())
+        for command in commands:
+            self.runs.command(*command)
+
+    def _advised(self) -> Iterator[Sequence[str]]:
+        if self.runs.control.log_gate():
+            yield ("log", "accept", self.name, *DO)
+        for name, gate in self.opened.stopped().items():
+            if gate.cause is Cause.REPLACED:
+                yield ("offsets", "rewind", self.name, name, "-1", *DO)
+            else:
+                yield ("resume", self.name, name)
+
+    def _anything(self) -> Iterator[Sequence[str]]:
         commands: list[Sequence[str]] = [
             ("log", "accept", self.name, *DO),
             *(("resume", self.name, name) for name in WRITERS),
             ("offsets", "rewind", self.name, "copy", "-1", *DO),
             ("gate", "open", self.name, self.chance.choice(WRITERS), *DO),
         ]
-        for command in self.chance.sample(commands, self.chance.randint(1, 4)):
-            self.command(*command)
-
-    def command(self, *arguments: str) -> Ended:
-        return self.runs.command(*arguments)
+        yield from self.chance.sample(commands, self.chance.randint(1, 4))
 
     # What must hold
 
@@ -257,11 +270,8 @@ class Campaign:
     def go_through(self, rounds: int) -> list[str]:
         """So many rounds; what was different after a run that was green."""
         breaking: list[Callable[[], None]] = [
-            self.recreate_source,
-            self.recreate_target,
-            self.remove_file,
-            self.remove_folder,
-            self.empty_tables,
+            *[self.recreate_source, self.recreate_target, self.remove_file, self.remove_folder] * 3,
+            self.empty_tables,  # nothing mends that in place
         ]
         for _ in range(rounds):
             self.produce()
