@@ -126,6 +126,9 @@ class TopicGuard:
         found = self._topics.ask(key)()
         if found in (None, self._right):
             self._confirmed_at = now
+        elif self._right is not None:  # another topic than this client has written to: that must be explained
+            self._judge(key, found)
+            self._confirmed_at = now
         elif now - self._unanswered_at >= ASKED_AGAIN_AFTER:
             try:
                 self._judge(key, found)

@@ -14,10 +14,12 @@ import pyarrow as pa
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.dead_letter_list import Fate, ListedLetter
 from tidemark.delivery.deliver import said
+from tidemark.delivery.handed_back import refuse_handed_back
 from tidemark.delivery.lease import LeaseLost, holding
 from tidemark.delivery.operate import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
+from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import Later, Part, Writer
 from tidemark.delivery.writer_state import Deed, Redelivered, WriterState
 from tidemark.errors import TidemarkError
@@ -51,7 +53,9 @@ class Redelivery:
         if state is None:
             raise self._refuse(writer, letter, "the writer is not registered any more.")
         refuse_held(state, REDELIVERING, self._clock())
+        refuse_handed_back(state, self._positions.handed_back(state))
         self._refuse_decided(writer, letter, state)
+        writer = self._bound(writer, state)
         refuse_other_shape(state, writer.shape)
         message = self._message(writer, letter)
         if refusal := writer.refuses_redelivery(message, self._later(state, letter.id)):
@@ -96,6 +100,15 @@ class Redelivery:
             {"id": letter.id, "in_place": in_place},
             execute,
         )
+
+    def _bound(self, writer: Writer, state: WriterState) -> Writer:
+        """The writer, which writes to no other target than the one that it delivers to."""
+        present = writer.identify()
+        if present is None:
+            return writer
+        if compare(state, present) is not Verdict.SAME:
+            raise replaced(state, present)
+        return writer.bound_to(present)
 
     def _refuse_decided(self, writer: Writer, letter: ListedLetter, state: WriterState) -> None:
         """Refuse what is not a dead letter, or not one yet."""

@@ -24,6 +24,7 @@ from tidemark.log.manifest import LogFile
 from tidemark.verification.outputs import Extent, OutputVerification, Problem
 from tidemark.verification.reconcile_output import reconcile_output, usual_extent, verify_at
 from tidemark.verification.reconciliation import read
+from tidemark.writers.files import FilesWriter
 
 Show = Callable[[str], object]
 
@@ -85,10 +86,15 @@ def mend_output(
 
 
 def _extent(writer: Writer, root: str, gate: WriterGate) -> Extent:
-    """What is looked at: what was different when the gate closed, or everything where that is unknown."""
+    """What is looked at: the files that were different when the gate closed, or everything.
+
+    A topic is read whole: what closed the gate may lie anywhere in it. So is a folder where the record of the
+    position does not say what closed it; a later, narrower look may have taken its place.
+    """
     usual = usual_extent(writer, everything=True) or Extent(everything=True)
     record = read(_pipeline_of(writer), root, writer.name, gate.last_id)
-    if record is None or not record.is_told_whole:
+    is_known = record is not None and not record.passed and record.is_told_whole
+    if record is None or not is_known or not isinstance(writer, FilesWriter):
         return usual
     names = frozenset(str(one["where"]) for one in record.found.get("differences", ()))
     return Extent(usual.sample, names=names)

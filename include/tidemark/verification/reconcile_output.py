@@ -7,9 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.lease import LeaseHeld
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.published import LogUnreadable, PublishedLog
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import Cause, WriterState
 from tidemark.errors import TidemarkError
@@ -134,9 +135,11 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
             try:
                 if record := _look(writer, log, positions, holder, show):
                     different.append(f"{opened.pipeline.name}/{writer.name}: {record.reason}")
+            except LogUnreadable:
+                raise
             except LeaseHeld as held:
                 show(f"not reconciled: {held}")
-            except (TidemarkError, LogError) as error:
+            except (TidemarkError, LogError, *FAILURES) as error:
                 show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
     return different
 

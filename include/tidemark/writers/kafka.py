@@ -173,6 +173,7 @@ class KafkaWriter(Writer):
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
         """Send it at the end of its partition, unless an attempt before has."""
+        self._refuse_other_topic()
         changed = Transformation(self.declared.transforms, self.pipeline, self.name).apply(message)
         if changed is not None:
             send_after_all(self.target, changed, mark["partition"], mark["since"], lease)

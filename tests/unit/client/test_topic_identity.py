@@ -252,6 +252,17 @@ def test_an_append_needs_no_cassandra_and_is_checked_later(world: World) -> None
         journal.append("k", [Event.text(6, "x")])
 
 
+def test_another_topic_than_the_client_has_written_to_is_not_taken_for_right_in_silence(world: World) -> None:
+    place = Place([KnownTopic("orders", NEW)])
+    journal = place.journal(world)
+    place.id = NEW
+    journal.append("k", [Event.text(4, "x")])
+    place.id, place.now = "another", 1.0
+    place.silent = TablesUnreadable(TOPIC, "k", "the id", "down")
+    with pytest.raises(TablesUnreadable):
+        journal.append("k", [Event.text(5, "x")])
+
+
 def test_a_read_without_an_answer_hands_out_nothing(world: World) -> None:
     place = Place([KnownTopic("orders", OLD)])
     place.silent = TablesUnreadable(TOPIC, "k", "the id", "down")

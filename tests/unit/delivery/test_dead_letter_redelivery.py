@@ -1,15 +1,18 @@
 """Item 20: which dead letters may be put through at all, whatever the kind of writer."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.unit.delivery.samples import House, Stream, given_stopped_at
 
 from tidemark.delivery.dead_letter_list import Fate, LetterBox, ListedLetter, NoSuchLetter
 from tidemark.delivery.dead_letter_redelivery import REDELIVERING, NotRedelivered, Redelivery
+from tidemark.delivery.handed_back import TablesHandedBack
 from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import NotPossible, Plan
 from tidemark.delivery.positions import ShapeChanged
+from tidemark.delivery.writer import TargetIdentity, TargetReplaced
+from tidemark.delivery.writer_state import Cause, HandedBack, WriterGate
 
 pytestmark = pytest.mark.unit
 
@@ -27,6 +30,10 @@ class Late(Stream):
     marks: list[dict[str, int]] = field(default_factory=list)
     followers: list[int] = field(default_factory=list)
     is_whole: bool = True
+    identity: TargetIdentity | None = None
+
+    def identify(self):
+        return self.identity
 
     def refuses_redelivery(self, message, later):
         self.is_whole = later.is_whole
@@ -168,6 +175,24 @@ def test_regular_output_does_not_get_it_even_when_it_is_delivered_again(house):
     writer = given_letter(house, Late())
     plan(house, writer, 2).execute(house.deed("redeliver"))
     assert house.positions.acknowledged("stream") == {2}
+
+
+def test_nothing_is_redelivered_into_tables_that_were_handed_back(house):
+    writer = given_letter(house, Late())
+    state, at = house.state(writer), house.clock()
+    gate = WriterGate(Cause.HAND, 9, 9, 8, "handed back", at)
+    handed_back = replace(state, handed_back=HandedBack(at, "ann", "back"))
+    house.positions.commit(handed_back, state.position, None, gate)
+    with pytest.raises(TablesHandedBack):
+        plan(house, writer, 2)
+
+
+def test_nothing_is_redelivered_into_a_target_that_was_made_again(house):
+    writer = given_letter(house, Late())
+    house.positions.adopt(house.state(writer), "first", writer.shape, None)
+    writer.identity = TargetIdentity("second", "topic copy")
+    with pytest.raises(TargetReplaced, match="first"):
+        plan(house, writer, 2)
 
 
 def test_rows_of_an_older_version_are_read(house):

@@ -36,6 +36,12 @@ def look(world: World):
     return reconcile_pointers(world.journal_writer, world.log, world.positions, "run", world.clock)
 
 
+def resume(world: World) -> None:
+    gate = world.positions.load("journal").gate
+    place = (world.journal_writer, world.log, world.positions, str(world.root / "log"), gate)
+    reopen_gate(*place, "resume", world.shown.append, world.clock)
+
+
 def cause(world: World) -> Cause | None:
     state = world.positions.load("journal")
     return state.gate.cause if state and state.gate else None
@@ -55,9 +61,7 @@ def test_tables_that_were_emptied_close_the_gate_with_the_pointers_that_are_miss
     assert read("orders", str(world.root / "log"), "journal", world.log.end) == record
 
 
-def test_a_keyspace_that_was_dropped_closes_the_gate_and_no_resume_takes_nothing_for_clean(
-    world, monkeypatch
-):
+def test_a_keyspace_that_was_dropped_closes_the_gate_until_it_is_back_as_it_was(world, monkeypatch):
     def missing(*_):
         raise TablesMissing("journal", "keyspace journal does not exist")
 
@@ -65,11 +69,21 @@ def test_a_keyspace_that_was_dropped_closes_the_gate_and_no_resume_takes_nothing
         patch.setattr(reconcile.Case, "of", missing)
         record = look(world)
     assert "keyspace journal does not exist" in record.reason
-    gate = world.positions.load("journal").gate
-    place = (world.journal_writer, world.log, world.positions, str(world.root / "log"), gate)
-    with pytest.raises(StillDifferent, match="verify everything"):
-        reopen_gate(*place, "resume", world.shown.append, world.clock)
+    before = world.journal
+    world.drop_tables()
+    with pytest.raises(StillDifferent, match="pointer"):
+        resume(world)
+    world.journal = before
+    resume(world)
+    assert cause(world) is None
 
 
 def test_a_journal_that_never_ran_has_nothing_to_compare(tmp_path, monkeypatch):
     assert look(World(tmp_path, monkeypatch)) is None
+
+
+def test_what_another_run_has_delivered_meanwhile_is_no_pointer_too_far(world):
+    log = world.log
+    world.produce("orders", "abc")
+    world.run()
+    assert reconcile_pointers(world.journal_writer, log, world.positions, "run", world.clock) is None

@@ -237,6 +237,15 @@ def test_i07_a_hole_is_not_mended_in_place_but_by_a_rewind_into_a_new_topic(desk
     assert desk.verify(ALL).is_clean
 
 
+def test_a_hole_deeper_than_the_sample_is_looked_for_before_the_gate_opens(desk):
+    declared = desk.writer.declared.model_copy(update={"reconcile": 2})
+    desk.writer = replace(desk.writer, declared=declared)
+    desk.holds[0].remove(2)
+    desk.reconcile(ALL)
+    with pytest.raises(NotMended, match="between others"):
+        desk.mend()
+
+
 def test_what_is_another_topic_by_now_stays_closed_for_that(desk):
     desk.holds[1] = [1, 3]
     desk.reconcile()
