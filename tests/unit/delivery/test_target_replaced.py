@@ -3,10 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delivery.samples import House, Killed
+from tests.unit.delivery.samples import House, Killed, given_gate
 from tests.unit.delivery.topic_samples import Topic, TopicWriter
 
 from tidemark import faults
+from tidemark.delivery.advice import advise
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.target import FORGET_PIPELINE, Lacking, LeftByForgotten, Verdict, compare, lacking
@@ -313,6 +314,16 @@ def test_a_rewind_while_the_topic_is_not_there_says_so_and_the_next_one_is_taken
     topic.make_again()
     delivered.deliver(writer)
     assert topic.everything == list(range(6))
+
+
+def test_rewound_before_the_topic_was_made_again_the_advice_is_what_works(delivered, writer, topic):
+    topic.is_there = False
+    given_gate(delivered, writer, Cause.REPLACED, 5)
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    topic.make_again()
+    (hint,) = advise(delivered.state(writer), ()).hints
+    assert hint.command == "tidemark resume orders out"
+    assert (delivered.resume(writer).gate, topic.everything) == (None, list(range(6)))
 
 
 def test_another_setting_is_still_refused(delivered, topic):
