@@ -263,6 +263,29 @@ def test_what_lies_before_such_a_rewind_is_not_expected_there(delivered, writer,
     assert (topic.everything, delivered.state(writer).since) == ([3, 4, 5], 3)
 
 
+@pytest.mark.parametrize(
+    ("there", "since"),
+    [({1: [7]}, 6), ({}, 3)],
+    ids=["what is there keeps older ones out", "everything is sent into an empty one"],
+)
+def test_before_its_start_a_writer_is_expected_only_to_have_what_a_rewind_can_send(
+    house, writer, topic, there, since
+):
+    house.publish(orders="abcdef")
+    house.deliver(writer, start=5)
+    house.publish(orders="gh")
+    house.deliver(writer)
+    topic.ids = there
+    house.operator.rewind("out", 2, writer).execute(house.deed("rewind"))
+    assert house.state(writer).since == since
+
+
+def test_a_rewind_of_an_older_writer_does_not_guess_where_it_began(delivered, writer):
+    of_older_version(delivered, writer)
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    assert delivered.state(writer).since is None
+
+
 def test_a_rewind_says_what_is_skipped_and_a_delivery_what_was_sent(delivered, writer, topic):
     plan = delivered.operator.rewind("out", -1, writer)
     assert "0 messages are sent to topic copy" in plan.lines

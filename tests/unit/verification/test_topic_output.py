@@ -255,6 +255,26 @@ def test_a_gate_that_was_opened_meanwhile_is_left_alone(desk):
     assert (resumed.gate, desk.holds[1]) == (None, [1, 3])
 
 
+def given_late(desk: Desk, letters: str) -> None:
+    """Another writer with ``start: latest`` after id 8, to a topic of its own, and what it was delivered."""
+    declared = {"name": "late", "kind": "kafka", "topic": "late", "start": "latest"}
+    declaration = KafkaDeclaration.model_validate(declared, context={})
+    desk.writer = replace(desk.writer, declared=declaration)
+    desk.holds.clear()
+    desk.house.deliver(desk.writer, start=8)
+    desk.house.publish(orders=letters)
+    desk.house.deliver(desk.writer)
+
+
+def test_a_rewind_to_before_the_start_that_sends_nothing_leaves_no_hole(desk):
+    given_late(desk, "jkl")
+    plan = desk.house.operator.rewind("late", 3, desk.writer)
+    assert "0 messages are sent to topic late" in plan.lines
+    plan.execute(desk.house.deed("rewind"))
+    desk.house.deliver(desk.writer)
+    assert (desk.holds, desk.verify().is_clean) == ({0: [10], 1: [9, 11]}, True)
+
+
 def test_messages_of_a_topic_cannot_be_let_go(desk):
     with pytest.raises(NotPossible, match="only files can be let go"):
         plan_let_go(desk.writer, desk.house.log, desk.house.positions)
