@@ -24,6 +24,7 @@ from tidemark.writers.kafka_tail import Tail, read_tail
 from tidemark.writers.kafka_target import keeps_the_middle
 
 REMOVED = "partitions of which everything was removed (by retention, or by hand)"
+NO_START = "partitions without a message, of a writer of which an older version did not keep where it began"
 COMPACTED = "partitions that Kafka compacts, or may: only their last id is compared"
 MOST_NAMED = 5
 
@@ -49,8 +50,8 @@ def compare_ids(expected: Sequence[int], found: Sequence[int]) -> Compared:
 
 def first_compared(tail: Tail, since: int | None, floor: int) -> int | None:
     """From which id on a partition is to have everything; None where that is unknown."""
-    if tail.is_whole and tail.begins_at == 0:
-        first = since if since is not None else min(tail.ids, default=floor)
+    if since is not None and tail.is_whole and tail.begins_at == 0:
+        first = since
     elif tail.ids:
         first = min(tail.ids)
     else:
@@ -106,7 +107,12 @@ def verify_topic(
     differences: list[OutputDifference] = []
     for number, ids in expected.items():
         differences += judge_partition(number, compare_ids(ids, tails[number].ids), compacts)
-    unproven = {REMOVED: len(tails) - len(expected), COMPACTED: len(expected) if compacts else 0}
+    removed = sum(tail.is_emptied for tail in tails.values())
+    unproven = {
+        REMOVED: removed,
+        NO_START: len(tails) - len(expected) - removed,
+        COMPACTED: len(expected) if compacts else 0,
+    }
     messages = sum(len(ids) for ids in expected.values())
     looked_at = {"partitions": len(tails), "messages compared": messages}
     return result(looked_at, differences, {why: count for why, count in unproven.items() if count})

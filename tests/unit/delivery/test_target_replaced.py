@@ -10,7 +10,15 @@ from tidemark import faults
 from tidemark.delivery.advice import advise
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.target import FORGET_PIPELINE, Lacking, LeftByForgotten, Verdict, compare, lacking
+from tidemark.delivery.target import (
+    FORGET_PIPELINE,
+    Lacking,
+    LeftByForgotten,
+    Verdict,
+    compare,
+    gaps_of,
+    lacking,
+)
 from tidemark.delivery.writer import TargetIdentity
 from tidemark.delivery.writer_state import Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
@@ -69,6 +77,22 @@ def test_what_the_id_of_a_target_says(known, present, verdict):
 
 def test_which_parts_end_too_early():
     assert lacking({0: 4, 1: -1, 2: 9}, {0: 4, 1: 5, 2: 8}) == [Lacking(1, -1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("reached", "since", "has_finished", "parts"),
+    [
+        pytest.param({0: -1, 1: 3}, None, True, [], id="nothing since an unknown start"),
+        pytest.param({0: 2, 1: 3}, None, True, [0], id="ends too early"),
+        pytest.param({0: -1, 1: -1}, None, True, [0, 1], id="all empty, although something was finished"),
+        pytest.param({0: -1, 1: -1}, None, False, [], id="all empty, and nothing was finished yet"),
+        pytest.param({0: -1, 1: -1}, 5, True, [1], id="only what came after a known start"),
+        pytest.param({}, None, True, [], id="emptied by retention"),
+    ],
+)
+def test_which_parts_certainly_lack_something(reached, since, has_finished, parts):
+    expected = {0: 4, 1: 5} if reached.get(1) != 3 else {0: 4, 1: 3}
+    assert [gap.part for gap in gaps_of(reached, expected, since, has_finished)] == parts
 
 
 # Registering again
@@ -208,6 +232,30 @@ def test_an_older_writer_whose_topic_lacks_something_is_stopped(delivered, write
     assert gate.cause is Cause.REPLACED
     assert "partition 0 is empty and should be at id 4 at least" in gate.reason
     assert (topic.everything, delivered.state(writer).target) == ([], None)
+
+
+@pytest.mark.parametrize("letters", ["", "d"], ids=["nothing yet", "one message"])
+def test_an_older_writer_that_began_later_is_not_asked_for_what_was_before(house, writer, topic, letters):
+    house.publish(orders="abc")
+    house.deliver(writer, start=2)
+    for letter in letters:
+        house.publish(orders=letter)
+        house.deliver(writer)
+    of_older_version(house, writer)
+    house.publish(orders="ef")
+    assert house.deliver(writer).gate is None
+    assert (house.state(writer).target, topic.everything) == (topic.id, [3, 4, 5][: 2 + len(letters)])
+
+
+def test_an_older_writer_that_began_later_is_stopped_by_an_empty_topic(house, writer, topic):
+    house.publish(orders="abc")
+    house.deliver(writer, start=2)
+    house.publish(orders="d")
+    house.deliver(writer)
+    of_older_version(house, writer)
+    topic.make_again()
+    house.publish(orders="e")
+    assert house.deliver(writer).gate.cause is Cause.REPLACED
 
 
 def test_and_a_rewind_lets_it_go_on(delivered, writer, topic):

@@ -127,6 +127,7 @@ def test_what_is_missing_at_the_end_is_told_from_what_is_missing_between():
         (Tail((4, 6), 0, True), 3, 0, 3),
         (Tail((4, 6), 0, True), None, 0, 4),
         (Tail((), 0, True), 0, 0, 0),
+        (Tail((), 0, True), None, 0, None),
         (Tail((4, 6), 0, False), 0, 0, 4),
         (Tail((4, 6), 9, True), 0, 0, 4),
         (Tail((), 9, True), 0, 0, None),
@@ -297,3 +298,19 @@ def test_an_older_writer_is_judged_from_the_beginning(desk):
     of_older_version(desk)
     desk.holds[0] = [6, 8]
     assert [one.problem for one in desk.verify().differences] == [Problem.HOLE]
+
+
+def test_of_an_older_writer_that_began_later_an_empty_partition_is_not_provable(desk):
+    given_late(desk, "j")
+    of_older_version(desk)
+    found = desk.verify()
+    assert (found.is_clean, dict(found.not_provable)) == (True, {topics.NO_START: 1})
+    desk.reconcile()
+    assert (desk.gate, desk.holds) == (None, {1: [9]})
+
+
+def test_of_an_older_writer_that_began_later_the_end_of_a_partition_is_still_judged(desk):
+    given_late(desk, "jkl")
+    of_older_version(desk)
+    desk.holds[1].remove(11)
+    assert [one.problem for one in desk.verify().differences] == [Problem.END]
