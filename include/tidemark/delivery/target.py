@@ -107,6 +107,7 @@ def admit_target(
     if present is None:
         return writer
     bound, state = writer.bound_to(present), hold.state
+    adopted = with_target(state, bound, present)  # another setting is never taken for another target
     verdict = compare(state, present)
     if verdict is Verdict.SAME:
         return bound
@@ -115,7 +116,6 @@ def admit_target(
     if verdict is Verdict.DOUBTFUL:
         has_finished = bool(positions.namespaces(state.name))
         _refuse_gaps(bound, state, present, Finished(log, acknowledged), has_finished)
-    adopted = with_target(state, bound, present)  # refuses another shape before anything is kept
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
     reach(FaultPoint.TARGET_ADOPTED)
     return bound

@@ -9,11 +9,11 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.delivery.finished import MOST_LOOKED_BACK, Finished
 from tidemark.delivery.pipeline import WriterStart
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import TargetMissing
@@ -72,7 +72,12 @@ def judge_partition(partition: int, compared: Compared, compacts: bool) -> list[
 def verify_topic(
     writer: KafkaWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The partitions of the topic, as far as the position says."""
+    """The partitions of the topic, as far as the position says.
+
+    Refuses settings, or a number of partitions, that would put messages elsewhere.
+    """
+    # What the file says comes first: a topic of another name is not one that was deleted and made again.
+    refuse_other_shape(state, replace(writer, partitions=state.shape.get("partitions")).shape)
     began, position = time.monotonic(), state.position
     name = f"topic {writer.declared.topic}"
 
@@ -95,6 +100,7 @@ def verify_topic(
         problem = str(replaced(state, present))
         return result({}, [OutputDifference(Problem.REPLACED, name, problem, 0, position)])
     bound = writer.bound_to(present) if present else writer
+    refuse_other_shape(state, bound.shape)
     tails = read_tails(bound, None if extent.everything else max(extent.sample, 1))
     since = state.since
     if since is None and writer.declared.start is WriterStart.EARLIEST:

@@ -397,12 +397,22 @@ def test_rewound_before_the_topic_was_made_again_the_advice_is_what_works(delive
     assert (delivered.resume(writer).gate, topic.everything) == (None, list(range(6)))
 
 
-def test_another_setting_is_still_refused(delivered, topic):
-    class Other(TopicWriter):
-        @property
-        def shape(self):
-            return {**super().shape, "kind": "another"}
+class OtherSetting(TopicWriter):
+    """The same writer after a change of its file."""
 
+    @property
+    def shape(self):
+        return {**super().shape, "kind": "another"}
+
+
+def test_another_setting_is_still_refused(delivered, topic):
     topic.make_again()
     with pytest.raises(ShapeChanged):
-        delivered.operator.rewind("out", -1, Other(topic))
+        delivered.operator.rewind("out", -1, OtherSetting(topic))
+
+
+def test_another_setting_is_not_taken_for_a_target_that_was_made_again(delivered, topic):
+    delivered.publish(orders="g")
+    with pytest.raises(ShapeChanged, match="kind was 'topic' and is now 'another'"):
+        delivered.deliver(OtherSetting(Topic(id="of another name")))
+    assert delivered.gate(OtherSetting(topic)) is None

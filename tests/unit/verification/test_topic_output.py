@@ -3,6 +3,7 @@
 The broker is stood in for by lists; real Kafka is in tests/system/test_verify_outputs.py.
 """
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.writers.test_kafka import Listed
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline import KafkaDeclaration
+from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.writer_state import Cause
 from tidemark.verification import topics
 from tidemark.verification.let_go import plan_let_go
@@ -35,7 +37,8 @@ class Broker:
 
     def __init__(self) -> None:
         self.id: str | None = "first"
-        self.begins_at = dict.fromkeys(range(2), 0)
+        self.begins_at = defaultdict[int, int](int)
+        self.partitions = 2
         self.compacts = False
         self.most: int | None = None
         """How many messages were asked for last."""
@@ -43,7 +46,7 @@ class Broker:
     def describe(self, target) -> DescribedTopic:
         if self.id is None:
             raise NoTargetTopic(target)
-        return DescribedTopic(self.id, 2)
+        return DescribedTopic(self.id, self.partitions)
 
     def tail(self, target, number: int, most: int | None) -> Tail:
         self.most = most
@@ -211,6 +214,53 @@ def test_i07_a_topic_that_was_made_again_closes_the_gate_for_that(desk):
 def test_a_topic_that_is_gone_is_a_difference_too(desk):
     desk.broker.id = None
     assert "Kafka has no topic copy" in desk.verify().differences[0].said
+
+
+# Settings that would make another output
+
+
+def given_setting(desk: Desk, **changed: str) -> None:
+    """The file says something else by now."""
+    declared = {"name": "out", "kind": "kafka", "topic": "copy"} | changed
+    desk.writer = replace(desk.writer, declared=KafkaDeclaration.model_validate(declared, context={}))
+
+
+def test_partitions_that_were_added_are_said_and_nothing_is_called_missing(desk):
+    desk.broker.partitions = 3
+    with pytest.raises(ShapeChanged, match="partitions was 2 and is now 3"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+def test_with_other_partitions_a_topic_that_was_made_again_is_still_another_one(desk):
+    desk.broker.id, desk.broker.partitions, Listed.holds = "second", 3, {}
+    assert desk.verify().is_replaced
+
+
+def test_messages_that_other_namespaces_would_take_are_not_missing(desk):
+    given_setting(desk, namespaces="^refunds$")
+    with pytest.raises(ShapeChanged, match=r"namespaces was '\.\*' and is now '\^refunds\$'"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+@pytest.mark.parametrize("id_", ["second", None], ids=["there", "not there"])
+def test_another_topic_in_the_file_is_not_one_that_was_deleted(desk, id_):
+    given_setting(desk, topic="elsewhere")
+    desk.broker.id = id_
+    with pytest.raises(ShapeChanged, match="topic was 'copy' and is now 'elsewhere'"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+def test_a_resume_delivers_nothing_again_by_other_settings(desk):
+    desk.holds[1] = [1, 3]
+    desk.reconcile()
+    desk.broker.partitions = 3
+    with pytest.raises(ShapeChanged):
+        desk.mend()
+    assert (desk.holds[1], desk.gate.cause) == ([1, 3], Cause.VERIFICATION)
+    assert desk.house.state(desk.writer).lease is None
 
 
 # Mending
