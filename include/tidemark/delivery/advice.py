@@ -98,6 +98,9 @@ def advise(
             return Advice(*place, where, (Hint(mend, resume), Hint(IN_BULK, in_bulk)), is_failure=True)
         case Cause.HAND:
             return Advice(*place, where, (Hint("let it go on", in_bulk),))
+        case Cause.REPLACED if not state.expects_anything:
+            again = Hint("make the target again and empty, then go on", resume)
+            return Advice(*place, where, (again,), is_failure=True)
         case Cause.REPLACED:
             send = Hint(
                 "make the target again and empty, then send everything to it",

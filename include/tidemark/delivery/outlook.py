@@ -53,18 +53,23 @@ def look_ahead(
         present = writer.identify() if writer else None
     except TargetMissing as missing:
         return Outlook(back, (f"the target is not there now: {missing}",))
-    if writer is None or present is None:
-        kept = writer.keeps(position + 1, state.position) if writer else None
-        return Outlook(back, (kept,) if kept else ())
-    bound = writer.bound_to(present)
+    if writer is None:
+        return Outlook(back)
+    bound = writer.bound_to(present) if present else writer
     reached = bound.reached()
+    filled = {part: last_id for part, last_id in reached.items() if last_id > NOTHING_YET}
+    # What lies below an id that is there is not sent, so no more is to be there than before.
+    same = state if filled else back
+    if present is None:
+        kept = writer.keeps(position + 1, state.position)
+        return Outlook(same, (kept,) if kept else ())
     is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)
     if not is_other and state.target is None and state.gate and state.gate.cause is Cause.REPLACED:
         is_other = True  # the old id is unknown, but what is there was found to be another one's
     if not is_other:
         lines, details = _counted(bound, state, position, reached, Finished(log, acknowledged), present)
-        return Outlook(back, lines, details, present, reached)
-    if filled := {part: last_id for part, last_id in reached.items() if last_id > NOTHING_YET}:
+        return Outlook(same, lines, details, present, reached)
+    if filled:
         part, last_id = next(iter(filled.items()))
         raise NotEmpty(
             f"{present.what} was made again (id {present.id}), but has messages of this writer already: "

@@ -240,6 +240,8 @@ class _Resume:
         )
         left = self._gate if binding.end < self._gate.through else None
         whole = delivery.deliver(binding, files, left)
+        # The delivery has counted what it left out: a count from before would overwrite that.
+        self._topics = WriterTopics(self._writer, self._log, self._positions, self._hold.state)
         self._position, self._gate = self._hold.state.position, self._hold.state.gate or self._gate
         self._show(f"{self._name}: at id {self._position}, in bulk")
         return None if whole else Resumed(self._position, self._delivered, self._hold.state.gate)

@@ -83,6 +83,22 @@ def lacking(reached: Mapping[int, int], expected: Mapping[int, int]) -> list[Lac
     ]
 
 
+def gaps_of(
+    reached: Mapping[int, int], expected: Mapping[int, int], since: int | None, has_finished: bool
+) -> list[Lacking]:
+    """The parts that certainly lack something, also where an older version did not keep where it began.
+
+    Then a part without any id may have got nothing since. It tells something only where all are empty and the
+    writer ``has_finished`` with messages: those were somewhere.
+    """
+    found = lacking(reached, expected)
+    if since is not None:
+        return [gap for gap in found if gap.expected >= since]
+    if all(last_id == NOTHING_YET for last_id in reached.values()):
+        return found if has_finished else []
+    return [gap for gap in found if gap.last_id > NOTHING_YET]
+
+
 def admit_target(
     writer: Writer, hold: Hold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
@@ -91,14 +107,15 @@ def admit_target(
     if present is None:
         return writer
     bound, state = writer.bound_to(present), hold.state
+    adopted = with_target(state, bound, present)  # another setting is never taken for another target
     verdict = compare(state, present)
     if verdict is Verdict.SAME:
         return bound
     if verdict is Verdict.REPLACED or (verdict is Verdict.FRESH and has_any(bound)):
         raise replaced(state, present)
     if verdict is Verdict.DOUBTFUL:
-        _refuse_gaps(bound, state, present, Finished(log, acknowledged))
-    adopted = with_target(state, bound, present)  # refuses another shape before anything is kept
+        has_finished = bool(positions.namespaces(state.name))
+        _refuse_gaps(bound, state, present, Finished(log, acknowledged), has_finished)
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
     reach(FaultPoint.TARGET_ADOPTED)
     return bound
@@ -143,14 +160,16 @@ def replaced(state: WriterState, present: TargetIdentity) -> TargetReplaced:
     )
 
 
-def _refuse_gaps(bound: Writer, state: WriterState, present: TargetIdentity, finished: Finished) -> None:
+def _refuse_gaps(
+    bound: Writer, state: WriterState, present: TargetIdentity, finished: Finished, has_finished: bool
+) -> None:
     """Refuse a target that lacks what was delivered, where the id of the one written to is unknown."""
     placing = bound.placing()
     if placing is None:
         return
     there = bound.reached()
     wanted = last_places(finished, placing, len(there), state.position)
-    if gaps := lacking(there, wanted):
+    if gaps := gaps_of(there, wanted, state.since, has_finished):
         raise TargetReplaced(
             state.pipeline,
             state.name,

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidemark.delivery.pipeline import FileFormat, WriterStart
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog, read_messages
 from tidemark.delivery.writer import Part
 from tidemark.delivery.writer_state import WriterState
@@ -54,7 +54,8 @@ def draw_files(names: Sequence[str], position: int, after: int | None, count: in
 def verify_files(
     writer: FilesWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The files of every binding at or below the position."""
+    """The files of every binding at or below the position; refuses settings that would make others."""
+    refuse_other_shape(state, writer.shape)
     began, ledger, there = time.monotonic(), writer.ledger, writer.folder.sizes()
     verified = _Verified(writer, log, state, positions)
     if ledger is None:

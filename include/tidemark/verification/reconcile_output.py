@@ -9,7 +9,7 @@ from typing import Any
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.lease import LeaseHeld
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.positions import Positions, ShapeChanged
 from tidemark.delivery.published import LogUnreadable, PublishedLog
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_state import Cause, WriterState
@@ -57,7 +57,10 @@ def files_of_interval(writer: Writer, log: PublishedLog, from_t: int, to_t: int)
 def verify_output(
     writer: Writer, log: PublishedLog, positions: Positions, extent: Extent
 ) -> OutputVerification | None:
-    """What is to be said of a writer's output; None of one that is to hold nothing yet."""
+    """What is to be said of a writer's output; None of one that is to hold nothing yet.
+
+    ``ShapeChanged`` where the writer's settings would make another output: nothing can be said of this one.
+    """
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
         return None
@@ -123,7 +126,8 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
 
     Contents were drawn by the delivery that came to this position, so only names, sizes, last ids and
     pointers are compared. What cannot be looked at just now is shown, and is for the next delivery to fail
-    at.
+    at. Settings that would make another output count as a difference, and close no gate: a person decides
+    which ones hold.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
     names = [one.name for one in opened.pipeline.writers if one.name not in stopped and one.reconcile]
@@ -139,6 +143,8 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
                 raise
             except LeaseHeld as held:
                 show(f"not reconciled: {held}")
+            except ShapeChanged as changed:
+                different.append(str(changed))
             except (TidemarkError, LogError, *FAILURES) as error:
                 show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
     return different

@@ -9,11 +9,11 @@ import time
 from array import array
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidemark.delivery.finished import MOST_LOOKED_BACK, Finished
 from tidemark.delivery.pipeline import WriterStart
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.positions import Positions, refuse_other_shape
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import TargetMissing
@@ -24,6 +24,7 @@ from tidemark.writers.kafka_tail import Tail, read_tail
 from tidemark.writers.kafka_target import keeps_the_middle
 
 REMOVED = "partitions of which everything was removed (by retention, or by hand)"
+NO_START = "partitions without a message, of a writer of which an older version did not keep where it began"
 COMPACTED = "partitions that Kafka compacts, or may: only their last id is compared"
 MOST_NAMED = 5
 
@@ -49,8 +50,8 @@ def compare_ids(expected: Sequence[int], found: Sequence[int]) -> Compared:
 
 def first_compared(tail: Tail, since: int | None, floor: int) -> int | None:
     """From which id on a partition is to have everything; None where that is unknown."""
-    if tail.is_whole and tail.begins_at == 0:
-        first = since if since is not None else min(tail.ids, default=floor)
+    if since is not None and tail.is_whole and tail.begins_at == 0:
+        first = since
     elif tail.ids:
         first = min(tail.ids)
     else:
@@ -71,7 +72,12 @@ def judge_partition(partition: int, compared: Compared, compacts: bool) -> list[
 def verify_topic(
     writer: KafkaWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The partitions of the topic, as far as the position says."""
+    """The partitions of the topic, as far as the position says.
+
+    Refuses settings, or a number of partitions, that would put messages elsewhere.
+    """
+    # What the file says comes first: a topic of another name is not one that was deleted and made again.
+    refuse_other_shape(state, replace(writer, partitions=state.shape.get("partitions")).shape)
     began, position = time.monotonic(), state.position
     name = f"topic {writer.declared.topic}"
 
@@ -94,6 +100,7 @@ def verify_topic(
         problem = str(replaced(state, present))
         return result({}, [OutputDifference(Problem.REPLACED, name, problem, 0, position)])
     bound = writer.bound_to(present) if present else writer
+    refuse_other_shape(state, bound.shape)
     tails = read_tails(bound, None if extent.everything else max(extent.sample, 1))
     since = state.since
     if since is None and writer.declared.start is WriterStart.EARLIEST:
@@ -106,7 +113,12 @@ def verify_topic(
     differences: list[OutputDifference] = []
     for number, ids in expected.items():
         differences += judge_partition(number, compare_ids(ids, tails[number].ids), compacts)
-    unproven = {REMOVED: len(tails) - len(expected), COMPACTED: len(expected) if compacts else 0}
+    removed = sum(tail.is_emptied for tail in tails.values())
+    unproven = {
+        REMOVED: removed,
+        NO_START: len(tails) - len(expected) - removed,
+        COMPACTED: len(expected) if compacts else 0,
+    }
     messages = sum(len(ids) for ids in expected.values())
     looked_at = {"partitions": len(tails), "messages compared": messages}
     return result(looked_at, differences, {why: count for why, count in unproven.items() if count})

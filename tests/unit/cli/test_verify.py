@@ -128,6 +128,20 @@ def test_i07_only_all_reads_every_file(run, positions, archive):
     assert cause(positions) is None
 
 
+def given_moved(installation: Path) -> None:
+    """The file of the pipeline has another path for ``archive``."""
+    moved = PLAIN.replace("/archive", "/elsewhere")
+    (installation / "include" / "pipelines" / "orders.yaml").write_text(moved)
+
+
+def test_a_path_that_was_edited_is_said_and_closes_no_gate(run, installation, positions):
+    given_moved(installation)
+    ended = run("verify", "orders", "archive")
+    assert (ended.code, cause(positions)) == (1, None)
+    assert "orders/archive: path was" in ended.err
+    assert "Change it back" in ended.err
+
+
 def test_to_look_changes_nothing(run, positions, archive):
     first_file(archive).unlink()
     assert run("verify", "orders", "archive", "--look").code == 1
@@ -195,6 +209,16 @@ def test_i07_a_run_with_nothing_new_looks_at_names_and_sizes(opened, positions, 
     assert "the file is missing" in different
     assert cause(positions) is Cause.VERIFICATION
     assert reconcile_idle(opened, "run", shown.append) == []
+
+
+def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(installation, positions):
+    from tidemark.cli.writers import open_pipeline
+
+    given_moved(installation)
+    shown: list[str] = []
+    (refused,) = reconcile_idle(open_pipeline("orders"), "run", shown.append)
+    assert refused.startswith("orders/archive: path was")
+    assert (shown, cause(positions)) == ([], None)
 
 
 def test_a_run_with_nothing_new_waits_for_nobody(opened, positions, archive):

@@ -1,5 +1,7 @@
 """Item 5: advice follows from cause, position and attempts, and never names the wrong message."""
 
+from dataclasses import replace
+
 import pytest
 
 from tidemark.delivery.advice import advise
@@ -82,6 +84,17 @@ def test_a_failed_verification_is_verified_again():
     state = given(Cause.VERIFICATION, 0, 3, 3, position=3)
     assert commands(state)[0] == "tidemark resume orders archive"
     assert not [command for command in commands(state) if command.startswith(ACK)]
+
+
+def test_a_target_that_was_made_again_gets_everything_by_a_rewind():
+    state = given(Cause.REPLACED, 3, 3, 3, position=3)
+    assert commands(state) == ["tidemark offsets rewind orders archive -1"]
+
+
+@pytest.mark.parametrize(("position", "since"), [(-1, 0), (8, 9)], ids=["rewound already", "start: latest"])
+def test_a_target_that_is_to_hold_nothing_yet_needs_no_rewind(position, since):
+    state = replace(given(Cause.REPLACED, 3, 3, 3, position=position), since=since)
+    assert commands(state) == ["tidemark resume orders archive"]
 
 
 def test_the_sentence_has_where_why_and_the_ways_on():

@@ -3,13 +3,22 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delivery.samples import House, Killed
+from tests.unit.delivery.samples import House, Killed, given_gate
 from tests.unit.delivery.topic_samples import Topic, TopicWriter
 
 from tidemark import faults
+from tidemark.delivery.advice import advise
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.target import FORGET_PIPELINE, Lacking, LeftByForgotten, Verdict, compare, lacking
+from tidemark.delivery.target import (
+    FORGET_PIPELINE,
+    Lacking,
+    LeftByForgotten,
+    Verdict,
+    compare,
+    gaps_of,
+    lacking,
+)
 from tidemark.delivery.writer import TargetIdentity
 from tidemark.delivery.writer_state import Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
@@ -68,6 +77,22 @@ def test_what_the_id_of_a_target_says(known, present, verdict):
 
 def test_which_parts_end_too_early():
     assert lacking({0: 4, 1: -1, 2: 9}, {0: 4, 1: 5, 2: 8}) == [Lacking(1, -1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("reached", "since", "has_finished", "parts"),
+    [
+        pytest.param({0: -1, 1: 3}, None, True, [], id="nothing since an unknown start"),
+        pytest.param({0: 2, 1: 3}, None, True, [0], id="ends too early"),
+        pytest.param({0: -1, 1: -1}, None, True, [0, 1], id="all empty, although something was finished"),
+        pytest.param({0: -1, 1: -1}, None, False, [], id="all empty, and nothing was finished yet"),
+        pytest.param({0: -1, 1: -1}, 5, True, [1], id="only what came after a known start"),
+        pytest.param({}, None, True, [], id="emptied by retention"),
+    ],
+)
+def test_which_parts_certainly_lack_something(reached, since, has_finished, parts):
+    expected = {0: 4, 1: 5} if reached.get(1) != 3 else {0: 4, 1: 3}
+    assert [gap.part for gap in gaps_of(reached, expected, since, has_finished)] == parts
 
 
 # Registering again
@@ -209,6 +234,30 @@ def test_an_older_writer_whose_topic_lacks_something_is_stopped(delivered, write
     assert (topic.everything, delivered.state(writer).target) == ([], None)
 
 
+@pytest.mark.parametrize("letters", ["", "d"], ids=["nothing yet", "one message"])
+def test_an_older_writer_that_began_later_is_not_asked_for_what_was_before(house, writer, topic, letters):
+    house.publish(orders="abc")
+    house.deliver(writer, start=2)
+    for letter in letters:
+        house.publish(orders=letter)
+        house.deliver(writer)
+    of_older_version(house, writer)
+    house.publish(orders="ef")
+    assert house.deliver(writer).gate is None
+    assert (house.state(writer).target, topic.everything) == (topic.id, [3, 4, 5][: 2 + len(letters)])
+
+
+def test_an_older_writer_that_began_later_is_stopped_by_an_empty_topic(house, writer, topic):
+    house.publish(orders="abc")
+    house.deliver(writer, start=2)
+    house.publish(orders="d")
+    house.deliver(writer)
+    of_older_version(house, writer)
+    topic.make_again()
+    house.publish(orders="e")
+    assert house.deliver(writer).gate.cause is Cause.REPLACED
+
+
 def test_and_a_rewind_lets_it_go_on(delivered, writer, topic):
     of_older_version(delivered, writer)
     topic.make_again()
@@ -260,6 +309,29 @@ def test_what_lies_before_such_a_rewind_is_not_expected_there(delivered, writer,
     plan.execute(delivered.deed("rewind"))
     delivered.deliver(writer)
     assert (topic.everything, delivered.state(writer).since) == ([3, 4, 5], 3)
+
+
+@pytest.mark.parametrize(
+    ("there", "since"),
+    [({1: [7]}, 6), ({}, 3)],
+    ids=["what is there keeps older ones out", "everything is sent into an empty one"],
+)
+def test_before_its_start_a_writer_is_expected_only_to_have_what_a_rewind_can_send(
+    house, writer, topic, there, since
+):
+    house.publish(orders="abcdef")
+    house.deliver(writer, start=5)
+    house.publish(orders="gh")
+    house.deliver(writer)
+    topic.ids = there
+    house.operator.rewind("out", 2, writer).execute(house.deed("rewind"))
+    assert house.state(writer).since == since
+
+
+def test_a_rewind_of_an_older_writer_does_not_guess_where_it_began(delivered, writer):
+    of_older_version(delivered, writer)
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    assert delivered.state(writer).since is None
 
 
 def test_a_rewind_says_what_is_skipped_and_a_delivery_what_was_sent(delivered, writer, topic):
@@ -315,12 +387,32 @@ def test_a_rewind_while_the_topic_is_not_there_says_so_and_the_next_one_is_taken
     assert topic.everything == list(range(6))
 
 
-def test_another_setting_is_still_refused(delivered, topic):
-    class Other(TopicWriter):
-        @property
-        def shape(self):
-            return {**super().shape, "kind": "another"}
+def test_rewound_before_the_topic_was_made_again_the_advice_is_what_works(delivered, writer, topic):
+    topic.is_there = False
+    given_gate(delivered, writer, Cause.REPLACED, 5)
+    delivered.operator.rewind("out", -1, writer).execute(delivered.deed("rewind"))
+    topic.make_again()
+    (hint,) = advise(delivered.state(writer), ()).hints
+    assert hint.command == "tidemark resume orders out"
+    assert (delivered.resume(writer).gate, topic.everything) == (None, list(range(6)))
 
+
+class OtherSetting(TopicWriter):
+    """The same writer after a change of its file."""
+
+    @property
+    def shape(self):
+        return {**super().shape, "kind": "another"}
+
+
+def test_another_setting_is_still_refused(delivered, topic):
     topic.make_again()
     with pytest.raises(ShapeChanged):
-        delivered.operator.rewind("out", -1, Other(topic))
+        delivered.operator.rewind("out", -1, OtherSetting(topic))
+
+
+def test_another_setting_is_not_taken_for_a_target_that_was_made_again(delivered, topic):
+    delivered.publish(orders="g")
+    with pytest.raises(ShapeChanged, match="kind was 'topic' and is now 'another'"):
+        delivered.deliver(OtherSetting(Topic(id="of another name")))
+    assert delivered.gate(OtherSetting(topic)) is None

@@ -12,6 +12,7 @@ import pytest
 from tests.unit.delivery.samples import House, Killed, given_gate
 
 from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.published import PublishedLog
 from tidemark.delivery.redelivery import HistoryCompacted
 from tidemark.delivery.writer_state import Cause
@@ -210,6 +211,16 @@ def test_a_writer_that_began_later_is_asked_for_no_earlier_file(house):
 def test_nothing_is_looked_at_where_the_file_says_so(house):
     assert usual_extent(Desk(house, reconcile=0).writer) is None
     assert usual_extent(Desk(house, reconcile=0).writer, everything=True) == Extent(0, True)
+
+
+@pytest.mark.parametrize("setting", ["path", "namespaces"])
+def test_by_other_settings_no_file_is_called_missing_and_none_can_be_let_go(desk, setting):
+    other = str(desk.house.root / "elsewhere") if setting == "path" else "^refunds$"
+    desk.writer = desk.house.files_writer(format="jsonl", **{setting: other})
+    for judge in (desk.reconcile, desk.let_go):
+        with pytest.raises(ShapeChanged, match=f"{setting} was .* and is now .*Change it back"):
+            judge()
+    assert desk.gate is None
 
 
 def test_a_rewind_says_which_files_are_kept(desk):

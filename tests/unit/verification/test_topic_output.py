@@ -3,6 +3,7 @@
 The broker is stood in for by lists; real Kafka is in tests/system/test_verify_outputs.py.
 """
 
+from collections import defaultdict
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from tests.unit.writers.test_kafka import Listed
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline import KafkaDeclaration
+from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.writer_state import Cause
 from tidemark.verification import topics
 from tidemark.verification.let_go import plan_let_go
@@ -35,7 +37,8 @@ class Broker:
 
     def __init__(self) -> None:
         self.id: str | None = "first"
-        self.begins_at = dict.fromkeys(range(2), 0)
+        self.begins_at = defaultdict[int, int](int)
+        self.partitions = 2
         self.compacts = False
         self.most: int | None = None
         """How many messages were asked for last."""
@@ -43,7 +46,7 @@ class Broker:
     def describe(self, target) -> DescribedTopic:
         if self.id is None:
             raise NoTargetTopic(target)
-        return DescribedTopic(self.id, 2)
+        return DescribedTopic(self.id, self.partitions)
 
     def tail(self, target, number: int, most: int | None) -> Tail:
         self.most = most
@@ -127,6 +130,7 @@ def test_what_is_missing_at_the_end_is_told_from_what_is_missing_between():
         (Tail((4, 6), 0, True), 3, 0, 3),
         (Tail((4, 6), 0, True), None, 0, 4),
         (Tail((), 0, True), 0, 0, 0),
+        (Tail((), 0, True), None, 0, None),
         (Tail((4, 6), 0, False), 0, 0, 4),
         (Tail((4, 6), 9, True), 0, 0, 4),
         (Tail((), 9, True), 0, 0, None),
@@ -212,6 +216,53 @@ def test_a_topic_that_is_gone_is_a_difference_too(desk):
     assert "Kafka has no topic copy" in desk.verify().differences[0].said
 
 
+# Settings that would make another output
+
+
+def given_setting(desk: Desk, **changed: str) -> None:
+    """The file says something else by now."""
+    declared = {"name": "out", "kind": "kafka", "topic": "copy"} | changed
+    desk.writer = replace(desk.writer, declared=KafkaDeclaration.model_validate(declared, context={}))
+
+
+def test_partitions_that_were_added_are_said_and_nothing_is_called_missing(desk):
+    desk.broker.partitions = 3
+    with pytest.raises(ShapeChanged, match="partitions was 2 and is now 3"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+def test_with_other_partitions_a_topic_that_was_made_again_is_still_another_one(desk):
+    desk.broker.id, desk.broker.partitions, Listed.holds = "second", 3, {}
+    assert desk.verify().is_replaced
+
+
+def test_messages_that_other_namespaces_would_take_are_not_missing(desk):
+    given_setting(desk, namespaces="^refunds$")
+    with pytest.raises(ShapeChanged, match=r"namespaces was '\.\*' and is now '\^refunds\$'"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+@pytest.mark.parametrize("id_", ["second", None], ids=["there", "not there"])
+def test_another_topic_in_the_file_is_not_one_that_was_deleted(desk, id_):
+    given_setting(desk, topic="elsewhere")
+    desk.broker.id = id_
+    with pytest.raises(ShapeChanged, match="topic was 'copy' and is now 'elsewhere'"):
+        desk.reconcile()
+    assert desk.gate is None
+
+
+def test_a_resume_delivers_nothing_again_by_other_settings(desk):
+    desk.holds[1] = [1, 3]
+    desk.reconcile()
+    desk.broker.partitions = 3
+    with pytest.raises(ShapeChanged):
+        desk.mend()
+    assert (desk.holds[1], desk.gate.cause) == ([1, 3], Cause.VERIFICATION)
+    assert desk.house.state(desk.writer).lease is None
+
+
 # Mending
 
 
@@ -264,6 +315,26 @@ def test_a_gate_that_was_opened_meanwhile_is_left_alone(desk):
     assert (resumed.gate, desk.holds[1]) == (None, [1, 3])
 
 
+def given_late(desk: Desk, letters: str) -> None:
+    """Another writer with ``start: latest`` after id 8, to a topic of its own, and what it was delivered."""
+    declared = {"name": "late", "kind": "kafka", "topic": "late", "start": "latest"}
+    declaration = KafkaDeclaration.model_validate(declared, context={})
+    desk.writer = replace(desk.writer, declared=declaration)
+    desk.holds.clear()
+    desk.house.deliver(desk.writer, start=8)
+    desk.house.publish(orders=letters)
+    desk.house.deliver(desk.writer)
+
+
+def test_a_rewind_to_before_the_start_that_sends_nothing_leaves_no_hole(desk):
+    given_late(desk, "jkl")
+    plan = desk.house.operator.rewind("late", 3, desk.writer)
+    assert "0 messages are sent to topic late" in plan.lines
+    plan.execute(desk.house.deed("rewind"))
+    desk.house.deliver(desk.writer)
+    assert (desk.holds, desk.verify().is_clean) == ({0: [10], 1: [9, 11]}, True)
+
+
 def test_messages_of_a_topic_cannot_be_let_go(desk):
     with pytest.raises(NotPossible, match="only files can be let go"):
         plan_let_go(desk.writer, desk.house.log, desk.house.positions)
@@ -286,3 +357,19 @@ def test_an_older_writer_is_judged_from_the_beginning(desk):
     of_older_version(desk)
     desk.holds[0] = [6, 8]
     assert [one.problem for one in desk.verify().differences] == [Problem.HOLE]
+
+
+def test_of_an_older_writer_that_began_later_an_empty_partition_is_not_provable(desk):
+    given_late(desk, "j")
+    of_older_version(desk)
+    found = desk.verify()
+    assert (found.is_clean, dict(found.not_provable)) == (True, {topics.NO_START: 1})
+    desk.reconcile()
+    assert (desk.gate, desk.holds) == (None, {1: [9]})
+
+
+def test_of_an_older_writer_that_began_later_the_end_of_a_partition_is_still_judged(desk):
+    given_late(desk, "jkl")
+    of_older_version(desk)
+    desk.holds[1].remove(11)
+    assert [one.problem for one in desk.verify().differences] == [Problem.END]

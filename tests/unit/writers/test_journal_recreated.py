@@ -11,7 +11,7 @@ from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
 from tidemark.delivery.operate import NotPossible
 from tidemark.delivery.pipeline_choices import WriterStart
 from tidemark.delivery.redelivery import HistoryCompacted
-from tidemark.delivery.writer_state import Cause, TopicStart, WriterState
+from tidemark.delivery.writer_state import Cause, TopicStart, WriterGate, WriterState
 from tidemark.delivery.writer_topics import NothingRecreated
 from tidemark.faults import FaultPoint
 from tidemark.log.loss import LossKind
@@ -79,6 +79,18 @@ def test_messages_that_are_delivered_again_are_not_counted_twice() -> None:
     assert house.positions.left_out("journal")["a"].messages == 2
     assert house.seen("a", "k", "j") == {"k": [1, 2], "j": [1]}
     assert house.journal.pointers == {("a", 0): 2, ("b", 0): 2}
+
+
+def test_a_resume_that_goes_on_in_bulk_keeps_what_was_counted_in_bulk() -> None:
+    house = given_recreated()
+    house.actions.publish_topics(a="k:A2 i:A2 i:A3", b="k:A4 k:A5")  # ids 8 to 12
+    house.actions.publish_topics(a="k:A3", b="k:A6 k:A7")  # ids 13 to 15
+    journal = house.started()
+    house.close_gate(journal, WriterGate(Cause.TARGET, 4, 15, 15, "no answer", house.clock()))
+    resumed = house.resume(journal, singly=1)
+    assert (resumed.position, resumed.gate) == (15, None)
+    left = house.positions.left_out("journal")["a"]
+    assert (left.messages, left.through) == (6, 15)
 
 
 def test_a_binding_with_nothing_but_the_topic_that_is_left_out_is_passed() -> None:
