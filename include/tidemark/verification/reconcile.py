@@ -88,7 +88,7 @@ def reconcile_pointers(
     where the log says? A difference closes the gate; None where there is none, or nothing to compare.
     """
     state = positions.load(writer.name)
-    if state is None or state.position == NOTHING_YET:
+    if state is None or not state.expects_anything:
         return None
     try:
         case = Case.of(writer, log, positions)
