@@ -23,12 +23,12 @@ from tidemark.delivery.known_pipelines import NotKnown, is_known, known_pipeline
 from tidemark.delivery.lease import LeaseHeld
 from tidemark.delivery.pipeline_file import LoadedPipelines
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.target import FORGET_PIPELINE
-from tidemark.delivery.writer_state import Deed, WriterState
+from tidemark.delivery.writer_state import FORGET_PIPELINE, Deed, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.control import Decision, LogControl
 from tidemark.log.forgotten import (
+    FORGET,
     Forgetting,
     begin_forgetting,
     end_forgetting,
@@ -265,7 +265,7 @@ class PipelineForgetting:
             remove_files(self.pipeline, folder)
             reach(FaultPoint.PIPELINE_FILES_REMOVED)
         what = f"with the log's files in {folder}" if folder else "without the log's files"
-        end_forgetting(control, Decision("forget", deed.who, deed.reason, deed.at, what))
+        end_forgetting(control, Decision(FORGET, deed.who, deed.reason, deed.at, what))
         reach(FaultPoint.PIPELINE_FORGOTTEN)
 
     def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:

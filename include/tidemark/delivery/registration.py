@@ -55,7 +55,7 @@ def known_writer(
         identity = writer.identify()
         bound = writer.bound_to(identity) if identity else writer
         if identity:
-            refuse_left_over(bound, identity, positions)
+            refuse_left_over(bound, identity, positions, log.control)
     except Exception:
         withdraw(log.control, place)
         raise

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidemark.delivery.earlier import Earlier
 from tidemark.delivery.finished import Finished, last_places
 from tidemark.delivery.lease import Hold
 from tidemark.delivery.positions import Positions, refuse_other_shape
@@ -19,9 +20,8 @@ from tidemark.delivery.writer_state import WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
-
-FORGET_PIPELINE = "forget pipeline"
-"""What is kept among a writer's deeds, which outlive it, when its whole pipeline is forgotten."""
+from tidemark.log.control import LogControl
+from tidemark.log.forgotten import forgettings
 
 
 class LeftByForgotten(TidemarkError):
@@ -104,10 +104,9 @@ def admit_target(
     return bound
 
 
-def refuse_left_over(writer: Writer, present: TargetIdentity, positions: Positions) -> None:
+def refuse_left_over(writer: Writer, present: TargetIdentity, positions: Positions, log: LogControl) -> None:
     """Refuse to register a writer whose target has what an earlier pipeline of the same name has sent."""
-    forgotten = [deed.what for deed in positions.deeds(writer.name) if deed.what.startswith("forget")]
-    if not forgotten or forgotten[-1] != FORGET_PIPELINE:
+    if not Earlier.of(forgettings(log), positions.deeds(writer.name)).had_writer:
         return
     for part, last_id in writer.reached().items():
         if last_id > NOTHING_YET:

@@ -21,6 +21,8 @@ from tidemark.log.readers import PREFIX as READERS
 from tidemark.log.readers import Reader
 
 MARK = "forgetting"
+FORGET = "forget"
+"""What is kept of a removal among the decisions, which outlive it."""
 ALL_BUT_DECISIONS_AND_LEASE = (
     RowRange("", DECISION),
     RowRange(DECISION + AFTER_EVERY_NAME, LEASE_ROW),
@@ -78,6 +80,12 @@ class LogInUse(TidemarkError):
             f"was changed. Wait for it to end and try again; one that was killed is forgotten at {until}."
         )
         self.pipeline, self.readers = pipeline, tuple(readers)
+
+
+def forgettings(control: LogControl) -> list[Decision]:
+    """The removals of earlier pipelines of this name that have ended, oldest first."""
+    found = (Decision(**json.loads(body)) for body in control.log_rows(DECISION).values())
+    return [one for one in found if one.what == FORGET]
 
 
 def read_mark(control: LogControl) -> Forgetting | None:
