@@ -12,6 +12,14 @@ from tidemark.log.control import Decision
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOver:
+    """What they have left in a target, and why nothing may be added to it."""
+
+    problem: str
+    way_out: str
+
+
+@dataclass(frozen=True, slots=True)
 class Earlier:
     """What a new writer has to know of them."""
 
