@@ -105,7 +105,7 @@ def refuse_left_over(
     writer: Writer, present: TargetIdentity | None, positions: Positions, log: LogControl
 ) -> None:
     """Refuse to register a writer whose target has what an earlier pipeline of the same name has left."""
-    earlier = Earlier.of(forgettings(log), positions.deeds(writer.name))
+    earlier = Earlier.of(forgettings(log), positions.deeds(writer.name), log.bindings_head())
     found = _sent_by(earlier, writer, present) if present else writer.refuses_left_over(earlier)
     if found:
         raise LeftByForgotten(positions.pipeline, writer.name, found.problem, found.way_out)
@@ -118,8 +118,8 @@ def _sent_by(earlier: Earlier, writer: Writer, present: TargetIdentity) -> LeftO
         if last_id > NOTHING_YET:
             problem = (
                 f"{present.what} has messages of an earlier pipeline of this name, which was forgotten "
-                f"(partition {part} is at id {last_id}). Ids have begun anew since, so everything up to there "
-                "would be taken for sent"
+                f"(partition {part} is at id {last_id}). Ids have begun anew since, so everything up to "
+                "there would be taken for sent"
             )
             return LeftOver(
                 problem, f"Make the {present.what} anew, or give the writer another topic or name"
