@@ -274,6 +274,8 @@ class Deed:
     who: str
     reason: str
     at: int
+    keyspace: str | None = None
+    """Of a journal that is forgotten: where it wrote. None where an older version wrote the row."""
 
     @property
     def is_forgetting(self) -> bool:
