@@ -40,7 +40,13 @@ def list_offsets(
         if known is None:
             raise NotRegistered(pipeline, writer, [one.name for one in status.writers if one.registered])
         if as_json:
-            nothing: dict[str, Any] = {"namespaces": {}, "history": [], "deeds": [], "acknowledged": [], "redelivered": []}
+            nothing: dict[str, Any] = {
+                "namespaces": {},
+                "history": [],
+                "deeds": [],
+                "acknowledged": [],
+                "redelivered": [],
+            }
             print_json({"writer": writer, **asdict(known), **nothing})
         else:
             why = known.reason or "the first run registers it."

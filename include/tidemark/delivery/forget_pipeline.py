@@ -23,17 +23,18 @@ from tidemark.delivery.known_pipelines import NotKnown, is_known, known_pipeline
 from tidemark.delivery.lease import LeaseHeld
 from tidemark.delivery.pipeline_file import LoadedPipelines
 from tidemark.delivery.positions import Positions
-from tidemark.delivery.target import FORGET_PIPELINE
-from tidemark.delivery.writer_state import Deed, WriterState
+from tidemark.delivery.writer_state import FORGET_PIPELINE, Deed, WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.control import Decision, LogControl
 from tidemark.log.forgotten import (
+    FORGET,
     Forgetting,
     begin_forgetting,
     end_forgetting,
     read_mark,
     refuse_readers,
+    source_topics,
 )
 from tidemark.log.log_lease import LEASE_ROW, refuse_while_held
 from tidemark.log.removal import LogFiles, count_files, find_log, remove_files
@@ -251,7 +252,8 @@ class PipelineForgetting:
     def _execute(self, deed: Deed, root: str | None, names: Sequence[str]) -> None:
         control, positions = self._control, self._positions
         self._refuse_held(self._states(), reading=root is not None)
-        mark = begin_forgetting(control, Forgetting(deed.who, deed.reason, deed.at, root))
+        begun = Forgetting(deed.who, deed.reason, deed.at, root, source_topics(control))
+        mark = begin_forgetting(control, begun)
         reach(FaultPoint.PIPELINE_MARKED)
         for state in self._states():
             self._forget_writer(positions, state, deed)
@@ -265,7 +267,7 @@ class PipelineForgetting:
             remove_files(self.pipeline, folder)
             reach(FaultPoint.PIPELINE_FILES_REMOVED)
         what = f"with the log's files in {folder}" if folder else "without the log's files"
-        end_forgetting(control, Decision("forget", deed.who, deed.reason, deed.at, what))
+        end_forgetting(control, Decision(FORGET, deed.who, deed.reason, deed.at, what, mark.topic_ids))
         reach(FaultPoint.PIPELINE_FORGOTTEN)
 
     def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:

@@ -52,7 +52,15 @@ def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> Writer
     return WriterGate(cause, stopped, stopped, state.position, reason, handed_back.at)
 
 
-def handed_back_before(deeds: Iterable[Deed]) -> HandedBack | None:
-    """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first."""
-    last = next((one for one in reversed(list(deeds)) if one.what in (HAND_BACK, LEFT, TAKE_OVER)), None)
+def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBack | None:
+    """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first.
+
+    What was handed back are the tables of a keyspace: with another one the writer begins as any new one.
+    """
+    last = before = None  # what a writer with another keyspace did is over when that one is forgotten
+    for deed in deeds:
+        if deed.what in (HAND_BACK, LEFT, TAKE_OVER):
+            last = deed
+        elif deed.is_forgetting:
+            last = before = last if deed.keyspace in (None, keyspace) else before
     return None if last is None or last.what == TAKE_OVER else HandedBack(last.at, last.who, last.reason)

@@ -119,7 +119,7 @@ class Positions:
                 starts=starts or {},
             )
             # Forgetting a writer does not give its tables back to it.
-            if handed_back := handed_back_before(self.deeds(writer)):
+            if handed_back := handed_back_before(self.deeds(writer), shape.get("keyspace")):
                 gate = closing(fresh, Cause.HAND, handed_back)
                 fresh = replace(fresh, handed_back=handed_back, gate=gate)
             try:
@@ -136,7 +136,7 @@ class Positions:
         """
         if state.handed_back or state.gate is None:
             return state.handed_back
-        found = handed_back_before(self.deeds(state.name))
+        found = handed_back_before(self.deeds(state.name), state.shape.get("keyspace"))
         return found if found and found.at >= state.gate.at else None
 
     def lend(self, state: WriterState, lease: Lease | None) -> WriterState:
@@ -218,7 +218,8 @@ class Positions:
 
     def forget(self, state: WriterState, deed: Deed) -> None:
         """Remove everything of a writer but what people did to it."""
-        change = Change(self.audit_row(state, deed), ranges=ALL_BUT_AUDIT)
+        kept = replace(deed, keyspace=state.shape.get("keyspace"))
+        change = Change(self.audit_row(state, kept), ranges=ALL_BUT_AUDIT)
         self.consensus.commit(self._key(state.name), state.version, change)
 
     def compact(self, state: WriterState, gone: Sequence[RowRange], deed: Deed | None = None) -> int:

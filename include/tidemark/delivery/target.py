@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tidemark.delivery.earlier import Earlier, LeftOver
 from tidemark.delivery.finished import Finished, last_places
 from tidemark.delivery.lease import Hold
 from tidemark.delivery.positions import Positions, refuse_other_shape
@@ -19,24 +20,20 @@ from tidemark.delivery.writer_state import WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
-
-FORGET_PIPELINE = "forget pipeline"
-"""What is kept among a writer's deeds, which outlive it, when its whole pipeline is forgotten."""
+from tidemark.log.control import LogControl
+from tidemark.log.forgotten import forgettings
 
 
 class LeftByForgotten(TidemarkError):
-    """A target has messages whose ids are those of a log that was forgotten."""
+    """A target has what a pipeline has left that was forgotten: it would be taken for the new one's."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, what: str, part: int, last_id: int) -> None:
+    def __init__(self, pipeline: str, writer: str, problem: str, way_out: str) -> None:
         super().__init__(
-            f"{pipeline}/{writer}: {what} has messages of an earlier pipeline of this name, which was "
-            f"forgotten (partition {part} is at id {last_id}). Ids have begun anew since, so everything up "
-            f"to there would be taken for sent. Nothing was sent, and it was not registered. Make the {what} "
-            "anew, or give the writer another topic or name."
+            f"{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
         )
-        self.pipeline, self.writer, self.what, self.part, self.last_id = pipeline, writer, what, part, last_id
+        self.pipeline, self.writer, self.problem, self.way_out = pipeline, writer, problem, way_out
 
 
 class Verdict(StrEnum):
@@ -121,14 +118,30 @@ def admit_target(
     return bound
 
 
-def refuse_left_over(writer: Writer, present: TargetIdentity, positions: Positions) -> None:
-    """Refuse to register a writer whose target has what an earlier pipeline of the same name has sent."""
-    forgotten = [deed.what for deed in positions.deeds(writer.name) if deed.what.startswith("forget")]
-    if not forgotten or forgotten[-1] != FORGET_PIPELINE:
-        return
-    for part, last_id in writer.reached().items():
+def refuse_left_over(
+    writer: Writer, present: TargetIdentity | None, positions: Positions, log: LogControl
+) -> None:
+    """Refuse to register a writer whose target has what an earlier pipeline of the same name has left."""
+    earlier = Earlier.of(forgettings(log), positions.deeds(writer.name), log.bindings_head())
+    found = _sent_by(earlier, writer, present) if present else writer.refuses_left_over(earlier)
+    if found:
+        raise LeftByForgotten(positions.pipeline, writer.name, found.problem, found.way_out)
+
+
+def _sent_by(earlier: Earlier, writer: Writer, present: TargetIdentity) -> LeftOver | None:
+    """What is in a target that has an id of its own, and skips ids up to the last one."""
+    reached = writer.reached() if earlier.had_writer else {}
+    for part, last_id in reached.items():
         if last_id > NOTHING_YET:
-            raise LeftByForgotten(positions.pipeline, writer.name, present.what, part, last_id)
+            problem = (
+                f"{present.what} has messages of an earlier pipeline of this name, which was forgotten "
+                f"(partition {part} is at id {last_id}). Ids have begun anew since, so everything up to "
+                "there would be taken for sent"
+            )
+            return LeftOver(
+                problem, f"Make the {present.what} anew, or give the writer another topic or name"
+            )
+    return None
 
 
 def has_any(writer: Writer) -> bool:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.delivery.begun import Begun
+from tidemark.delivery.earlier import Earlier, LeftOver
 from tidemark.errors import TidemarkError
 from tidemark.log.binding import Binding, TopicPartition
 from tidemark.log.manifest import LogFile
@@ -227,6 +228,11 @@ class Writer(Protocol):
         −1 for a part that never had any; nothing of one whose past contents are unknown.
         """
         return {}
+
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """What forgotten pipelines of the same name have left in this target, where it would be taken for
+        the new one's. Not asked of a target that has an id of its own."""
+        return None
 
     def keeps(self, first_id: int, last_id: int) -> str | None:
         """In words: what of a range of ids is in the target and is kept when it is delivered again."""

@@ -14,6 +14,9 @@ from tidemark.log.binding import NOTHING_YET, TopicPartition
 
 LEFT_OUT = "left/"
 """What the rows of ``LeftOut`` begin with."""
+FORGET = "forget"
+FORGET_PIPELINE = "forget pipeline"
+"""What is kept among a writer's deeds, which outlive it, when it is forgotten, alone or with its pipeline."""
 
 
 class Gate(StrEnum):
@@ -271,6 +274,13 @@ class Deed:
     who: str
     reason: str
     at: int
+    keyspace: str | None = None
+    """Of a journal that is forgotten: where it wrote. None where an older version wrote the row."""
+
+    @property
+    def is_forgetting(self) -> bool:
+        """Whether the writer was not registered any more after it."""
+        return self.what in (FORGET, FORGET_PIPELINE)
 
 
 @dataclass(frozen=True, slots=True)

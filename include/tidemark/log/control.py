@@ -118,6 +118,9 @@ class Decision:
     """µs."""
     gate: str
     """Why the gate was closed; of anything else, what it came to."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """Of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where another one had
+    the name before. Empty in rows of versions that did not keep them."""
 
     @property
     def row(self) -> str:

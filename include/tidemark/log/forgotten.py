@@ -8,8 +8,8 @@ lease: tokens must never come back.
 """
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
 from tidemark.consensus.lease import SECOND
@@ -19,8 +19,11 @@ from tidemark.log.control import DECISION, HEAD, Decision, LogControl
 from tidemark.log.log_lease import LEASE_ROW, LeaseRow, refuse_while_held
 from tidemark.log.readers import PREFIX as READERS
 from tidemark.log.readers import Reader
+from tidemark.log.recreated import Recreations
 
 MARK = "forgetting"
+FORGET = "forget"
+"""What is kept of a removal among the decisions, which outlive it."""
 ALL_BUT_DECISIONS_AND_LEASE = (
     RowRange("", DECISION),
     RowRange(DECISION + AFTER_EVERY_NAME, LEASE_ROW),
@@ -38,6 +41,8 @@ class Forgetting:
     """When it was begun, in µs."""
     root: str | None = None
     """The log's folder, where its files go too; None where they stay."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """See ``Decision.topic_ids``: kept before the bindings go, which have them."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Forgetting | None":
@@ -80,6 +85,12 @@ class LogInUse(TidemarkError):
         self.pipeline, self.readers = pipeline, tuple(readers)
 
 
+def forgettings(control: LogControl) -> list[Decision]:
+    """The removals of earlier pipelines of this name that have ended, oldest first."""
+    found = (Decision(**json.loads(body)) for body in control.log_rows(DECISION).values())
+    return [one for one in found if one.what == FORGET]
+
+
 def read_mark(control: LogControl) -> Forgetting | None:
     """The removal that has begun and not ended; None where there is none."""
     return Forgetting.of(control.read_log_rows([MARK]))
@@ -103,6 +114,13 @@ def refuse_readers(control: LogControl, now: int) -> None:
         raise LogInUse(control.pipeline, living)
 
 
+def source_topics(control: LogControl) -> dict[str, str]:
+    """See ``Decision.topic_ids``."""
+    recreations = Recreations.of(control.accepted_losses())
+    ids = control.bindings_head().topic_ids
+    return {topic: "" if recreations.newest(topic) else id_ for topic, id_ in ids.items()}
+
+
 def begin_forgetting(control: LogControl, mark: Forgetting) -> Forgetting:
     """Mark the log, unless a compaction has it; what was decided by one that was killed stays decided.
 
@@ -114,7 +132,8 @@ def begin_forgetting(control: LogControl, mark: Forgetting) -> Forgetting:
         begun = Forgetting.of(snapshot)
         if begun is not None and (begun.root is not None or mark.root is None):
             return None, begun
-        return Change({MARK: mark.to_json()}), mark
+        further = replace(mark, topic_ids=begun.topic_ids) if begun else mark  # bindings may be gone by now
+        return Change({MARK: further.to_json()}), further
 
     return control.amend_log([LEASE_ROW, MARK], decide)
 

@@ -90,7 +90,7 @@ def reconcile_pointers(
     where the log says? A difference closes the gate; None where there is none, or nothing to compare.
     """
     state = positions.load(writer.name)
-    if state is None or state.position == NOTHING_YET:
+    if state is None or not state.expects_anything:
         return None
     if state.position > log.end:  # another run has published and delivered since the log was opened
         log = log.reopened()

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.delivery import pipeline as declaration
+from tidemark.delivery.earlier import Earlier, LeftOver
 from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -104,6 +105,20 @@ class FilesWriter(Writer):
             self.write(part, writing)
         over = (_stem(part.binding), _area_of_singles(part.binding))
         self.folder.sweep(lambda area: area in over)
+
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """See ``Writer.refuses_left_over``: names are ids, which begin anew with every pipeline."""
+        if not earlier.had_writer:
+            return None
+        ending = f".{self.declared.format.value}"
+        there = sorted(name for name in self.folder.sizes() if _STEM.match(name) and name.endswith(ending))
+        if not there:
+            return None
+        problem = (
+            f"{self.declared.path} has {len(there)} files of an earlier pipeline of this name, which was "
+            f"forgotten ({there[0]} is the first). Ids have begun anew since, so old and new files would mix"
+        )
+        return LeftOver(problem, "Move them away, or give the writer another path")
 
     def keeps(self, first_id: int, last_id: int) -> str | None:
         """See ``Writer.keeps``."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tidemark.cassandra.session import connect, server_time
 from tidemark.connections import CassandraConnection
+from tidemark.delivery.earlier import Earlier, LeftOver
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.delivery.writer import BadMessage, Check, Later, Part, Past, Writer, Writing, Written, admit
 from tidemark.faults import at_once
@@ -35,7 +36,7 @@ from tidemark.writers.journal_part import ROWS_TOGETHER, JournalPart
 from tidemark.writers.journal_redelivery import REBUILD, apply_after_all
 from tidemark.writers.journal_schema.create import create_journal
 from tidemark.writers.journal_schema.found import read_keyspace
-from tidemark.writers.journal_schema.layout import name_of
+from tidemark.writers.journal_schema.layout import DATA, name_of
 from tidemark.writers.journal_tables import JournalTables, Pointer, are_there
 
 MESSAGES_AT_ONCE = at_once(8_192)
@@ -327,6 +328,23 @@ class JournalWriter(Writer):
             return f"keyspace {self.declared.keyspace} is not empty: give the writer one of its own"
         return None
 
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """A topic that was made again has other offsets than its pointers count, and other entities."""
+        places = sorted(place for place in earlier.source if self.admits(place[0]))
+        if not earlier.forgettings or not places or not self._can_be_read:
+            return None
+        pointers, made = self._tables.read_pointers(places), self._tables.pointers_made(places)
+        for (topic, partition), offset in sorted(pointers.items()):
+            if earlier.had_another((topic, partition), made.get((topic, partition), 0)):
+                problem = (
+                    f"keyspace {self.declared.keyspace} has what an earlier pipeline of this name, which was "
+                    f"forgotten, wrote of another topic {topic}: that was deleted and made again since. The "
+                    f"pointer of {topic}/{partition} is at offset {offset}, so what the new one has up to "
+                    "there would be taken for written"
+                )
+                return LeftOver(problem, "Give the writer a keyspace of its own")
+        return None
+
     @property
     def named_topics(self) -> frozenset[str]:
         """See ``Writer.named_topics``."""
@@ -344,6 +362,11 @@ class JournalWriter(Writer):
         # Asks Cassandra itself: what the driver knows of a schema may be seconds old.
         found = read_keyspace(connect(self.connection), self.declared).tables
         return any(name_of(self.declared, table) in found for table in ("metajournal", "pointer2"))
+
+    @property
+    def _can_be_read(self) -> bool:
+        found = read_keyspace(connect(self.connection), self.declared).tables
+        return all(name_of(self.declared, table) in found for table in DATA)
 
     @property
     def _tables(self) -> JournalTables:

@@ -120,7 +120,8 @@ class TakeBack:
             raise NotPossible(name, writer, f"it never ran, so {start}.")
         if state.gate is None:
             raise NotPossible(name, writer, "its gate is open, so its tables are this writer's already.")
-        if not state.handed_back and state.gate.cause in (Cause.MESSAGE, Cause.VERIFICATION):
+        is_theirs = self.positions.handed_back(state) is not None  # older versions kept only the deed of it
+        if not is_theirs and state.gate.cause in (Cause.MESSAGE, Cause.VERIFICATION):
             problem = f"its gate is closed for something that a take-over does not mend ({state.gate.reason})"
             raise NotPossible(name, writer, f"{problem}. Look at: tidemark gate show {name} {writer}.")
         return state

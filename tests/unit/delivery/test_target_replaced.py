@@ -4,14 +4,15 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.delivery.samples import House, Killed, given_gate
+from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 from tests.unit.delivery.topic_samples import Topic, TopicWriter
 
 from tidemark import faults
 from tidemark.delivery.advice import advise
+from tidemark.delivery.forget_pipeline import PipelineForgetting
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.target import (
-    FORGET_PIPELINE,
     Lacking,
     LeftByForgotten,
     Verdict,
@@ -20,7 +21,7 @@ from tidemark.delivery.target import (
     lacking,
 )
 from tidemark.delivery.writer import TargetIdentity
-from tidemark.delivery.writer_state import Cause, WriterState
+from tidemark.delivery.writer_state import FORGET_PIPELINE, Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
 
 pytestmark = pytest.mark.unit
@@ -112,6 +113,39 @@ def test_a_pipeline_that_was_forgotten_leaves_ids_that_mean_nothing_any_more(
         assert delivered.positions.load(writer.name) is None
     else:
         assert delivered.deliver(writer).position == 5
+
+
+def test_a_writer_that_was_forgotten_before_its_pipeline_leaves_such_ids_too(delivered, writer, tmp_path):
+    # given: the writer alone was forgotten, and its pipeline later
+    delivered.positions.forget(delivered.state(writer), delivered.deed("forget"))
+    delivered.clock.pass_seconds(60)
+    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting.plan().execute(delivered.deed("forget"))
+    # when: both are made again, with the same topic
+    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again.publish(orders="xyz")
+    # then
+    with pytest.raises(LeftByForgotten, match="partition 0 is at id 4"):
+        again.deliver(writer)
+    assert again.positions.load(writer.name) is None
+
+
+def test_a_writer_that_was_forgotten_alone_after_its_pipeline_goes_on_where_the_topic_ends(
+    delivered, writer, topic, tmp_path
+):
+    # given: an earlier pipeline was forgotten, and its topic made anew
+    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting.plan().execute(delivered.deed("forget"))
+    topic.make_again()
+    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again.publish(orders="xyz")
+    again.deliver(writer)
+    # when: the writer alone is forgotten, and added again
+    again.clock.pass_seconds(60)
+    again.positions.forget(again.state(writer), again.deed("forget"))
+    again.deliver(writer)
+    # then: what it sent is this pipeline's own
+    assert (again.position(writer), topic.everything) == (2, [0, 1, 2])
 
 
 def test_after_a_forgotten_pipeline_an_empty_target_is_as_good_as_any(delivered, writer, topic):

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 from tests.unit.verification.found import FoundInMemory
 from tests.unit.verification.recreated_world import World
+from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
 
 from tidemark.delivery.writer_state import Cause
+from tidemark.log.suite import Suite
+from tidemark.spark.reconcile import Extent, reconcile_writer
 from tidemark.verification import reconcile
 from tidemark.verification.entities import Case
 from tidemark.verification.errors import TablesMissing
@@ -87,3 +90,24 @@ def test_what_another_run_has_delivered_meanwhile_is_no_pointer_too_far(world):
     world.produce("orders", "abc")
     world.run()
     assert reconcile_pointers(world.journal_writer, log, world.positions, "run", world.clock) is None
+
+
+@pytest.mark.parametrize("extent", [Extent(), Extent(everything=True)], ids=["a sample", "everything"])
+def test_a_journal_that_waits_for_the_first_message_of_a_topic_made_again_has_nothing_to_compare(
+    extent, monkeypatch
+):
+    def missing(*_):
+        raise TablesMissing("journal", "keyspace second does not exist")
+
+    # given: it is registered behind what the log has, and nothing was ever written
+    monkeypatch.setattr(Case, "of", missing)
+    house = TopicsHouse(TopicsLog())
+    house.actions.publish_topics(a="k:A1")
+    house.actions.recreate("a")
+    assert house.deliver_recreated().position == 0
+    # when
+    journal, log, positions = house.recreated(), house.log, house.positions
+    after_delivery = reconcile_writer(None, journal, log, positions, Suite(), extent, -1, "run")
+    on_an_idle_run = reconcile_pointers(journal, log, positions, "run", house.clock)
+    # then
+    assert (after_delivery, on_an_idle_run, house.gate(journal)) == (None, None, None)

@@ -58,6 +58,10 @@ class WriterInMemory(JournalWriter):
     def _has_tables(self) -> bool:
         return True
 
+    @property
+    def _can_be_read(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         pass
 

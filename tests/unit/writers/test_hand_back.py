@@ -10,10 +10,10 @@ from tests.unit.writers.replicator_samples import WRITER, Theirs
 from tidemark import faults
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.objects import Change, Kind, ObjectKey
-from tidemark.delivery.handed_back import TablesHandedBack
+from tidemark.delivery.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
 from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
-from tidemark.delivery.writer_state import Cause
+from tidemark.delivery.writer_state import Cause, Deed, HandedBack
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.writers import hand_back
 from tidemark.writers.hand_back import HANDING_BACK
@@ -125,6 +125,30 @@ def test_i18_a_writer_that_was_forgotten_and_comes_back_remembers_it_too(theirs)
     assert (again.position, again.handed_back and again.handed_back.reason) == (-1, "to test hand back")
     with pytest.raises(TablesHandedBack):
         theirs.operator.open("cassandra")
+
+
+def test_a_hand_back_is_of_a_keyspace_and_a_writer_that_comes_back_with_another_one_is_open(theirs):
+    # given
+    old, new = ({**WRITER.shape, "keyspace": keyspace} for keyspace in ("old", "new"))
+    theirs.operator.forget("cassandra", []).execute(theirs.deed("forget"))
+    theirs.positions.register("cassandra", old)
+    theirs.stop()
+    theirs.hand_back()
+    theirs.operator.forget("cassandra", []).execute(theirs.deed("forget"))
+    # when: it comes back with a keyspace of its own, which is handed back and taken over
+    again = theirs.positions.register("cassandra", new)
+    assert (again.gate, again.handed_back) == (None, None)
+    theirs.stop()
+    theirs.hand_back()
+    theirs.take_over()
+    theirs.operator.forget("cassandra", []).execute(theirs.deed("forget"))
+    # then: of the old one nothing is forgotten
+    assert theirs.positions.register("cassandra", old).handed_back is not None
+
+
+def test_a_hand_back_of_which_an_older_version_kept_no_keyspace_is_remembered_with_any():
+    deeds = [Deed(HAND_BACK, "ann", "back to them", 5), Deed("forget", "ann", "moved", 6)]
+    assert handed_back_before(deeds, "new") == HandedBack(5, "ann", "back to them")
 
 
 def test_i18_a_hand_back_of_an_older_version_is_known_by_its_deed(theirs):

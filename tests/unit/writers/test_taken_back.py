@@ -8,6 +8,7 @@ from tests.unit.writers.replicator_samples import PLACE, WRITER, Theirs, declare
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
+from tidemark.delivery.handed_back import HAND_BACK
 from tidemark.delivery.lease import LeaseHeld, take
 from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
 from tidemark.delivery.writer_state import Cause
@@ -152,6 +153,20 @@ def test_what_a_take_over_does_not_mend_it_does_not_open(theirs, cause):
     theirs.close(cause)
     with pytest.raises(NotPossible, match="does not mend"):
         theirs.plan_take_over()
+
+
+@pytest.mark.parametrize("cause", [Cause.MESSAGE, Cause.VERIFICATION])
+def test_a_hand_back_of_an_older_version_is_taken_over_whatever_had_closed_the_gate_before(theirs, cause):
+    # given: an older version kept the deed of a hand-back, and left the gate as it was
+    theirs.take_over()
+    theirs.close(cause)
+    state = theirs.state(WRITER)
+    deed = theirs.positions.audit_row(state, theirs.deed(HAND_BACK))
+    theirs.positions.commit(state, state.position, None, state.gate, None, deed)
+    # when
+    theirs.take_over()
+    # then
+    assert theirs.gate(WRITER) is None
 
 
 def test_tables_that_changed_without_a_hand_back_can_be_taken_over_too(theirs):

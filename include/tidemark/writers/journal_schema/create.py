@@ -2,9 +2,11 @@
 
 Whoever comes first creates the tables and applies the migrations, under a lock that all keep to; the others
 find nothing to do and take no lock. A keyspace that is newer than we know, or whose tables are others than
-kafka-journal's, is refused. A migration that fails leaves the version where it is: nothing passes it unseen.
+kafka-journal's, is refused, and so is one that has lost tables which its pointers speak of. A migration that
+fails leaves the version where it is: nothing passes it unseen.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,11 +18,11 @@ from tidemark.cassandra.replication import default_copies, local_nodes, too_few_
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.delivery.pipeline import JournalDeclaration
 from tidemark.writers.journal_schema.changes import Change, CreateKeyspace, CreateTable, DropTable
-from tidemark.writers.journal_schema.errors import SchemaDiffers, SchemaStepFailed
+from tidemark.writers.journal_schema.errors import SchemaDiffers, SchemaStepFailed, TablesLost
 from tidemark.writers.journal_schema.found import VERSION_KEY, read_keyspace, with_consistency
 from tidemark.writers.journal_schema.layout import Found, qualified
 from tidemark.writers.journal_schema.lock import STEP, origin, schema_lock
-from tidemark.writers.journal_schema.plan import Step, plan, refuse
+from tidemark.writers.journal_schema.plan import Step, beside_pointers, plan, refuse
 from tidemark.writers.journal_schema.waiting import once_usable
 
 events = structlog.get_logger()
@@ -81,6 +83,7 @@ class _Setup:
             # Somebody else may have done it while we waited, at a node that ours has not heard of it from.
             self._look_again("agree on the schema before it is changed")
             steps = self._plan()
+            self._refuse_lost(steps)  # only here, where no other process is in the middle of making them
             for step in steps:
                 self._take(step)
             self._refuse(())
@@ -97,6 +100,20 @@ class _Setup:
 
     def _refuse(self, steps: tuple[Step, ...]) -> None:
         refuse(self._pipeline, self._journal, self._found, steps, self._limits.shortest_grace)
+
+    def _refuse_lost(self, steps: tuple[Step, ...]) -> None:
+        """Refuse to make tables anew that were dropped with what the pointers of this writer promise."""
+        missing = beside_pointers(self._journal, self._found, steps)
+        if not missing:
+            return
+        query = with_consistency(self._journal, f"SELECT topic FROM {qualified(self._journal, 'pointer2')}")
+        try:
+            topics = {row.topic for row in self._session.execute(query)}
+        except FAILURES as error:
+            raise self._failed("look for pointers", _said(error)) from error
+        if own := sorted(topic for topic in topics if re.search(self._journal.namespaces, topic)):
+            place = (self._pipeline, self._journal.name, self._journal.keyspace)
+            raise TablesLost(*place, missing, own[0])
 
     def _take(self, step: Step) -> None:
         if step.change:

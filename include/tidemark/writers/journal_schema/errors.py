@@ -33,6 +33,23 @@ class SchemaDiffers(TidemarkError):
         self.pipeline, self.keyspace, self.differences = pipeline, keyspace, tuple(differences)
 
 
+class TablesLost(TidemarkError):
+    """Tables that held data are gone, and pointers still promise it: empty ones would hide that."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, keyspace: str, tables: Sequence[str], topic: str) -> None:
+        missing = " and ".join(f"{keyspace}.{table}" for table in tables)
+        super().__init__(
+            f"{pipeline}/{writer}: {missing} is missing, although the keyspace has a pointer of {topic}: it "
+            "was dropped, and what was delivered into it is gone. It was not made anew, and nothing was "
+            "delivered. Restore it with its rows and resume, or rebuild: add a writer with another keyspace "
+            "and `start: earliest`, which is filled from the log, and forget this one."
+        )
+        self.pipeline, self.writer, self.keyspace = pipeline, writer, keyspace
+        self.tables, self.topic = tuple(tables), topic
+
+
 class GraceTooShort(TidemarkError):
     """What was deleted could come back from a node that was away for longer."""
 

@@ -107,7 +107,9 @@ TABLES: Mapping[str, Shape] = {
 }
 CREATED = ("journal", "pointer2", "setting", "metajournal")
 """In this order. ``locks`` is not among them: it has to be there before."""
-DATA = ("journal", "metajournal", "pointer2")
+PROMISED = ("journal", "metajournal")
+"""What the pointers say is there."""
+DATA = (*PROMISED, "pointer2")
 INDEXED = ("created_date", "expire_on")
 """Columns of ``metajournal``."""
 NEVER_NAMED = {("metajournal", "metadata"), ("setting", "metadata")}

@@ -24,6 +24,7 @@ from tidemark.writers.journal_schema.layout import (
     INDEXED,
     NEVER_NAMED,
     OLD_KEYS,
+    PROMISED,
     TABLES,
     Found,
     name_of,
@@ -74,6 +75,14 @@ def refuse(
         grace = found.graces.get(name_of(journal, table))
         if grace is not None and grace < shortest_grace:
             raise GraceTooShort(pipeline, journal.keyspace, name_of(journal, table), grace, shortest_grace)
+
+
+def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[Step]) -> list[str]:
+    """The tables of data that these steps would make where pointers may promise data already."""
+    if name_of(journal, "pointer2") not in found.tables:
+        return []
+    changes = [step.change for step in steps]
+    return [name_of(journal, table) for table in PROMISED if CreateTable(table) in changes]
 
 
 def _differences(
