@@ -40,13 +40,8 @@ def list_offsets(
         if known is None:
             raise NotRegistered(pipeline, writer, [one.name for one in status.writers if one.registered])
         if as_json:
-            nothing: dict[str, Any] = {
-                "namespaces": {},
-                "history": [],
-                "deeds": [],
-                "acknowledged": [],
-                "redelivered": [],
-            }
+            lists = ("history", "deeds", "acknowledged", "redelivered")
+            nothing = {"namespaces": {}, **{name: [] for name in lists}}
             print_json({"writer": writer, **asdict(known), **nothing})
         else:
             why = known.reason or "the first run registers it."

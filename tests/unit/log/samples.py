@@ -72,6 +72,9 @@ class LogInMemory:
     def log_rows(self, prefix: str) -> Mapping[str, str]:
         return self.plane.log_rows(prefix)
 
+    def bindings_head(self) -> BindingsHead:
+        return self.plane.bindings_head()
+
     def scan_log(self, prefix: str, limit: int) -> Snapshot:
         return self.plane.scan_log(prefix, limit)
 
