@@ -40,9 +40,8 @@ def list_offsets(
         if known is None:
             raise NotRegistered(pipeline, writer, [one.name for one in status.writers if one.registered])
         if as_json:
-            lists = ("history", "deeds", "acknowledged", "redelivered")
-            nothing = {"namespaces": {}, **{name: [] for name in lists}}
-            print_json({"writer": writer, **asdict(known), **nothing})
+            lists = dict.fromkeys(("history", "deeds", "acknowledged", "redelivered"), ())
+            print_json({"writer": writer, **asdict(known), "namespaces": {}, **lists})
         else:
             why = known.reason or "the first run registers it."
             typer.echo(f"{pipeline}/{writer}: not registered, so it has no position yet: {why}")
