@@ -1,5 +1,6 @@
 """Offset logs that are not as they should be, those of all writers, and any history of one."""
 
+import json
 from dataclasses import asdict, replace
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_transaction_that_does_more_than_it_should_is_noticed(
 ):
     """It cannot; should it ever, nothing goes on as if it had not."""
     given_moves(positions, 3, 7, 9)
-    put(consensus, puts={"acknowledged/x": '{"ids": [4]}', "audit/x": f"{asdict(DEED)}".replace("'", '"')})
+    put(consensus, puts={"acknowledged/x": '{"ids": [4]}', "audit/x": json.dumps(asdict(DEED))})
     commit = consensus.commit
 
     def commit_more(key, expected, given):
