@@ -20,7 +20,7 @@ from tidemark.delivery.writer_state import WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import LogControl
+from tidemark.log.control import BindingsHead, LogControl
 from tidemark.log.forgotten import forgettings
 
 
@@ -122,7 +122,9 @@ def refuse_left_over(
     writer: Writer, present: TargetIdentity | None, positions: Positions, log: LogControl
 ) -> None:
     """Refuse to register a writer whose target has what an earlier pipeline of the same name has left."""
-    earlier = Earlier.of(forgettings(log), positions.deeds(writer.name), log.bindings_head())
+    forgotten = forgettings(log)
+    head = log.bindings_head() if forgotten else BindingsHead()
+    earlier = Earlier.of(forgotten, positions.deeds(writer.name), head)
     found = _sent_by(earlier, writer, present) if present else writer.refuses_left_over(earlier)
     if found:
         raise LeftByForgotten(positions.pipeline, writer.name, found.problem, found.way_out)
