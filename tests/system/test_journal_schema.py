@@ -23,6 +23,7 @@ from tidemark.writers.journal_schema.errors import (
     SchemaLockHeld,
     SchemaStepFailed,
     SchemaVersionUnknown,
+    TablesLost,
 )
 from tidemark.writers.journal_schema.lock import schema_lock
 
@@ -509,3 +510,14 @@ def test_processes_that_start_at_once_both_find_the_keyspace_ready(services, tar
     answers = [starter.communicate(timeout=90)[0].splitlines()[-1] for starter in starters]
     assert ([starter.returncode for starter in starters], sorted(answers)) == ([0, 0], ["False", "True"])
     assert (target.tables, target.version, target.locks) == (set(SPEC), "8", [])
+
+
+@pytest.mark.parametrize("table", ["journal", "metajournal"])
+def test_a_table_that_was_dropped_is_not_made_anew_beside_pointers_that_promise_its_rows(services, table):
+    with given_target(services) as target:
+        target.create()
+        target.execute("INSERT INTO {}.pointer2 (topic, partition, offset) VALUES ('orders', 0, 7)")
+        target.execute(f"DROP TABLE {{}}.{table}")
+        with pytest.raises(TablesLost, match=f"{target.keyspace}.{table} is missing"):
+            target.create()
+        assert table not in target.tables
