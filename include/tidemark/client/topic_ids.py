@@ -4,6 +4,7 @@ Asks for metadata only, and never makes a topic.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +19,9 @@ from tidemark.writers.kafka_target import Complaints
 
 NO_ID = UUID(int=0)
 """What a broker that knows no ids says."""
+KNOWN_WITHIN = 2.0
+"""Seconds in which a topic that was made just now becomes known to every broker."""
+ASKED_AGAIN_AFTER = 0.05
 
 
 class KafkaTopics:
@@ -31,21 +35,31 @@ class KafkaTopics:
 
     def ask(self, key: str) -> Callable[[], str | None]:
         """See ``Topics.ask``."""
-        try:
-            asked: Future[Any] = self._started().describe_topics(
-                TopicCollection([self._topic]), request_timeout=self._patience
-            )[self._topic]
-        except KafkaException as error:
-            raise self._failed(key, error) from error
+        asked, deadline = self._describe(key), time.monotonic() + KNOWN_WITHIN
 
         def answer() -> str | None:
-            try:
-                found = uuid_of(asked.result().topic_id)
-            except KafkaException as error:
-                raise self._failed(key, error) from error
-            return None if found == NO_ID else str(found)
+            waiting = asked
+            while True:
+                try:
+                    found = uuid_of(waiting.result().topic_id)
+                except KafkaException as error:
+                    if not _is_unknown(error) or time.monotonic() >= deadline:
+                        raise self._failed(key, error) from error
+                    time.sleep(ASKED_AGAIN_AFTER)
+                    waiting = self._describe(key)
+                else:
+                    return None if found == NO_ID else str(found)
 
         return answer
+
+    def _describe(self, key: str) -> "Future[Any]":
+        try:
+            asked = self._started().describe_topics(
+                TopicCollection([self._topic]), request_timeout=self._patience
+            )
+        except KafkaException as error:
+            raise self._failed(key, error) from error
+        return asked[self._topic]
 
     def _started(self) -> AdminClient:
         with self._lock:
@@ -59,7 +73,7 @@ class KafkaTopics:
             return self._admin
 
     def _failed(self, key: str, error: KafkaException) -> NoJournalTopic | TopicUnconfirmed:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        if _is_unknown(error):
             return NoJournalTopic(self._topic, self._connection.servers)
         return TopicUnconfirmed(self._topic, key, self._complaints.about(error))
 
@@ -67,6 +81,10 @@ class KafkaTopics:
         """See ``Topics.close``: a client without questions needs no farewell."""
         with self._lock:
             self._admin = None
+
+
+def _is_unknown(error: KafkaException) -> bool:
+    return bool(error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
 
 
 def uuid_of(topic_id: Any) -> UUID:
