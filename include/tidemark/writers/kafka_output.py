@@ -76,17 +76,7 @@ class OutputPartition:
         self._waiting, self._bytes = [], 0
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
-        headers.append((WRITER_HEADER, self._target.origin.encode()))
-        headers.append((ID_HEADER, str(message["id"]).encode()))
-        self._producer.produce(
-            self._target.topic,
-            value=message["value"],
-            key=message["key"],
-            partition=self._partition,
-            timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
-            headers=headers,
-        )
+        produce(self._producer, self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
 
     def close(self) -> None:
         """Give the partition up; what was not committed never becomes visible."""
@@ -114,6 +104,28 @@ class OutputPartition:
         except BaseException:
             self.close()
             raise
+
+
+def produce(
+    producer: Producer,
+    target: Target,
+    partition: int,
+    message: Mapping[str, Any],
+    writer_header: str,
+    id_header: str,
+) -> None:
+    """Hand a message to a producer as it is in the log, with headers that name its writer and its id."""
+    headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+    headers.append((writer_header, target.origin.encode()))
+    headers.append((id_header, str(message["id"]).encode()))
+    producer.produce(
+        target.topic,
+        value=message["value"],
+        key=message["key"],
+        partition=partition,
+        timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
+        headers=headers,
+    )
 
 
 class Outputs:

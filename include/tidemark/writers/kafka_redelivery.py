@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 
 from tidemark.delivery.writer import Check
+from tidemark.writers.kafka_output import produce
+from tidemark.writers.kafka_tail import offsets_of
 from tidemark.writers.kafka_target import (
     ANSWERS_WITHIN,
     Complaints,
@@ -32,7 +34,7 @@ _WHAT = "could not be read"
 def end_of(target: Target, partition: int) -> int:
     """The offset behind everything that is in a partition, open transactions included."""
     with consuming(target, _WHAT, "read_uncommitted") as consumer:
-        return _offsets(consumer, TopicPartition(target.topic, partition))[1]
+        return offsets_of(consumer, TopicPartition(target.topic, partition))[1]
 
 
 def send_after_all(
@@ -56,7 +58,7 @@ def send_after_all(
             return
         lease.check()
         producer.begin_transaction()
-        _produce(producer, target, message, partition)
+        produce(producer, target, partition, message, REDELIVERED_BY, REDELIVERED_ID)
         producer.commit_transaction(ANSWERS_WITHIN)
     except KafkaException as error:
         if is_fenced(error):
@@ -69,25 +71,11 @@ def send_after_all(
             producer.close()
 
 
-def _produce(producer: Producer, target: Target, message: Mapping[str, Any], partition: int) -> None:
-    headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
-    headers.append((REDELIVERED_BY, target.origin.encode()))
-    headers.append((REDELIVERED_ID, str(message["id"]).encode()))
-    producer.produce(
-        target.topic,
-        value=message["value"],
-        key=message["key"],
-        partition=partition,
-        timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
-        headers=headers,
-    )
-
-
 def _is_there(target: Target, partition: int, id_: int, since: int) -> bool:
     """Whether an attempt has committed the message."""
     place = TopicPartition(target.topic, partition, since)
     with consuming(target, _WHAT) as consumer:
-        begin, end = _offsets(consumer, place)
+        begin, end = offsets_of(consumer, place)
         if max(begin, since) >= end:
             return False
         consumer.assign([TopicPartition(target.topic, partition, max(begin, since))])
@@ -106,10 +94,3 @@ def _is_there(target: Target, partition: int, id_: int, since: int) -> bool:
                 return True
             if (message.offset() or 0) >= end - 1:
                 return False
-
-
-def _offsets(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    offsets: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWERS_WITHIN)
-    if offsets is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets within the time"))
-    return offsets

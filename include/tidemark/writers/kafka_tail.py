@@ -57,7 +57,7 @@ def read_tail(
     """
     place = TopicPartition(target.topic, partition)
     with consuming(target, _WHAT, "read_uncommitted") as consumer:
-        _, end = _offsets(consumer, place)
+        _, end = offsets_of(consumer, place)
     with consuming(target, _WHAT) as consumer:
         begin = _wait_for_others(target, consumer, place, end, others_end_within)
         lower = begin if most is None else max(begin, end - most)
@@ -72,7 +72,7 @@ def find_last_id(target: Target, partition: int, others_end_within: float = OTHE
     """The last committed id of this writer; −1 when there is none."""
     place = TopicPartition(target.topic, partition)
     with consuming(target, _WHAT, "read_uncommitted") as consumer:
-        _, end = _offsets(consumer, place)
+        _, end = offsets_of(consumer, place)
     with consuming(target, _WHAT) as consumer:
         begin = _wait_for_others(target, consumer, place, end, others_end_within)
         upper, window = end, FIRST_WINDOW
@@ -90,7 +90,7 @@ def _wait_for_others(
     """The partition's first offset, once everything below ``end`` is committed or aborted."""
     deadline = time.monotonic() + seconds
     while True:
-        begin, stable = _offsets(consumer, place)
+        begin, stable = offsets_of(consumer, place)
         if stable >= end:
             return begin
         if time.monotonic() > deadline:
@@ -103,7 +103,8 @@ def _wait_for_others(
         time.sleep(0.1)
 
 
-def _offsets(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+def offsets_of(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first offset of a partition, and the one behind its last, as the consumer's isolation sees them."""
     offsets: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWERS_WITHIN)
     if offsets is None:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets within the time"))
