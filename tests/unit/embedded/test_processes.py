@@ -88,7 +88,8 @@ def test_stopping_ends_children_also_those_that_went_into_a_session_of_their_own
 
 def test_what_a_killed_process_left_behind_is_found_by_its_token(run):
     record = start(shell("x", "setsid sleep 61 & wait", run), run, run / "x.log")
-    wait_for(lambda: any("61" in process.cmdline() for process in family([record])))
+    # `setsid` has the same arguments until it has become `sleep`.
+    wait_for(lambda: any(process.cmdline()[:1] == ["sleep"] for process in family([record])))
     psutil.Process(record.pid).kill()
     wait_for(lambda: record.process() is None)
     orphan = wait_for(lambda: family([record]))
