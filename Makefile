@@ -18,7 +18,7 @@ $(INSTALLED): requirements.txt pyproject.toml bin/setup
 	@bin/setup
 
 demo: $(INSTALLED) ## From nothing to replicated data you can look at
-	@$(BIN)/python -m tidemark.cli.demo
+	@$(BIN)/python -m tidemark.cli.demo.main
 
 test: lint ## All tests: checks, then the rings unit, spark and system
 	@$(PYTEST) -n 2 --dist worksteal -p no:logging tests/unit

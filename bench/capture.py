@@ -15,7 +15,7 @@ from kafka.admin import NewTopic
 from submit import Submitted, submit  # isort: skip
 from tidemark.cli.connections import look_up
 from tidemark.connections import KafkaConnection
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
+from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
 from tidemark.settings import Settings
 
 PARTITIONS, ROUNDS = 4, 3

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from tidemark.connections import KafkaConnection
 from tidemark.log.audit import audit_files, prepare_audit
-from tidemark.log.binding import Binding, Slice
-from tidemark.log.suite import Suite
-from tidemark.spark.capture import read_bound, write_files
+from tidemark.log.expectations import Suite
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.spark.jobs.capture import read_bound, write_files
 
 
 def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder: str, answer: str) -> None:

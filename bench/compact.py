@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from submit import submit  # isort: skip
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
+from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
 from tidemark.settings import Settings
 
 HERE = Path(__file__).parent

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 from compact_load import NAME, SEGMENT_BYTES, WRITER, Lives, make_log  # isort: skip
 from journal_job import Watch  # isort: skip
 from tidemark.compaction.compact import Compacted, Compaction
-from tidemark.compaction.question import CompactionSettings, Questions
-from tidemark.compaction.rules import candidates
+from tidemark.compaction.inputs import CompactionSettings, Questions
+from tidemark.compaction.policies.rules import candidates
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.delivery.positions import Positions
-from tidemark.log.control import LogControl
-from tidemark.log.files import LOG_SCHEMA, LogFolder
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.publish import read_log
-from tidemark.spark.compact import SparkEngine
-from tidemark.spark.log import read_parquet
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.choices import CompactionPolicy
+from tidemark.spark.jobs.compact import SparkEngine
+from tidemark.spark.jobs.read_log import read_parquet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,14 +8,14 @@ import pyarrow as pa
 from journal_load import EVENT, HEADER, PAYLOAD  # isort: skip
 
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Entry, OffsetEntry
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.binding import Binding, Slice
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl
-from tidemark.log.files import LOG_SCHEMA, LogFolder, write_parquet
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder, write_parquet
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import Captured
 from tidemark.log.publish import publish
+from tidemark.log.state.control import LogControl
 
 NAME, TOPIC, WRITER = "bench", "bench", "writer"
 PARTITIONS = 8

@@ -21,21 +21,21 @@ from tidemark.cli.connections import look_up
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.lease import take
-from tidemark.delivery.pipeline import FilesDeclaration
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import resume_writer
-from tidemark.delivery.writer_state import Cause, WriterGate
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.binding import Binding, Slice
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl
-from tidemark.log.files import LOG_SCHEMA, LogFolder
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, WriterGate
+from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import Captured
 from tidemark.log.publish import publish
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import FilesDeclaration
 from tidemark.settings import Settings
-from tidemark.writers.files import FilesWriter
+from tidemark.writers.files.writer import FilesWriter
 
 MESSAGES, PARTITIONS, ROUNDS, SINGLY = 1_000_000, 4, 3, 5_000
 HERE = Path(__file__).parent

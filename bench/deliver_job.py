@@ -11,16 +11,16 @@ from pathlib import Path
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import deliver_to
-from tidemark.delivery.pipeline import FilesDeclaration
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.log.binding import Binding
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.captured import Captured
 from tidemark.log.publish import publish
-from tidemark.spark.deliver import write_parts_with
-from tidemark.writers.files import FilesWriter
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import FilesDeclaration
+from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.writers.files.writer import FilesWriter
 
 
 def main(way: str, root: str, binding: str, out: str, answer: str) -> None:

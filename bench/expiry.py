@@ -19,22 +19,22 @@ from kafka.admin import NewTopic
 
 from services import Own, own_services  # isort: skip
 from submit import submit  # isort: skip
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.purge import open_run
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.delivery.replicate import open_control
-from tidemark.embedded.class_archive import driver_java_options
+from tidemark.consensus.control_plane import open_control
+from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.expiry.heads import JournalHeads, find_expired
-from tidemark.expiry.opened import open_run
 from tidemark.journal.head import Head
 from tidemark.journal.segments import HEAD_SEGMENTS, head_segments
+from tidemark.journal_tables import cells as journal_cells
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.journal_tables.statements import JournalTables
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import ROOT
-from tidemark.writers import journal_cells
-from tidemark.writers.journal import JournalWriter
-from tidemark.writers.journal_schema.create import create_journal
-from tidemark.writers.journal_tables import JournalTables
-from tidemark.writers.opened import OpenPipeline
+from tidemark.writers.journal.writer import JournalWriter
 
 EXPIRED = 10_000
 UNIVERSES = {"few": 100_000, "many": 1_000_000}

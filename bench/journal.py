@@ -20,9 +20,9 @@ from services import own_services  # isort: skip
 from submit import submit  # isort: skip
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
-from tidemark.embedded.airflow_api import AirflowApi
-from tidemark.embedded.class_archive import driver_java_options
+from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.settings import Settings
 
 HERE = Path(__file__).parent

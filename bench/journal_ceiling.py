@@ -10,13 +10,13 @@ from journal_load import TOPIC, Load
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
-from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.journal.codec.record import read_action
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
-from tidemark.journal.record import read_action
-from tidemark.writers import journal_cells
-from tidemark.writers.journal_schema.create import create_journal
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.journal_tables import cells as journal_cells
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.journal_tables.statements import JournalTables
+from tidemark.pipeline.model import JournalDeclaration
 
 PROCESSES = 2
 

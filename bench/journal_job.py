@@ -16,15 +16,15 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.delivery.deliver import deliver_to
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.log.binding import Binding
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Binding
 from tidemark.log.publish import publish
-from tidemark.spark.deliver import reload_from, write_parts_with
-from tidemark.writers.journal import JournalWriter
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.spark.jobs.deliver import reload_from, write_parts_with
+from tidemark.writers.journal.writer import JournalWriter
 
 
 class Watch:

@@ -11,10 +11,10 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from tidemark.connections import KafkaConnection
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.binding import Binding, Slice
-from tidemark.log.captured import Captured
-from tidemark.log.files import LOG_SCHEMA, LogFolder
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import Captured
 
 TOPIC = "bench"
 HEADER = (

@@ -17,12 +17,12 @@ from services import own_services  # isort: skip
 from tidemark import Journal
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection, KafkaConnection
-from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.journal.codec.record import read_action
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
-from tidemark.journal.record import read_action
-from tidemark.writers.journal_schema.create import create_journal
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.journal_tables.statements import JournalTables
+from tidemark.pipeline.model import JournalDeclaration
 
 KEY, KEYSPACE, ROUNDS = "order-000000", "journal", 21
 SMALL, LARGE = Load(1_000, 1, 1), Load(100_000, 1, 1)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tidemark.cassandra.session import disconnect_all
 from tidemark.connections import CassandraConnection, KafkaConnection
-from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.home import make_home
+from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.settings import Settings

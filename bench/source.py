@@ -20,20 +20,20 @@ import journal_ceiling  # isort: skip
 import source_scan  # isort: skip
 from journal_load import Load  # isort: skip
 from submit import submit  # isort: skip
-from tidemark.cassandra.columns import Selected
-from tidemark.cassandra.scan import scan
+from tidemark.cassandra.scan.columns import Selected
+from tidemark.cassandra.scan.table_scan import scan
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.table import read_table
 from tidemark.cassandra.token_ranges import cut_ring
 from tidemark.connections import CassandraConnection
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
 from tidemark.embedded.home import make_home
+from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import Settings
-from tidemark.writers.journal_schema.create import create_journal
 
 HERE = Path(__file__).parent
 ROWS = int(os.environ.get("TIDEMARK_BENCH_ROWS", "1000000"))

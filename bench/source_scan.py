@@ -8,8 +8,8 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import tuple_factory
 
-from tidemark.cassandra.columns import Selected
-from tidemark.cassandra.scan import scan
+from tidemark.cassandra.scan.columns import Selected
+from tidemark.cassandra.scan.table_scan import scan
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.table import Table, quoted, read_table

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from submit import submit  # isort: skip
 from tidemark.cli.connections import look_up
-from tidemark.cli.demo import DAG_ID, create_topics, let_dag_run
-from tidemark.delivery.addresses import collect_connections
-from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.embedded.airflow_api import AirflowApi
-from tidemark.embedded.class_archive import QUICK, driver_java_options, ensure_class_archive
+from tidemark.cli.demo.main import DAG_ID, create_topics, let_dag_run
+from tidemark.embedded.jars.class_archive import QUICK, driver_java_options, ensure_class_archive
+from tidemark.embedded.services.airflow_api import AirflowApi
+from tidemark.pipeline.connections import collect_connections
+from tidemark.pipeline.loader import find_pipeline
 from tidemark.settings import Settings
 
 ROUNDS = 5

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidemark.embedded.ivy import pyspark_folder
-from tidemark.embedded.jars import ensure_jars
+from tidemark.embedded.jars.fetch import ensure_jars
+from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.settings import Settings
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from journal_load import Load, make_log  # isort: skip
 from submit import submit  # isort: skip
 from tidemark.cassandra.session import disconnect_all
-from tidemark.embedded.class_archive import driver_java_options, ensure_class_archive
 from tidemark.embedded.home import make_home
+from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import free_port
 from tidemark.settings import Settings

@@ -13,17 +13,17 @@ from journal_job import Watch  # isort: skip
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import deliver_to
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.log.binding import Binding
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Binding
 from tidemark.log.publish import publish
-from tidemark.spark.deliver import write_parts_with
-from tidemark.spark.verify import verify_with_spark
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.spark.jobs.verify import verify_with_spark
 from tidemark.verification.selection import EVERYTHING, Selection
-from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal.writer import JournalWriter
 
 
 def main(root: str, keyspace: str, port: str, bindings: str, sample: str, answer: str) -> None:

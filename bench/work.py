@@ -23,9 +23,9 @@ from cassandra import ConsistencyLevel
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.work.client import Work
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.due import BEGINNING
-from tidemark.work.lanes import PAGE
+from tidemark.work.model.declaration import WorkDeclaration
+from tidemark.work.queue.due_queue import PAGE
+from tidemark.work.store.due import BEGINNING
 
 THREADS, WORKERS, AT_ONCE = 8, 16, 20
 PAYLOAD = {"data": "x" * 100}

@@ -37,8 +37,8 @@ removed and what waits. `tidemark log` keeps the history of compactions, with re
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
-from tidemark.delivery.pipeline import CompactionPolicy, Pipeline
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.model import CompactionPolicy, Pipeline
 from tidemark_airflow.asking import Approval
 from tidemark_airflow.compaction import (
     HOLDER,

@@ -32,8 +32,8 @@ is removed, and the message names the writer. Look at it with `tidemark offsets 
 
 from airflow.sdk import DAG, Param
 
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.model import Pipeline
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
 from tidemark_airflow.offsets import compact, verify
 from tidemark_airflow.spark_app import SparkAppOperator

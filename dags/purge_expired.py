@@ -59,8 +59,8 @@ why one is asked again. `tidemark journal expired --history` shows the reports o
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TaskGroup
 
-from tidemark.delivery.pipeline import Expiry, Pipeline
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.model import Expiry, Pipeline
 from tidemark_airflow.asking import Approval
 from tidemark_airflow.expiry import RUN, PlanOperator, decide, follow_approval, purge, report
 from tidemark_airflow.house import START, Tag, data_intervals, plan_params, task_defaults

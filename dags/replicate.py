@@ -55,8 +55,8 @@ topic was made again, position and lag of every writer, seconds; the event of th
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
-from tidemark.delivery.pipeline import OnFailure, Pipeline
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.model import OnFailure, Pipeline
 from tidemark_airflow.audit import AuditOperator
 from tidemark_airflow.gates import GateSensor, check_gates, check_writers, find_stopped, gate_task
 from tidemark_airflow.house import START, Tag, data_intervals, task_defaults

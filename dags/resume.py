@@ -36,8 +36,8 @@ blame.
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.model import Pipeline
 from tidemark_airflow.answers import Action
 from tidemark_airflow.house import START, Tag, task_defaults
 from tidemark_airflow.resume import (

@@ -8,22 +8,23 @@ from contextlib import ExitStack
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from tidemark.app.expectations import pipeline_suite
+from tidemark.app.replicate import refuse_losses_of
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
-from tidemark.delivery.expectations import pipeline_suite
-from tidemark.delivery.replicate import refuse_losses_of, source_topics
 from tidemark.log.audit import audit_files, prepare_audit
-from tidemark.log.audit_record import Judgement
-from tidemark.log.binding import Binding
 from tidemark.log.capture import capture
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.log.loss import readable_slices
-from tidemark.log.manifest import LogFile
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import Judgement
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.captured import Captured
+from tidemark.log.model.loss import readable_slices
+from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log
-from tidemark.spark.capture import audit_messages, read_bound, write_files
-from tidemark.spark.job import Job, run_job, spark_session
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import source_topics
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.capture import audit_messages, read_bound, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from tidemark.compaction.compact import Compaction
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.report import plan_document, plan_lines
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.delivery.replicate import look_at_control
-from tidemark.spark.compact import SparkEngine
-from tidemark.spark.job import Job, run_job, spark_session
+from tidemark.consensus.control_plane import look_at_control
+from tidemark.pipeline.choices import CompactionPolicy
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.compact import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

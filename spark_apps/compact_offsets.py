@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark.delivery.compact_offsets import OffsetsNotCompacted, compact_offsets, find_writers
-from tidemark.delivery.replicate import look_at_control
-from tidemark.spark.job import Job, run_job, spark_session
-from tidemark.spark.offsets import collect_counts, count_entries, read_objects
+from tidemark.consensus.control_plane import look_at_control
+from tidemark.delivery.state.offset_log import OffsetsNotCompacted, compact_offsets, find_writers
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.compact_offsets import collect_counts, count_entries, read_objects
 
 
 def compact(job: Job) -> dict[str, Any]:

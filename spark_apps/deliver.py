@@ -13,31 +13,26 @@ from typing import Any
 
 import structlog
 
+from tidemark.app.expectations import pipeline_suite
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
-from tidemark.delivery.expectations import pipeline_suite
-from tidemark.delivery.pipeline import AnyWriter, WriterStart
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import LogUnreadable, PublishedLog
-from tidemark.delivery.registration import Start
-from tidemark.delivery.stopping import stop_requested
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.shutdown import stop_requested
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.registration import Start
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.audit import prepare_audit
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import LogControl
-from tidemark.spark.deliver import reload_from, write_parts_with
-from tidemark.spark.job import Job, run_job, spark_session
-from tidemark.spark.reconcile import Extent, reconcile_writer
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import AnyWriter, WriterStart
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.deliver import reload_from, write_parts_with
+from tidemark.spark.jobs.reconcile import Extent, reconcile_writer
+from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
-from tidemark.verification.reconcile_output import (
-    files_of_interval,
-    is_output,
-    reconcile_now,
-    usual_extent,
-)
-from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal.writer import JournalWriter
 from tidemark.writers.registry import build_writers
 
 events = structlog.get_logger()

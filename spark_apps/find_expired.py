@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from tidemark.expiry.opened import open_run
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.purge import open_run
 from tidemark.expiry.plan import refuse_too_many
-from tidemark.spark.expiry import collect_expired, plan_of, read_expired
-from tidemark.spark.job import Job, run_job, spark_session
-from tidemark.writers.opened import OpenPipeline
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.find_expired import collect_expired, plan_of, read_expired
 
 
 def find(job: Job) -> dict[str, Any]:

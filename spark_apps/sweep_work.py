@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import BadConnection, WorkConnections
-from tidemark.spark.job import cause_of, named_session, summarise
-from tidemark.spark.sweep import census_with_spark
+from tidemark.spark.application import cause_of, named_session, summarise
+from tidemark.spark.jobs.sweep_work import census_with_spark
 from tidemark.work.errors import SweepIncomplete, UnknownJournal
-from tidemark.work.known import Address
-from tidemark.work.opened import open_parts
-from tidemark.work.sweeping import Sweep
+from tidemark.work.open_journal import open_parts
+from tidemark.work.queue.sweep import Sweep
+from tidemark.work.store.known_journals import Address
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

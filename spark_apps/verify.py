@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tidemark.spark.diff import diff_with_spark
-from tidemark.spark.job import Job, run_job, spark_session
-from tidemark.spark.verify import verify_with_spark
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.diff import diff_with_spark
+from tidemark.spark.jobs.verify import verify_with_spark
 from tidemark.verification.selection import Selection
-from tidemark.writers.opened import OpenPipeline
 
 
 def verify(job: Job) -> dict[str, Any]:

@@ -8,24 +8,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidemark.client.asynchronous import AsyncJournal
+    from tidemark.client.async_journal import AsyncJournal
     from tidemark.client.events import Event
     from tidemark.client.journal import Journal
-    from tidemark.work.asynchronous import AsyncWork
+    from tidemark.work.async_client import AsyncWork
+    from tidemark.work.claimed_item import WorkItem
     from tidemark.work.client import Work
-    from tidemark.work.items import WorkItem
-    from tidemark.work.work_entry import WorkEntry
+    from tidemark.work.model.entry_view import WorkEntry
 
 __all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work", "WorkEntry", "WorkItem"]
 
 _PLACES = {
-    "AsyncJournal": "client.asynchronous",
-    "AsyncWork": "work.asynchronous",
+    "AsyncJournal": "client.async_journal",
+    "AsyncWork": "work.async_client",
     "Event": "client.events",
     "Journal": "client.journal",
     "Work": "work.client",
-    "WorkEntry": "work.work_entry",
-    "WorkItem": "work.items",
+    "WorkEntry": "work.model.entry_view",
+    "WorkItem": "work.claimed_item",
 }
 
 

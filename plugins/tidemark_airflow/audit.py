@@ -40,8 +40,8 @@ class AuditOperator(BaseOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:
         """Show, then judge; a bad finding closes the log's gate."""
-        from tidemark.delivery.pipeline_file import find_pipeline
-        from tidemark.delivery.replicate import audit_run
+        from tidemark.app.replicate import audit_run
+        from tidemark.pipeline.loader import find_pipeline
 
         declared = find_pipeline(self.pipeline)
         with asking_a_person():

@@ -103,7 +103,7 @@ def publish(pipeline: str, plan: dict[str, Any], **context: Any) -> dict[str, An
 @task(task_id="sweep", doc_md="Remove files that nobody names any more, when their grace time is over.")
 def sweep(pipeline: str, **context: Any) -> dict[str, Any]:
     """What was removed, and what has to wait."""
-    from tidemark.log.files import LogFolder
+    from tidemark.log.files.parquet import LogFolder
     from tidemark.log.sweep import sweep_log
 
     opened = open_pipeline(pipeline)
@@ -123,7 +123,7 @@ def sweep(pipeline: str, **context: Any) -> dict[str, Any]:
 def _compaction(pipeline: str, policy: str | None) -> "Compaction":
     from tidemark.compaction.compact import Compaction
     from tidemark.compaction.engine import InProcess
-    from tidemark.delivery.pipeline_choices import CompactionPolicy
+    from tidemark.pipeline.choices import CompactionPolicy
 
     opened = open_pipeline(pipeline)
     chosen = CompactionPolicy(policy) if policy else None

@@ -8,7 +8,7 @@ from tidemark.connections import connection_fields
 
 if TYPE_CHECKING:
     from tidemark.connections import Connections
-    from tidemark.delivery.pipeline import Pipeline
+    from tidemark.pipeline.model import Pipeline
 
 
 def look_up(name: str) -> dict[str, Any]:
@@ -18,6 +18,6 @@ def look_up(name: str) -> dict[str, Any]:
 
 def pipeline_connections(pipeline: "Pipeline") -> "Connections":
     """Everything the pipeline's applications need to reach their services."""
-    from tidemark.delivery.addresses import collect_connections
+    from tidemark.pipeline.connections import collect_connections
 
     return collect_connections(pipeline, look_up)

@@ -64,7 +64,7 @@ class PlanOperator(SparkAppOperator):
 
 def open_run(pipeline: str, writer: str, context: Any) -> "ExpiryRun":
     """The run of a writer's entities that a task belongs to."""
-    from tidemark.expiry import opened
+    from tidemark.app import purge as opened
 
     name = f"{context['dag'].dag_id} {context['run_id']} {writer}"
     return opened.open_run(open_pipeline(pipeline), writer, name)

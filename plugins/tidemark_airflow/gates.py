@@ -15,7 +15,7 @@ from tidemark_airflow.connections import pipeline_connections
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.writers.opened import OpenPipeline
+    from tidemark.app.open_pipeline import OpenPipeline
 
 
 NO_TIMEOUT = timedelta(days=3650)
@@ -29,8 +29,8 @@ def gate_task(writer: str) -> str:
 
 def open_pipeline(name: str) -> "OpenPipeline":
     """A pipeline with the connections that Airflow has for it."""
-    from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.writers.opened import OpenPipeline
+    from tidemark.app.open_pipeline import OpenPipeline
+    from tidemark.pipeline.loader import find_pipeline
 
     declared = find_pipeline(name)
     return OpenPipeline(declared, pipeline_connections(declared))
@@ -115,7 +115,7 @@ class GateSensor(BaseSensorOperator):
 @task(task_id="find_stopped", doc_md="Which writers are stopped, and the resumes to start for them.")
 def find_stopped(pipeline: str) -> list[dict[str, Any]]:
     """What to start: one resume per closed gate that may resume by itself."""
-    from tidemark.writers.opened import resumes_by_itself
+    from tidemark.app.open_pipeline import resumes_by_itself
 
     opened = open_pipeline(pipeline)
     stopped = opened.stopped()
@@ -137,7 +137,7 @@ def check_gates(pipeline: str) -> dict[str, str]:
 
     A gate that an operator has closed is their wish: it is shown and fails nothing.
     """
-    from tidemark.delivery.pipeline import StoppedWriters
+    from tidemark.pipeline.model import StoppedWriters
 
     opened = open_pipeline(pipeline)
     stopped = opened.stopped()

@@ -19,8 +19,8 @@ def is_dry_run(run_type: str, dry_run: bool) -> bool:
 )
 def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict[str, Any]]:
     """What was done, writer by writer."""
-    from tidemark.delivery.compact_offsets import OffsetsNotCompacted, Outcome, carry_out
-    from tidemark.delivery.offset_plan import OffsetPlan
+    from tidemark.delivery.state.offset_log import OffsetsNotCompacted, Outcome, carry_out
+    from tidemark.delivery.state.offset_log_plan import OffsetPlan
 
     refused = [one["failure"] for one in planned["writers"] if one["failure"]]
     plans = [OffsetPlan.from_dict(one) for one in planned["writers"] if not one["failure"]]
@@ -42,8 +42,8 @@ def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict
 )
 def verify(pipeline: str, compacted: list[dict[str, Any]]) -> dict[str, Any]:
     """What the run came to."""
-    from tidemark.delivery.compact_offsets import verify_writer
-    from tidemark.delivery.offset_plan import OffsetPlan
+    from tidemark.delivery.state.offset_log import verify_writer
+    from tidemark.delivery.state.offset_log_plan import OffsetPlan
 
     positions = open_pipeline(pipeline).positions
     plans = [OffsetPlan.from_dict(one) for one in compacted if one["executed"]]

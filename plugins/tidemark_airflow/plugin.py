@@ -14,8 +14,8 @@ from fastapi import Depends, FastAPI, HTTPException
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader
 
-from tidemark.delivery.pipeline_file import find_pipeline
 from tidemark.errors import TidemarkError
+from tidemark.pipeline.loader import find_pipeline
 from tidemark_airflow.audit import PAGES
 from tidemark_airflow.changes_in_turn import ChangesInTurn, needed
 from tidemark_airflow.say_why import SayWhy
@@ -30,7 +30,7 @@ _may_look = Depends(requires_access_view(AccessView.PLUGINS))
 @pages.get("/audits/{pipeline}/{t}", response_class=HTMLResponse, dependencies=[_may_look])
 def show_audit(pipeline: str, t: int) -> str:
     """What the audit of one capture found."""
-    from tidemark.log.files import LogFolder
+    from tidemark.log.files.parquet import LogFolder
 
     try:
         declared = find_pipeline(pipeline)

@@ -38,7 +38,7 @@ class ReconcileOperator(BaseOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:
         """Show every record of this run, then judge."""
-        from tidemark.delivery.pipeline_file import find_pipeline
+        from tidemark.pipeline.loader import find_pipeline
         from tidemark.verification.reconciliation import read
 
         delivered = context["ti"].xcom_pull(task_ids="deliver") or {"writers": {}}

@@ -11,7 +11,7 @@ from tidemark_airflow.connections import pipeline_connections
 from tidemark_airflow.gates import gate_task
 
 if TYPE_CHECKING:
-    from tidemark.writers.opened import OpenPipeline
+    from tidemark.app.open_pipeline import OpenPipeline
 
 BOUND_T = "{{ ti.xcom_pull(task_ids='bind', key='t') }}"
 FROM_T = "{{ ti.xcom_pull(task_ids='bind', key='from_t') or '' }}"
@@ -37,9 +37,9 @@ def log_asset(pipeline: str) -> Asset:
 )
 def bind(pipeline: str, **context: Any) -> list[str]:
     """Bind what is new; the task ids to go on with."""
-    from tidemark.delivery.pipeline import OnFailure
-    from tidemark.delivery.pipeline_file import find_pipeline
-    from tidemark.writers.opened import OpenPipeline
+    from tidemark.app.open_pipeline import OpenPipeline
+    from tidemark.pipeline.loader import find_pipeline
+    from tidemark.pipeline.model import OnFailure
 
     declared = find_pipeline(pipeline)
     opened = OpenPipeline(declared, pipeline_connections(declared))
@@ -69,7 +69,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
 
 def refuse_differences(opened: "OpenPipeline", holder: str) -> None:
     """Look at files, topics and journals' pointers also where nothing is new; fail at a difference."""
-    from tidemark.verification.reconcile_output import reconcile_idle
+    from tidemark.app.reconcile_idle import reconcile_idle
 
     if different := reconcile_idle(opened, holder, print):
         raise AirflowFailException(" ".join(different))
@@ -109,8 +109,8 @@ def publish(pipeline: str) -> Any:
         task_id="publish", outlets=[log_asset(pipeline)], doc_md="Make the captured binding part of the log."
     )
     def publish_binding(t: str, **context: Any) -> dict[str, Any]:
-        from tidemark.delivery.pipeline_file import find_pipeline
-        from tidemark.delivery.replicate import publish_run
+        from tidemark.app.replicate import publish_run
+        from tidemark.pipeline.loader import find_pipeline
 
         declared = find_pipeline(pipeline)
         with asking_a_person():

@@ -44,7 +44,7 @@ class ReplicatedSensor(BaseSensorOperator):
 
     def execute(self, context: "Context") -> None:
         """Pass or wait."""
-        from tidemark.expiry.opened import open_run
+        from tidemark.app.purge import open_run
 
         run = open_run(open_pipeline(self.pipeline), self.writer, self.run_name)
         offsets = [(topic, partition, last) for (topic, partition), last in run.last_offsets().items()]
@@ -60,8 +60,8 @@ class ReplicatedSensor(BaseSensorOperator):
 
 def missing(pipeline: str, writer: str, offsets: Sequence[Place]) -> str | None:
     """What a writer has not finished with, for people; None where there is nothing."""
-    from tidemark.expiry.passing import read_not_passed
-    from tidemark.log.control import LogControl
+    from tidemark.expiry.purges_delivered import read_not_passed
+    from tidemark.log.state.control import LogControl
 
     opened = open_pipeline(pipeline)
     wanted = {(topic, partition): offset for topic, partition, offset in offsets}

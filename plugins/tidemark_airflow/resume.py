@@ -20,7 +20,7 @@ from tidemark_airflow.gates import NO_TIMEOUT, open_pipeline, resume_run_id
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-    from tidemark.delivery.advice import Advice
+    from tidemark.delivery.operator.advice import Advice
 
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0
@@ -108,8 +108,8 @@ def perform(
 ) -> dict[str, Any]:
     """Show the plan of an action and do it."""
     from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.operate import NotPossible
-    from tidemark.delivery.writer_state import Deed
+    from tidemark.delivery.operator.actions import NotPossible
+    from tidemark.delivery.state.writer_state import Deed
 
     with asking_a_person():
         if missing := missing_of_run({"action": action, "id": id_, "reason": reason}):
@@ -128,7 +128,7 @@ def perform(
 )
 def redeliver(pipeline: str, **context: Any) -> dict[str, Any]:
     """Resume the writer; what it came to."""
-    from tidemark.verification.resume import resume
+    from tidemark.app.resume import resume
 
     writer, holder = context["params"]["writer"], f"{pipeline}.resume {context['run_id']}"
     with asking_a_person():

@@ -63,14 +63,14 @@ class SparkAppOperator(SparkSubmitOperator):
 
     def hand_over_connections(self, path: Path) -> None:
         """Write the connections that the application needs."""
-        from tidemark.delivery.pipeline_file import find_pipeline
+        from tidemark.pipeline.loader import find_pipeline
 
         pipeline_connections(find_pipeline(self.pipeline)).write(path)
 
     def _equip(self, summary: Path, connections: Path) -> None:
         """Everything the application needs beside its own arguments."""
-        from tidemark.embedded.class_archive import driver_java_options
-        from tidemark.embedded.jars import ensure_jars
+        from tidemark.embedded.jars.class_archive import driver_java_options
+        from tidemark.embedded.jars.fetch import ensure_jars
 
         settings = Settings.read()
         self.hand_over_connections(connections)

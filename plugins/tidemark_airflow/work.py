@@ -19,9 +19,9 @@ from tidemark_airflow.spark_app import ApplicationFailed, SparkAppOperator
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from tidemark.work.claimed_item import WorkItem
     from tidemark.work.client import Work
-    from tidemark.work.draining import Stop
-    from tidemark.work.items import WorkItem
+    from tidemark.work.drain import Stop
 
 EVERY = 30.0
 """Seconds between two looks: the guarantee, whether or not anybody is woken up."""
@@ -98,7 +98,7 @@ class ClaimWork(BaseOperator):
 
     def execute(self, context: "Context") -> dict[str, int]:
         """Claim, do, and say what became of it."""
-        from tidemark.work.draining import Stop, drain
+        from tidemark.work.drain import Stop, drain
 
         instance = context["ti"]
         owner = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"[:200]
@@ -128,7 +128,7 @@ class SweepWorkOperator(SparkAppOperator):
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
         """Sweep."""
-        from tidemark.work.files import load_journals
+        from tidemark.work.loader import load_journals
 
         self.application_args = [part for name in self.journals for part in ("--journal", name)]
         if str(self.plans_only) == "True":
@@ -141,7 +141,7 @@ class SweepWorkOperator(SparkAppOperator):
     def hand_over_connections(self, path: Path) -> None:
         """Write the connections of all journals; who needs one that cannot be used will say so."""
         from tidemark.connections import CassandraConnection, WorkConnections
-        from tidemark.work.known import Address
+        from tidemark.work.store.known_journals import Address
 
         found = {}
         for name in sorted({Address.parse(journal).connection for journal in self.journals}):
@@ -162,8 +162,8 @@ def plan(**context: Any) -> list[str]:
     from dataclasses import asdict
 
     from tidemark.work.errors import UnknownJournal
-    from tidemark.work.known import find_known, open_address
-    from tidemark.work.sweeping import Sweep
+    from tidemark.work.queue.sweep import Sweep
+    from tidemark.work.store.known_journals import find_known, open_address
 
     known = find_known(look_up, context["params"]["journal"])
     for problem in known.problems:

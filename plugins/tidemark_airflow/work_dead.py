@@ -30,7 +30,7 @@ def find_dead(journals: list[str], **context: Any) -> dict[str, Any]:
     """Per journal, how many there are and the newest of them; what could not be looked at."""
     from tidemark.work.dead_report import find_unseen, lines_about
     from tidemark.work.errors import UnknownJournal
-    from tidemark.work.known import Address, open_address
+    from tidemark.work.store.known_journals import Address, open_address
 
     found, problems = [], []
     for name in journals:

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script: nothing el
 
 from tests.soak.journal_history import connect as connect_services
 from tests.soak.journal_history import say
-from tests.system.journal_histories import History
-from tests.system.journal_runs import (
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import (
     differences,
     given_topic,
     read_pointers,
@@ -35,18 +35,18 @@ from tests.system.journal_runs import (
     send,
     without_dates,
 )
-from tests.system.log_runs import LogRuns, deliver_here, publish_here
+from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.connections import Connections
-from tidemark.delivery.lease import LeaseHeld
-from tidemark.delivery.writer_state import Deed
-from tidemark.log.log_lease import LogHeld, LogLost
+from tidemark.delivery.state.lease import LeaseHeld
+from tidemark.delivery.state.writer_state import Deed
+from tidemark.log.state.lease import LogHeld, LogLost
 from tidemark.log.sweep import sweep_log
-from tidemark.writers.opened import OpenPipeline
 
 SEGMENT_SIZE = 10
 ACTIONS_A_RUN = 500

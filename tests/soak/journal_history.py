@@ -21,8 +21,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script: nothing else leads to the tests
 
-from tests.system.journal_histories import History
-from tests.system.journal_runs import FEW, given_journal, given_topic, random_death, send
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import FEW, given_journal, given_topic, random_death, send
 
 from tidemark.cassandra.session import disconnect_all
 from tidemark.cli.connections import look_up

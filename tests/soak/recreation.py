@@ -30,28 +30,28 @@ sys.path.insert(0, str(Path(__file__).parents[2]))  # it is a script: nothing el
 
 from tests.soak.journal_history import connect as connect_services
 from tests.soak.journal_history import say
-from tests.system.journal_histories import Sent
-from tests.system.journal_runs import given_topic, make_again, read_all_visible, send
-from tests.system.log_runs import LogRuns, deliver_here, publish_here
+from tests.support.services.journal_histories import Sent
+from tests.support.services.journal_runs import given_topic, make_again, read_all_visible, send
+from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
 
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.replicate import begin_run
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import Connections
-from tidemark.delivery.replicate import begin_run
-from tidemark.delivery.writer_state import Cause
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.errors import TidemarkError
 from tidemark.journal.action import append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
+from tidemark.kafka.source_topics import SourceTopics
 from tidemark.log.errors import LogError
-from tidemark.log.recreated import Recreations
+from tidemark.log.model.recreated import Recreations
 from tidemark.log.source import read_available
-from tidemark.log.topics import SourceTopics
+from tidemark.verification.outputs.reconcile import reconcile_now, usual_extent
 from tidemark.verification.reconcile import close_gate
-from tidemark.verification.reconcile_output import reconcile_now, usual_extent
 from tidemark.verification.reconciliation import Reconciliation
 from tidemark.verification.sample import verify_sample
-from tidemark.writers.journal import JournalWriter
-from tidemark.writers.opened import OpenPipeline
+from tidemark.writers.journal.writer import JournalWriter
 
 KEYS = ("a", "b", "c")
 PARTITIONS = 2

@@ -18,7 +18,7 @@ def spark() -> "Iterator[SparkSession]":
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         from pyspark.sql import SparkSession
 
-        from tidemark.embedded.class_archive import driver_java_options
+        from tidemark.embedded.jars.class_archive import driver_java_options
         from tidemark.settings import Settings
 
         session = (

@@ -9,15 +9,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.unit.log.samples import capture, given_binding
+from tests.support.log_samples import capture, given_binding
 
 from tidemark.log.audit import BadExpectation, audit_files
-from tidemark.log.audit_record import AuditRecord, Judgement
-from tidemark.log.files import LogFolder
-from tidemark.log.statistics import FileStatistics
-from tidemark.log.suite import ExpectationDeclaration, Suite, load_suite
+from tidemark.log.expectations import ExpectationDeclaration, Suite, load_suite
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord, Judgement
+from tidemark.log.model.statistics import FileStatistics
 from tidemark.settings import ROOT
-from tidemark.spark.capture import audit_messages
+from tidemark.spark.jobs.capture import audit_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

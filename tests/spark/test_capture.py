@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
-from tidemark.log.binding import Slice
-from tidemark.log.captured import Captured
+from tidemark.kafka.source_topics import SourceTopics
 from tidemark.log.errors import RecordsMissing
-from tidemark.log.files import LOG_SCHEMA, LogFolder
-from tidemark.log.manifest import LogFile
-from tidemark.log.topics import SourceTopics
-from tidemark.spark.capture import add_ids, check_files, write_files
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
+from tidemark.log.model.binding import Slice
+from tidemark.log.model.captured import Captured
+from tidemark.log.model.manifest import LogFile
+from tidemark.spark.jobs.capture import add_ids, check_files, write_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

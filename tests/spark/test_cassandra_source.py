@@ -19,30 +19,32 @@ from pyspark.sql.datasource import (
     StringStartsWith,
 )
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from tests.unit.cassandra.cql_samples import USER_TYPES
-from tests.unit.cassandra.table_samples import ORDERS
+from tests.support.cql_samples import USER_TYPES
+from tests.support.table_samples import ORDERS
 
-from tidemark.cassandra.bulk import BulkCounts
-from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.writer import BulkCounts
 from tidemark.cassandra.cql_types import Kind, arrow_type, parse_type
-from tidemark.cassandra.partition_keys import PartitionKey
-from tidemark.cassandra.row_statement import RowStatement
+from tidemark.cassandra.scan.columns import Selected
+from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.table import Column, Role, Table
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST
 from tidemark.connections import CassandraConnection
-from tidemark.spark import cassandra_reader, cassandra_source, own_scans
-from tidemark.spark.cassandra_errors import (
+from tidemark.spark.application import cause_of
+from tidemark.spark.source import cassandra as cassandra_source
+from tidemark.spark.source import own_scans
+from tidemark.spark.source import reader as cassandra_reader
+from tidemark.spark.source.cassandra import PUSHDOWN, REDACTED, register_cassandra
+from tidemark.spark.source.errors import (
     BatchIncomplete,
     CompleteModeRefused,
     OverwriteRefused,
     SchemaRefused,
     WorkersRefused,
 )
-from tidemark.spark.cassandra_options import CassandraOptions
-from tidemark.spark.cassandra_reader import CassandraReader, PushingReader, Split
-from tidemark.spark.cassandra_source import PUSHDOWN, REDACTED, register_cassandra
-from tidemark.spark.cassandra_writer import CassandraStreamWriter, RowWriting, Written
-from tidemark.spark.job import cause_of
+from tidemark.spark.source.options import CassandraOptions
+from tidemark.spark.source.reader import CassandraReader, PushingReader, Split
+from tidemark.spark.source.writer import CassandraStreamWriter, RowWriting, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

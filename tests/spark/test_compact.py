@@ -4,14 +4,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.unit.compaction.samples import JOURNAL, LATEST, PROGRESS, Sent
+from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, Sent
+from tests.support.compaction_world import HOUR, World
 from tests.unit.compaction.test_policies import added, deleted, marked, purged
-from tests.unit.compaction.world import HOUR, World
 
 from tidemark.compaction import survey
 from tidemark.compaction.engine import InProcess
 from tidemark.log.verify import LogVerifier
-from tidemark.spark.compact import SparkEngine
+from tidemark.spark.jobs.compact import SparkEngine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.log.samples import given_binding, publish_all
+from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
-from tidemark.delivery.lease import take
-from tidemark.delivery.pipeline import FilesDeclaration
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import LogUnreadable, PublishedLog
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writing, Written
-from tidemark.delivery.writer_state import Cause
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.spark.deliver import write_parts_with
-from tidemark.writers.files import FilesWriter
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import FilesDeclaration
+from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.writers.files.writer import FilesWriter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

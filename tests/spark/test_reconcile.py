@@ -3,19 +3,19 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.verification.found import FoundInMemory, given_delivered
+from tests.support.delivery_samples import Killed
+from tests.support.found_in_memory import FoundInMemory, given_delivered
+from tests.support.journal_samples import JournalHouse
 from tests.unit.verification.test_damage import with_changed_row, with_pointer_too_far, without_head
-from tests.unit.writers.journal_samples import JournalHouse
 
 from tidemark import faults
-from tidemark.delivery.writer_state import Cause
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.suite import ExpectationDeclaration, Suite
+from tidemark.journal_tables.reader import JournalReader
+from tidemark.log.expectations import ExpectationDeclaration, Suite
 from tidemark.verification.reconcile import StillDifferent, reconcile, reopen_gate
 from tidemark.verification.reconciliation import Reconciliation, read
 from tidemark.verification.sample import verify_sample
-from tidemark.verification.tables import JournalReader
 
 pytestmark = [
     pytest.mark.spark,

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from tests.system.journal_house import JournalHouse, Record
-from tests.unit.verification.found import basis, found_in_memory, given_delivered
-from tests.unit.writers.journal_samples import TOPIC
-from tests.unit.writers.journal_samples import JournalHouse as MemoryHouse
+from tests.support.found_in_memory import basis, found_in_memory, given_delivered
+from tests.support.journal_samples import TOPIC
+from tests.support.journal_samples import JournalHouse as MemoryHouse
+from tests.support.services.journal_world import JournalHouse, Record
 
 from tidemark.connections import CassandraConnection
 from tidemark.journal.action import Action, Mark, append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
-from tidemark.spark.diff import judge_both
-from tidemark.spark.evidence import (
+from tidemark.spark.jobs.diff import judge_both
+from tidemark.spark.jobs.evidence import (
     Evidence,
     Kind,
     batches_of,
@@ -28,9 +28,9 @@ from tidemark.spark.evidence import (
     of_row,
     to_message,
 )
-from tidemark.spark.sources import deal_files, hash_entities, read_log, run_tasks
-from tidemark.spark.verify import count_verdicts, judge_everything
-from tidemark.verification.messages import read_records
+from tidemark.spark.jobs.evidence_sources import deal_files, hash_entities, read_log, run_tasks
+from tidemark.spark.jobs.verify import count_verdicts, judge_everything
+from tidemark.verification.journal.messages import read_records
 from tidemark.verification.selection import EVERYTHING, Entity, Everything, Listed
 from tidemark.verification.tally import Counts, Tally
 

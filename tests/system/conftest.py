@@ -23,16 +23,16 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from tests.system.sharing import Turns, is_last, locked
+from tests.support.services.sharing import Turns, is_last, locked
 
 from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.cli.demo.send import send_actions
 from tidemark.connections import CassandraConnection, KafkaConnection
-from tidemark.embedded.airflow_api import AirflowApi
-from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.home import make_home
+from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
-from tidemark.embedded.send import send_actions
+from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.embedded.state import State
 from tidemark.journal.action import Action
 from tidemark.settings import Settings

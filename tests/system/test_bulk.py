@@ -11,8 +11,8 @@ from cassandra import ConsistencyLevel
 from cassandra.util import Duration
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.bulk import BulkStatement, BulkWriter
-from tidemark.cassandra.bulk_errors import BulkFailed
+from tidemark.cassandra.bulk.batch_errors import BulkFailed
+from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
 from tidemark.cassandra.cells import NULL, UNSET
 
 pytestmark = pytest.mark.system

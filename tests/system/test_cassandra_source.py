@@ -17,13 +17,13 @@ from cassandra.util import Date, Duration, Time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import count
 from pyspark.sql.types import StructType
-from tests.system.cassandra_tables import Keyspace, new_keyspace, spark_on
+from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
 from tests.system.conftest import MARKER
 
-from tidemark.cassandra.raw_pages import raw_session
+from tidemark.cassandra.scan.raw_pages import raw_session
 from tidemark.settings import ROOT
-from tidemark.spark.job import cause_of
-from tidemark.spark.pruned_read import query_table
+from tidemark.spark.application import cause_of
+from tidemark.spark.source.pruned_read import query_table
 
 pytestmark = pytest.mark.system
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
-from tests.system.cassandra_tables import Keyspace, new_keyspace, spark_on
+from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
 
-from tidemark.spark.job import cause_of
-from tidemark.spark.join_by_key import JoinRefused, join_by_key
+from tidemark.spark.application import cause_of
+from tidemark.spark.source.join_by_key import JoinRefused, join_by_key
 
 pytestmark = pytest.mark.system
 

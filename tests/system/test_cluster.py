@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.system.test_replicate import NOW, events_in_cassandra, readable_events, status_of
 
-from tidemark.embedded.sample_orders import sample_actions
+from tidemark.cli.demo.orders import sample_actions
 
 pytestmark = pytest.mark.system
 

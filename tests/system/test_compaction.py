@@ -6,23 +6,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import differences, read_pointers, read_visible
+from tests.support.services.journal_world import PIPELINE, WRITER, JournalHouse, Record, given_keyspace
+from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
 from tests.system.conftest import wait_until
-from tests.system.journal_histories import History
-from tests.system.journal_house import PIPELINE, WRITER, JournalHouse, Record, given_keyspace
-from tests.system.journal_runs import differences, read_pointers, read_visible
-from tests.system.log_runs import LogRuns, deliver_here, publish_here
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
-from tidemark.compaction.question import CompactionSettings, Questions
+from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.journal.action import Delete, append
 from tidemark.journal.events import Event, Events
-from tidemark.writers.journal import JournalWriter
-from tidemark.writers.opened import OpenPipeline
+from tidemark.pipeline.choices import CompactionPolicy
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.journal.writer import JournalWriter
 
 pytestmark = pytest.mark.system
 

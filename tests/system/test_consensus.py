@@ -5,9 +5,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.contract.consensus_contract import ConsensusContract
-from tests.contract.consensus_machine import check_against_model
-from tests.contract.flaky_session import FlakyLightweight
+from tests.support.contracts.consensus_contract import ConsensusContract
+from tests.support.contracts.consensus_machine import check_against_model
+from tests.support.contracts.flaky_session import FlakyLightweight
 
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 

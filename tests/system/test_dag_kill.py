@@ -7,12 +7,12 @@ from typing import Any
 
 import psutil
 import pytest
+from tests.support.services.log_runs import LogRuns, expected_digests
 from tests.system.conftest import wait_until
-from tests.system.log_runs import LogRuns, expected_digests
 from tests.system.test_replicate import status_of
 
+from tidemark.cli.demo.orders import sample_actions
 from tidemark.connections import Connections
-from tidemark.embedded.sample_orders import sample_actions
 from tidemark.log.publish import read_log
 
 pytestmark = pytest.mark.system

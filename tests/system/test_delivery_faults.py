@@ -14,12 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.structs import TopicPartition
-from tests.system.log_runs import LogRuns, declare_log, publish_here
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 
 from tidemark.connections import Connections, KafkaConnection
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.replicate import open_control
-from tidemark.delivery.writer_state import Cause, WriterState
+from tidemark.consensus.control_plane import open_control
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, WriterState
 from tidemark.embedded.ports import free_port
 from tidemark.faults import FaultPoint
 

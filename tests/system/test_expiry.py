@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaConsumer, TopicPartition
-from tests.system.expiry_runs import (
+from tests.support.services.expiry_runs import (
     PIPELINE,
     WRITER,
     ExpiryRuns,
@@ -25,24 +25,24 @@ from tests.system.expiry_runs import (
     expiring_at,
     purges_of,
 )
-from tests.system.journal_house import given_keyspace
-from tests.system.journal_runs import read_all_visible
-from tests.system.log_runs import LogRuns, deliver_here, publish_here
+from tests.support.services.journal_runs import read_all_visible
+from tests.support.services.journal_world import given_keyspace
+from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
 from tests.system.test_kafka_writer import stalled
 
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
-from tidemark.compaction.question import CompactionSettings, Questions
+from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.connections import Connections
-from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.expiry.days import days_ended_between
 from tidemark.expiry.errors import AppendsPurged, KafkaFailed
-from tidemark.expiry.kafka import PurgeSender
-from tidemark.expiry.ledger import read_days, runs
+from tidemark.expiry.purge_sender import PurgeSender
+from tidemark.expiry.state import read_days, runs
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import Action, Purge
-from tidemark.log.pins import pins, release_pin
+from tidemark.log.state.pins import pins, release_pin
 from tidemark.log.sweep import sweep_log
+from tidemark.pipeline.choices import CompactionPolicy
 
 pytestmark = pytest.mark.system
 

@@ -11,17 +11,17 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.unit.log.samples import given_binding, publish_all
+from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
-from tidemark.delivery.dead_letters import DeadLetter, DeadLetterTable
-from tidemark.delivery.known_pipelines import is_known
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.dead_letters.store import DeadLetter, DeadLetterTable
+from tidemark.delivery.state.known_pipelines import is_known
+from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.status import read_orphan_status
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.system
 

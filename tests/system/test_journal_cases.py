@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.util import Duration
-from tests.system.journal_house import JournalHouse, Record, given_keyspace, twice
-from tests.system.journal_runs import read_all_pointers, read_all_visible
-from tests.unit.journal.case_files import REPLICATION, kafka_form, load, micros, millis
+from tests.support.case_files import REPLICATION, kafka_form, load, micros, millis
+from tests.support.services.journal_runs import read_all_pointers, read_all_visible
+from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
+from tests.support.writer_model import Delivered, Writer
 from tests.unit.journal.test_replication_cases import expectation, told
-from tests.unit.journal.writer_model import Delivered, Writer
 
 from tidemark.delivery.deliver import write_parts_here
-from tidemark.log.binding import Binding
-from tidemark.writers.journal_schema.create import create_journal
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.log.model.binding import Binding
 
 pytestmark = pytest.mark.system
 

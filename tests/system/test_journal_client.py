@@ -14,12 +14,13 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition
-from tests.system.client_place import SIZE, Place, appended, fill
-from tests.system.journal_house import given_keyspace
-from tests.system.journal_runs import declare_journal, given_topic
-from tests.system.tcp_proxy import given_proxy
+from tests.support.services.client_place import SIZE, Place, appended, fill
+from tests.support.services.journal_runs import declare_journal, given_topic
+from tests.support.services.journal_world import given_keyspace
+from tests.support.services.tcp_proxy import given_proxy
 
 from tidemark import AsyncJournal, Event, Journal
+from tidemark.client.dry_append import MOST_OF_A_ROW
 from tidemark.client.errors import (
     BadInput,
     Conflict,
@@ -31,13 +32,12 @@ from tidemark.client.errors import (
     TailUnreadable,
 )
 from tidemark.client.events import JournalEvent, Metadata
-from tidemark.client.rehearsal import MOST_OF_A_ROW
-from tidemark.client.tables import CassandraTables
+from tidemark.client.journal_tables import CassandraTables
 from tidemark.client.tail import KafkaTail
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.embedded.ports import LOOPBACK, free_port
-from tidemark.journal.record import write_action
-from tidemark.writers.journal_cells import longest_key
+from tidemark.journal.codec.record import write_action
+from tidemark.journal_tables.cells import longest_key
 
 pytestmark = pytest.mark.system
 

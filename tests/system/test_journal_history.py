@@ -7,8 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.journal_histories import History
-from tests.system.journal_runs import (
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import (
     JournalRuns,
     differences,
     given_journal,

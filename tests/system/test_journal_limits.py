@@ -5,17 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.journal_house import WRITER, JournalHouse, Record, given_keyspace
-from tests.system.journal_runs import read_visible
-from tests.unit.writers.journal_samples import Letters
+from tests.support.journal_samples import Letters
+from tests.support.services.journal_runs import read_visible
+from tests.support.services.journal_world import WRITER, JournalHouse, Record, given_keyspace
 
-from tidemark.delivery.operate import Operator
-from tidemark.delivery.writer_state import Cause, Deed
+from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.journal.action import append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
-from tidemark.verification.tables import JournalReader
-from tidemark.writers.journal_cells import longest_key
+from tidemark.journal_tables.cells import longest_key
+from tidemark.journal_tables.reader import JournalReader
 
 pytestmark = pytest.mark.system
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.services.journal_runs import read_pointers, read_visible
+from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
+from tests.support.services.node_tool import flush_and_compact
 from tests.system.conftest import wait_until
-from tests.system.journal_house import JournalHouse, Record, given_keyspace, twice
-from tests.system.journal_runs import read_pointers, read_visible
-from tests.system.node_tool import flush_and_compact
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
 from tidemark.journal.segments import head_segment
 
 pytestmark = pytest.mark.system

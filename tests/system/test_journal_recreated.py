@@ -6,8 +6,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.journal_runs import WRITER, JournalRuns, given_journal, given_topic, make_again
-from tests.system.log_runs import publish_here
+from tests.support.services.journal_runs import WRITER, JournalRuns, given_journal, given_topic, make_again
+from tests.support.services.log_runs import publish_here
 
 from tidemark import Event, Journal
 from tidemark.client.errors import TopicRecreated

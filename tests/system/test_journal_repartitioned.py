@@ -7,19 +7,19 @@ from threading import Barrier
 from typing import Any
 
 import pytest
-from tests.system.journal_house import JournalHouse, Record, given_keyspace
-from tests.system.journal_runs import read_pointers
+from tests.support.services.journal_runs import read_pointers
+from tests.support.services.journal_world import JournalHouse, Record, given_keyspace
 
 from tidemark.delivery.deliver import PartDone, write_part
-from tidemark.delivery.lease import Ticket
+from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer
-from tidemark.delivery.writer_state import Cause
 from tidemark.journal.action import append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
-from tidemark.log.files import LogFolder
-from tidemark.writers.collecting import seldom_collecting
-from tidemark.writers.journal_heads import Heads
+from tidemark.journal_tables.heads import Heads
+from tidemark.log.files.parquet import LogFolder
+from tidemark.writers.journal.garbage_collection import seldom_collecting
 
 pytestmark = pytest.mark.system
 

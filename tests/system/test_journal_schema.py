@@ -15,9 +15,8 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.util import OrderedMapSerializedKey
 
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_schema.create import AS_DESIGNED, Limits, Prepared, create_journal
-from tidemark.writers.journal_schema.errors import (
+from tidemark.journal_tables.schema.create import AS_DESIGNED, Limits, Prepared, create_journal
+from tidemark.journal_tables.schema.errors import (
     GraceTooShort,
     SchemaDiffers,
     SchemaLockHeld,
@@ -25,7 +24,8 @@ from tidemark.writers.journal_schema.errors import (
     SchemaVersionUnknown,
     TablesLost,
 )
-from tidemark.writers.journal_schema.lock import schema_lock
+from tidemark.journal_tables.schema.lock import schema_lock
+from tidemark.pipeline.model import JournalDeclaration
 
 pytestmark = pytest.mark.system
 
@@ -486,8 +486,8 @@ STARTER = """
 import sys
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.writers.journal_schema.create import create_journal
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.journal_tables.schema.create import create_journal
 
 keys = {"name": "cassandra", "kind": "journal", "keyspace": sys.argv[2]}
 session = connect(CassandraConnection(hosts=("127.0.0.1",), port=int(sys.argv[1])))

@@ -14,29 +14,29 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.journal_histories import History
-from tests.system.journal_house import JournalHouse, Record, given_keyspace
-from tests.system.journal_runs import SEGMENT_SIZE, differences, given_topic, read_visible, send
-from tests.system.log_runs import LogRuns, declare_log, publish_here, spark_environ
+from tests.support.services.journal_histories import History
+from tests.support.services.journal_runs import SEGMENT_SIZE, differences, given_topic, read_visible, send
+from tests.support.services.journal_world import JournalHouse, Record, given_keyspace
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here, spark_environ
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
-from tidemark.cli.journal_proof import local_spark
+from tidemark.cli.journal.verify import local_spark
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
 from tidemark.journal.segments import head_segments
-from tidemark.log.binding import Binding
-from tidemark.spark.diff import diff_with_spark
-from tidemark.spark.verify import verify_with_spark
+from tidemark.log.model.binding import Binding
+from tidemark.spark.jobs.diff import diff_with_spark
+from tidemark.spark.jobs.verify import verify_with_spark
 from tidemark.verification.diff import Diff
-from tidemark.verification.entities import verify_entities
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.entities import verify_entities
+from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Selection
-from tidemark.writers.opened import OpenPipeline
 
 pytestmark = pytest.mark.system
 

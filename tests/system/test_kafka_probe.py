@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from tidemark.delivery.dead_letters import DeadLetter
-from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.log.files import LOG_SCHEMA
-from tidemark.writers.dead_letter_topic import DeadLetterTopic, LettersNotSent
-from tidemark.writers.kafka import KafkaWriter
-from tidemark.writers.kafka_output import OutputPartition
-from tidemark.writers.kafka_target import NoTargetTopic, TargetFailed
+from tidemark.delivery.dead_letters.store import DeadLetter
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.writers.kafka.dead_letter_topic import DeadLetterTopic, LettersNotSent
+from tidemark.writers.kafka.output import OutputPartition
+from tidemark.writers.kafka.target import NoTargetTopic, TargetFailed
+from tidemark.writers.kafka.writer import KafkaWriter
 
 pytestmark = pytest.mark.system
 

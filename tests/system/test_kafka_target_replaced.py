@@ -7,16 +7,16 @@ from uuid import uuid4
 
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 from tests.system.conftest import wait_until
-from tests.system.log_runs import LogRuns, declare_log, publish_here
 from tests.system.test_delivery_faults import republished, state
 
 from tidemark.connections import Connections
-from tidemark.delivery.writer_state import Cause
-from tidemark.writers.kafka import partition_of
-from tidemark.writers.kafka_output import OutputPartition
-from tidemark.writers.kafka_tail import find_last_id
-from tidemark.writers.kafka_target import Target, describe_topic
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.writers.kafka.last_id import find_last_id
+from tidemark.writers.kafka.output import OutputPartition
+from tidemark.writers.kafka.target import Target, describe_topic
+from tidemark.writers.kafka.writer import partition_of
 
 pytestmark = pytest.mark.system
 

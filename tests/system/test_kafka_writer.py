@@ -16,19 +16,21 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewPartitions
+from tests.support.log_samples import SENT_AT, given_binding
 from tests.system.conftest import wait_until
-from tests.unit.log.samples import SENT_AT, given_binding
 
 from tidemark.connections import KafkaConnection, read_environment_connection
-from tidemark.delivery.pipeline import KafkaDeclaration
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.embedded.lifecycle import all_records
-from tidemark.log.files import LOG_SCHEMA
-from tidemark.writers import kafka_output, kafka_tail, kafka_target
-from tidemark.writers.kafka import KafkaWriter, partition_of
-from tidemark.writers.kafka_output import OutputPartition
-from tidemark.writers.kafka_tail import find_last_id
-from tidemark.writers.kafka_target import Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.writers.kafka import last_id
+from tidemark.writers.kafka import output as kafka_output
+from tidemark.writers.kafka import target as kafka_target
+from tidemark.writers.kafka.last_id import find_last_id
+from tidemark.writers.kafka.output import OutputPartition
+from tidemark.writers.kafka.target import Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 
 pytestmark = pytest.mark.system
 
@@ -355,8 +357,8 @@ def test_a_process_that_dies_in_its_transaction_leaves_nothing(topic):
     script = f"""
         import os
         from tidemark.connections import KafkaConnection
-        from tidemark.writers.kafka_output import OutputPartition
-        from tidemark.writers.kafka_target import Target
+        from tidemark.writers.kafka.output import OutputPartition
+        from tidemark.writers.kafka.target import Target
         kafka = KafkaConnection(servers={topic.kafka.servers!r})
         output = OutputPartition(Target({topic.name!r}, "out", {topic.name!r}, "kafka_default", kafka), 0)
         output._producer.begin_transaction()
@@ -419,19 +421,19 @@ def test_the_last_id_of_an_empty_partition_is_none(topic):
 def test_the_last_id_is_found_behind_the_markers_of_transactions(topic):
     output = OutputPartition(topic.target, 0)
     commit(output, range(5, 8))
-    for _ in range(3 * kafka_tail.FIRST_WINDOW):
+    for _ in range(3 * last_id.FIRST_WINDOW):
         output._producer.begin_transaction()
         output._send(plain_messages(range(900, 901))[0])
         output._producer.flush(20)
         output._producer.abort_transaction(20)
-    assert len(topic.read(isolation="read_uncommitted")) == 3 + 3 * kafka_tail.FIRST_WINDOW
+    assert len(topic.read(isolation="read_uncommitted")) == 3 + 3 * last_id.FIRST_WINDOW
     assert find_last_id(topic.target, 0) == 7
     output.close()
 
 
 def test_the_last_id_is_found_behind_what_others_sent(topic):
     write(topic.writer(), keyed(range(5)))
-    topic.send_foreign(kafka_tail.FIRST_WINDOW * kafka_tail.GROWTH * 2)
+    topic.send_foreign(last_id.FIRST_WINDOW * last_id.GROWTH * 2)
     topic.send_foreign(3, ("tidemark-id", b"not a number"))
     topic.send_foreign(3, ("tidemark-id", b"999"), ("tidemark-writer", b"invoices/out"))
     assert find_last_id(topic.target, 0) == 4
@@ -498,7 +500,7 @@ def test_a_topic_that_answers_is_reachable(topic):
 
 
 def test_a_broker_that_does_not_answer_is_an_error(topic, monkeypatch):
-    for module in (kafka_target, kafka_tail, kafka_output):
+    for module in (kafka_target, last_id, kafka_output):
         monkeypatch.setattr(module, "ANSWERS_WITHIN", 2.0)
     topic.kafka = KafkaConnection(servers="127.0.0.1:1")
     with pytest.raises(TargetFailed, match=r"could not be looked at: .*Connection refused"):

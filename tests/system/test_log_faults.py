@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.structs import TopicPartition
-from tests.system.log_runs import LogRuns, declare_log, expected_digests
+from tests.support.services.log_runs import LogRuns, declare_log, expected_digests
 
 from tidemark.connections import Connections
 from tidemark.faults import FaultPoint

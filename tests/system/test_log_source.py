@@ -11,11 +11,11 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions, NewTopic
 from kafka.structs import TopicPartition
+from tests.support.services.log_runs import LogRuns, consumed, declare_log, publish_here
 from tests.system.conftest import wait_until
-from tests.system.log_runs import LogRuns, consumed, declare_log, publish_here
 
+from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections, KafkaConnection
-from tidemark.delivery.replicate import begin_run
 from tidemark.log.publish import read_log
 from tidemark.log.read import select
 

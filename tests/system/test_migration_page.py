@@ -15,19 +15,19 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.journal_house import given_keyspace
-from tests.system.journal_runs import given_topic, read_pointers, read_visible, send
-from tests.system.log_runs import LogRuns, ended_here, publish_here
-from tests.system.page_commands import page_commands
-from tests.system.their_tables import given_record, given_their_tables
+from tests.support.services.journal_runs import given_topic, read_pointers, read_visible, send
+from tests.support.services.journal_world import given_keyspace
+from tests.support.services.log_runs import LogRuns, ended_here, publish_here
+from tests.support.services.page_commands import page_commands
+from tests.support.services.their_tables import given_record, given_their_tables
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cli.main import main as tidemark
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.pipeline_file import find_pipeline, load_pipelines
+from tidemark.pipeline.loader import find_pipeline, load_pipelines
+from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import ROOT, Settings
-from tidemark.writers.opened import OpenPipeline
 
 pytestmark = pytest.mark.system
 

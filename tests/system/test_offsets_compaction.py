@@ -7,15 +7,15 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.log_runs import LogRuns, declare_log
+from tests.support.services.log_runs import LogRuns, declare_log
 
 from tidemark.connections import Connections
-from tidemark.delivery.compact_offsets import carry_out, compact_writer, plan_writer
-from tidemark.delivery.lease import take
-from tidemark.delivery.offset_plan import OffsetPlan
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.replicate import open_control
-from tidemark.delivery.writer_state import Entry, OffsetEntry
+from tidemark.consensus.control_plane import open_control
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.offset_log import carry_out, compact_writer, plan_writer
+from tidemark.delivery.state.offset_log_plan import OffsetPlan
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Entry, OffsetEntry
 from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.system

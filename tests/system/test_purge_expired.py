@@ -6,13 +6,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.support.services.expiry_runs import WRITER, ExpiryRuns, appended, expired
+from tests.support.services.journal_runs import read_all_visible
+from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
 from tests.system.conftest import wait_until
-from tests.system.expiry_runs import WRITER, ExpiryRuns, appended, expired
-from tests.system.journal_runs import read_all_visible
-from tests.system.log_runs import LogRuns, deliver_here, publish_here
 
 from tidemark.connections import Connections
-from tidemark.expiry.ledger import read_days, runs
+from tidemark.expiry.state import read_days, runs
 
 pytestmark = pytest.mark.system
 

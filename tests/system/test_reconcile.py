@@ -6,14 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.log_runs import LogRuns, declare_log, publish_here
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import Connections
-from tidemark.delivery.writer_state import Cause, WriterGate
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import Action, append
 from tidemark.journal.events import Event, Events
-from tidemark.writers.opened import OpenPipeline
 
 pytestmark = pytest.mark.system
 

@@ -15,24 +15,24 @@ from uuid import uuid4
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.support.services.journal_histories import Sent
+from tests.support.services.journal_runs import given_topic, read_pointers, read_visible, send
+from tests.support.services.journal_world import given_keyspace
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here, spark_environ
 from tests.system.conftest import wait_until
-from tests.system.journal_histories import Sent
-from tests.system.journal_house import given_keyspace
-from tests.system.journal_runs import given_topic, read_pointers, read_visible, send
-from tests.system.log_runs import LogRuns, declare_log, publish_here, spark_environ
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import Delivered, deliver_to, write_parts_here
-from tidemark.delivery.pipeline_choices import WriterStart
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
 from tidemark.log.bind import OffsetsLost
-from tidemark.log.binding import NOTHING_YET
+from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.source import read_still_available
-from tidemark.writers.opened import OpenPipeline
+from tidemark.pipeline.choices import WriterStart
 
 pytestmark = pytest.mark.system
 
@@ -125,7 +125,7 @@ def deliver(runs: LogRuns, writer: str) -> Delivered:
 
 
 def topic_id(runs: LogRuns, topic: str) -> str:
-    from tidemark.delivery.replicate import source_topics
+    from tidemark.pipeline.model import source_topics
 
     found = read_still_available(source_topics(runs.pipeline), runs.connections.kafka, [topic])
     return found.topic_ids[topic]

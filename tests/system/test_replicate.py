@@ -21,13 +21,13 @@ import psutil
 import pytest
 from tests.system.conftest import MARKER, wait_until
 
+from tidemark.cli.demo.orders import sample_actions
 from tidemark.connections import Connections
-from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.delivery.replicate import look_at_control
+from tidemark.consensus.control_plane import look_at_control
 from tidemark.delivery.status import PipelineStatus, read_status
-from tidemark.embedded.sample_orders import sample_actions
 from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.payload import decode
+from tidemark.journal.codec.payload import decode
+from tidemark.pipeline.loader import find_pipeline
 from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system

@@ -14,12 +14,12 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
-from tests.system.log_runs import LogRuns, publish_here
+from tests.support.services.log_runs import LogRuns, publish_here
 from tests.system.test_replicate import status_of
 
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
-from tidemark.embedded.airflow_api import AirflowRefused
+from tidemark.embedded.services.airflow_api import AirflowRefused
 
 pytestmark = pytest.mark.system
 

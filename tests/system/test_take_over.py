@@ -13,29 +13,29 @@ from uuid import uuid4
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.structs import TopicPartition
-from tests.system import their_tables
-from tests.system.journal_histories import Sent
-from tests.system.journal_house import given_keyspace
-from tests.system.journal_runs import JournalRuns, declare_journal, given_topic, send
-from tests.system.log_runs import Ended, publish_here
-from tests.system.their_tables import SENT_AT, given_record
+from tests.support.services import their_tables
+from tests.support.services.journal_histories import Sent
+from tests.support.services.journal_runs import JournalRuns, declare_journal, given_topic, send
+from tests.support.services.journal_world import given_keyspace
+from tests.support.services.log_runs import Ended, publish_here
+from tests.support.services.their_tables import SENT_AT, given_record
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.delivery.writer_state import Cause, Deed
+from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal.record import write_action
 from tidemark.journal.segments import head_segment
+from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.log.bind import OffsetsLost
-from tidemark.log.binding import Binding
-from tidemark.writers.hand_back import HandBack
-from tidemark.writers.opened import OpenPipeline
-from tidemark.writers.replicator_groups import ReplicatorRuns
-from tidemark.writers.take_over import NothingToTakeOver
+from tidemark.log.model.binding import Binding
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.replicator.hand_back import HandBack
+from tidemark.writers.replicator.take_over import NothingToTakeOver
 
 pytestmark = pytest.mark.system
 

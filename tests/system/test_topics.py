@@ -8,13 +8,14 @@ from uuid import uuid4
 import pytest
 from kafka import KafkaAdminClient
 
+from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.replicate import begin_run, open_control
-from tidemark.log.control import LogControl
+from tidemark.consensus.control_plane import open_control
+from tidemark.kafka.topic_creation import create_topics
+from tidemark.kafka.topic_shape import FOREVER, Outcome, TopicShape
 from tidemark.log.source import NoSuchTopic
-from tidemark.log.topic_creation import create_topics
-from tidemark.log.topic_shape import FOREVER, Outcome, TopicShape
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import Pipeline
 
 pytestmark = pytest.mark.system
 

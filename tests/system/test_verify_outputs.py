@@ -6,14 +6,14 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.system.log_runs import LogRuns, declare_log, publish_here
+from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 from tests.system.test_delivery_faults import archived, republished, send, state
 from tests.system.test_kafka_target_replaced import DO, WRITER, make_again
 
 from tidemark.connections import Connections
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.replicate import open_control
-from tidemark.delivery.writer_state import Cause
+from tidemark.consensus.control_plane import open_control
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause
 
 pytestmark = pytest.mark.system
 

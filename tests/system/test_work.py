@@ -6,18 +6,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.contract.flaky_consensus import FlakyConsensus
-from tests.contract.flaky_session import FlakyLightweight
-from tests.contract.work_contract import JournalContract
-from tests.contract.work_house import House, Stores, given_declaration
-from tests.contract.work_machine import check_work
-from tests.contract.work_stores import StoreContract
-from tests.contract.work_upkeep import UpkeepContract
+from tests.support.contracts.flaky_consensus import FlakyConsensus
+from tests.support.contracts.flaky_session import FlakyLightweight
+from tests.support.contracts.work_contract import JournalContract
+from tests.support.contracts.work_machine import check_work
+from tests.support.contracts.work_stores import StoreContract
+from tests.support.contracts.work_upkeep import UpkeepContract
+from tests.support.contracts.work_world import House, Stores, given_declaration
 
-from tidemark.work import tables
-from tidemark.work.due import BEGINNING
-from tidemark.work.journal import WorkJournal
-from tidemark.work.tables import CassandraArchive, CassandraDue
+from tidemark.work.queue.journal import WorkJournal
+from tidemark.work.store import tables
+from tidemark.work.store.due import BEGINNING
+from tidemark.work.store.tables import CassandraArchive, CassandraDue
 
 pytestmark = pytest.mark.system
 

@@ -7,12 +7,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.contract.work_house import given_declaration
+from tests.support.contracts.work_world import given_declaration
 
 from tidemark.settings import ROOT
 from tidemark.work.client import Work
-from tidemark.work.declaration import WorkDeclaration
 from tidemark.work.errors import OldTables
+from tidemark.work.model.declaration import WorkDeclaration
 
 pytestmark = pytest.mark.system
 

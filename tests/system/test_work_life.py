@@ -8,16 +8,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.services.log_runs import load_application
 from tests.system.conftest import wait_until
-from tests.system.log_runs import load_application
 
 from tidemark.connections import WorkConnections
 from tidemark.consensus.objects import ABSENT
+from tidemark.work.claimed_item import Ticket
 from tidemark.work.client import Work
-from tidemark.work.entries import GONE_FOR
-from tidemark.work.files import find_journal, load_journal
-from tidemark.work.items import Ticket
-from tidemark.work.journal import WorkJournal, clock
+from tidemark.work.loader import find_journal, load_journal
+from tidemark.work.queue.journal import WorkJournal, clock
+from tidemark.work.store.entries import GONE_FOR
 
 pytestmark = pytest.mark.system
 

@@ -6,8 +6,8 @@ import os
 from typing import Any
 
 from tidemark.connections import BadConnection, connection_fields, read_environment_connection
-from tidemark.embedded.airflow_environment import embedded_connections
 from tidemark.embedded.home import MARKER
+from tidemark.embedded.services.airflow_environment import embedded_connections
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.opened_pipeline import demand_reason, open_pipeline
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
-from tidemark.cli.writers import demand_reason, open_pipeline
 
 if TYPE_CHECKING:
-    from tidemark.delivery.dead_letter_list import ListedLetter
-    from tidemark.delivery.operate import Plan
-    from tidemark.writers.opened import OpenPipeline
+    from tidemark.app.open_pipeline import OpenPipeline
+    from tidemark.delivery.dead_letters.listing import ListedLetter
+    from tidemark.delivery.operator.actions import Plan
 
 app = typer.Typer(help="Messages that were let pass unwritten.", no_args_is_help=True)
 
@@ -22,7 +22,7 @@ SomeWriter = Annotated[str | None, typer.Argument(metavar="WRITER", help="One wr
 @app.command(name="list")
 def list_letters(pipeline: PipelineName, writer: SomeWriter = None, as_json: Json = False) -> None:
     """List the dead letters, and what became of each."""
-    from tidemark.cli.tables import letters_table
+    from tidemark.cli.output.tables import letters_table
 
     found = open_pipeline(pipeline).letters(writer)
     if as_json:
@@ -41,7 +41,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show dead letters whole: the message, the error, and who let it pass and why."""
-    from tidemark.cli.tables import letter_lines
+    from tidemark.cli.output.tables import letter_lines
 
     opened = open_pipeline(pipeline)
     found = opened.letters(writer)
@@ -72,7 +72,7 @@ def redeliver(
 ) -> None:
     """Put dead letters through their writers after all, where nothing later contradicts them."""
     from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.writer_state import Deed
+    from tidemark.delivery.state.writer_state import Deed
     from tidemark.errors import TidemarkError
 
     demand_reason(reason, execute)
@@ -99,7 +99,7 @@ def redeliver(
 
 def _chosen(opened: "OpenPipeline", writer: str | None, ids: list[int]) -> "list[ListedLetter]":
     """The letters that are meant, in the order of their ids."""
-    from tidemark.delivery.dead_letter_list import Fate
+    from tidemark.delivery.dead_letters.listing import Fate
 
     if writer is not None and ids:
         opened.letters(writer)  # refuses a writer that never was

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from tidemark.cli.opened_pipeline import carry_out, open_pipeline
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName, print_json
-from tidemark.cli.writers import carry_out, open_pipeline
 
 app = typer.Typer(help="Writers' gates.", no_args_is_help=True)
 
@@ -18,7 +18,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show which gates are closed, why, and what to do."""
-    from tidemark.cli.known import open_known
+    from tidemark.cli.known_pipeline import open_known
 
     known = open_known(pipeline)
     states = {name: known.positions.load(name) for name in known.chosen(writer)}

@@ -12,8 +12,8 @@ import typer
 
 from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
-from tidemark.cli.journal_client import app as journal
-from tidemark.cli.log import app as log
+from tidemark.cli.journal.client import app as journal
+from tidemark.cli.log.main import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
 from tidemark.cli.pipelines import app as pipelines
@@ -54,8 +54,8 @@ app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airfl
 @app.command()
 def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) -> None:
     """Redeliver to a stopped writer one message at a time; its gate opens where that succeeds."""
-    from tidemark.cli.writers import open_pipeline
-    from tidemark.verification.resume import resume as resume_writer
+    from tidemark.app.resume import resume as resume_writer
+    from tidemark.cli.opened_pipeline import open_pipeline
 
     holder = f"tidemark resume by {getpass.getuser()}"
     opened = open_pipeline(pipeline)

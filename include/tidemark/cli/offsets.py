@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from tidemark.cli.opened_pipeline import carry_out, demand_reason, open_pipeline
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName, print_json
-from tidemark.cli.writers import carry_out, demand_reason, open_pipeline
 
 if TYPE_CHECKING:
     from tidemark.consensus.objects import Consensus
@@ -24,8 +24,8 @@ def list_offsets(
     as_json: Json = False,
 ) -> None:
     """List every writer's position and lag; of one writer also namespaces, offset log, acknowledged ids."""
-    from tidemark.cli.known import open_known
-    from tidemark.cli.tables import history_table, status_table
+    from tidemark.cli.known_pipeline import open_known
+    from tidemark.cli.output.tables import history_table, status_table
     from tidemark.delivery.resume import NotRegistered
 
     opened = open_known(pipeline)
@@ -109,8 +109,8 @@ def forget(
     as_json: Json = False,
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
-    from tidemark.cli.known import open_known
-    from tidemark.delivery.operate import plan_forget
+    from tidemark.cli.known_pipeline import open_known
+    from tidemark.delivery.operator.actions import plan_forget
 
     known = open_known(pipeline)
     declared = known.writers if known.declared is not None else []
@@ -129,8 +129,8 @@ def compact(
 ) -> None:
     """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
     from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.compact_offsets import choose_writers, compact_offsets
-    from tidemark.delivery.writer_state import Deed
+    from tidemark.delivery.state.offset_log import choose_writers, compact_offsets
+    from tidemark.delivery.state.writer_state import Deed
 
     demand_reason(reason, execute)
     who = by or getpass.getuser()
@@ -158,6 +158,6 @@ def _control_plane(pipeline: str | None) -> "Consensus":
         return open_pipeline(pipeline).consensus
     from tidemark.cli.connections import look_up
     from tidemark.connections import CONTROL, CassandraConnection
-    from tidemark.delivery import replicate
+    from tidemark.consensus import control_plane
 
-    return replicate.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))
+    return control_plane.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))

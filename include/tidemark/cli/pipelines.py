@@ -11,8 +11,8 @@ from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_
 from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
-    from tidemark.delivery.pipeline_file import LoadedPipelines
     from tidemark.delivery.status import PipelineStatus
+    from tidemark.pipeline.loader import LoadedPipelines
 
 app = typer.Typer(help="Pipelines.", invoke_without_command=True)
 
@@ -22,8 +22,8 @@ def pipelines(context: typer.Context, as_json: Json = False) -> None:
     """List the pipelines, the files that were refused, and what only the control plane knows."""
     if context.invoked_subcommand is not None:
         return
-    from tidemark.cli.tables import pipelines_table
-    from tidemark.delivery.pipeline_file import load_pipelines
+    from tidemark.cli.output.tables import pipelines_table
+    from tidemark.pipeline.loader import load_pipelines
 
     loaded = load_pipelines()
     orphans, unknown = _orphans(loaded)
@@ -47,8 +47,8 @@ def pipelines(context: typer.Context, as_json: Json = False) -> None:
 
 def _orphans(loaded: "LoadedPipelines") -> "tuple[list[PipelineStatus], str | None]":
     """The pipelines that no file declares; or why the control plane cannot be asked for them."""
-    from tidemark.cli.known import look_at_control_plane
-    from tidemark.delivery.known_pipelines import orphans
+    from tidemark.cli.known_pipeline import look_at_control_plane
+    from tidemark.delivery.state.known_pipelines import orphans
     from tidemark.delivery.status import read_orphan_status
 
     try:
@@ -78,12 +78,12 @@ def forget(
 ) -> None:
     """Remove what the control plane knows of a pipeline that no file declares; outputs stay."""
     from tidemark.cli.connections import look_up
-    from tidemark.cli.known import folders_of, look_at_control_plane
-    from tidemark.cli.writers import demand_reason
+    from tidemark.cli.known_pipeline import folders_of, look_at_control_plane
+    from tidemark.cli.opened_pipeline import demand_reason
     from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
-    from tidemark.delivery.pipeline_file import load_pipelines
-    from tidemark.delivery.writer_state import Deed
+    from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
+    from tidemark.delivery.state.writer_state import Deed
+    from tidemark.pipeline.loader import load_pipelines
 
     demand_reason(reason, execute)
     if log_path and not log:

@@ -9,16 +9,16 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidemark.cli.options import Json, print_json
-from tidemark.embedded import cassandra
-from tidemark.embedded.airflow import passwords_file
-from tidemark.embedded.class_archive import ensure_class_archive
 from tidemark.embedded.display import display
 from tidemark.embedded.home import check_home, remove_home
-from tidemark.embedded.jarlock import Conf
-from tidemark.embedded.jars import ensure_jars
+from tidemark.embedded.jars.class_archive import ensure_class_archive
+from tidemark.embedded.jars.fetch import ensure_jars
+from tidemark.embedded.jars.lock_file import Conf
 from tidemark.embedded.lifecycle import down as stop_services
 from tidemark.embedded.lifecycle import up as start_services
 from tidemark.embedded.logs import checked_services, read_log
+from tidemark.embedded.services import cassandra
+from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.status import ProgramStatus, is_healthy, service_status, uptime
 from tidemark.settings import Settings
 

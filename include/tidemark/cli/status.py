@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tidemark.consensus.objects import Consensus
-    from tidemark.delivery.pipeline import Pipeline
     from tidemark.delivery.status import PipelineStatus, PipelineTrouble
+    from tidemark.pipeline.model import Pipeline
 
 
 def status(
@@ -23,7 +23,7 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show the log's end, and every writer's position, lag and gate. Exit code 1 where one has a trouble."""
-    from tidemark.cli.tables import status_table
+    from tidemark.cli.output.tables import status_table
     from tidemark.delivery.status import PipelineStatus
 
     found = [_one(pipeline)] if pipeline else _all()
@@ -43,8 +43,8 @@ def status(
 
 def _one(name: str) -> "PipelineStatus | PipelineTrouble":
     """One pipeline; what keeps the control plane from being read at all is said in its place."""
-    from tidemark.cli.known import look_at_control_plane, open_known
-    from tidemark.delivery.pipeline_file import PipelineRefused, UnknownPipeline, find_pipeline
+    from tidemark.cli.known_pipeline import look_at_control_plane, open_known
+    from tidemark.pipeline.loader import PipelineRefused, UnknownPipeline, find_pipeline
 
     try:
         declared = find_pipeline(name)
@@ -66,10 +66,10 @@ def _one(name: str) -> "PipelineStatus | PipelineTrouble":
 
 
 def _all() -> "list[PipelineStatus | PipelineTrouble]":
-    from tidemark.cli.known import look_at_control_plane
-    from tidemark.delivery.known_pipelines import names_in_control_plane
-    from tidemark.delivery.pipeline_file import load_pipelines
+    from tidemark.cli.known_pipeline import look_at_control_plane
+    from tidemark.delivery.state.known_pipelines import names_in_control_plane
     from tidemark.delivery.status import PipelineTrouble
+    from tidemark.pipeline.loader import load_pipelines
 
     loaded, consensus = load_pipelines(), look_at_control_plane()
     found = [_of_declared(one, consensus) for one in loaded.pipelines]
@@ -98,9 +98,9 @@ def _with_warnings(
     pipeline: "Pipeline", found: "PipelineStatus", trouble: TidemarkError | None
 ) -> "PipelineStatus":
     """The same state with what should be otherwise; without its connections, nothing more can be known."""
+    from tidemark.app.copies import copies_warnings
     from tidemark.cli.connections import look_up
-    from tidemark.cli.copies import copies_warnings
-    from tidemark.delivery.addresses import collect_connections
+    from tidemark.pipeline.connections import collect_connections
 
     if trouble is not None:
         return found
@@ -109,7 +109,7 @@ def _with_warnings(
 
 def _of_orphan(name: str, consensus: "Consensus") -> "PipelineStatus | PipelineTrouble | None":
     """A pipeline that no file declares; None where nothing but its name is left."""
-    from tidemark.delivery.known_pipelines import is_known
+    from tidemark.delivery.state.known_pipelines import is_known
     from tidemark.delivery.status import PipelineStatus, read_orphan_status
 
     found = _read(name, lambda: read_orphan_status(name, consensus))
@@ -122,7 +122,7 @@ def _connection_trouble(pipeline: "Pipeline") -> TidemarkError | None:
     """What is wrong with the connections that a pipeline names."""
     from tidemark.cli.connections import look_up
     from tidemark.connections import BadConnection
-    from tidemark.delivery.addresses import collect_connections
+    from tidemark.pipeline.connections import collect_connections
 
     try:
         collect_connections(pipeline, look_up)

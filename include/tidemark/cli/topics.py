@@ -28,10 +28,10 @@ def create(
     as_json: Json = False,
 ) -> None:
     """Create the topics of a pipeline that are missing; those that exist are shown and never changed."""
-    from tidemark.cli.writers import open_pipeline
-    from tidemark.delivery.quantities import parse_retention
-    from tidemark.log.topic_shape import TopicShape
-    from tidemark.writers.topics import create_topics_of
+    from tidemark.app.topics import create_topics_of
+    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.kafka.topic_shape import TopicShape
+    from tidemark.pipeline.quantities import parse_retention
 
     try:
         kept = parse_retention(retention) if retention is not None else None

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from tidemark.cli.opened_pipeline import carry_out, open_pipeline
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
-from tidemark.cli.writers import carry_out, open_pipeline
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.delivery.writer import Writer
-    from tidemark.writers.opened import OpenPipeline
 
 Outcome = tuple[dict[str, Any], "RenderableType"]
 
@@ -59,7 +59,7 @@ def verify(
 def _let_go(
     opened: "OpenPipeline", writer: str | None, reason: str, execute: bool, by: str | None, as_json: bool
 ) -> None:
-    from tidemark.verification.let_go import plan_let_go
+    from tidemark.verification.outputs.accept_missing import plan_let_go
 
     if writer is None:
         raise typer.BadParameter("say of which writer", param_hint="WRITER")
@@ -69,7 +69,7 @@ def _let_go(
 
 
 def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look: bool) -> Outcome:
-    from tidemark.verification.reconcile_output import is_output
+    from tidemark.verification.outputs.reconcile import is_output
 
     state = opened.positions.load(writer.name)
     if state is None or state.position < 0:
@@ -82,9 +82,9 @@ def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look
 
 
 def _verify_journal(opened: "OpenPipeline", name: str) -> Outcome:
-    from tidemark.cli.journal_proof import local_spark
-    from tidemark.cli.proof_tables import verification_table
-    from tidemark.spark.verify import verify_with_spark
+    from tidemark.cli.journal.verify import local_spark
+    from tidemark.cli.output.verification import verification_table
+    from tidemark.spark.jobs.verify import verify_with_spark
     from tidemark.verification.selection import EVERYTHING
 
     journal = opened.journal(name)
@@ -94,10 +94,10 @@ def _verify_journal(opened: "OpenPipeline", name: str) -> Outcome:
 
 
 def _verify_output(opened: "OpenPipeline", writer: "Writer", everything: bool, look: bool) -> Outcome:
-    from tidemark.cli.proof_tables import output_table
-    from tidemark.delivery.lease import LeaseHeld
-    from tidemark.verification.outputs import Extent
-    from tidemark.verification.reconcile_output import reconcile_output, usual_extent, verify_output
+    from tidemark.cli.output.verification import output_table
+    from tidemark.delivery.state.lease import LeaseHeld
+    from tidemark.verification.outputs.found import Extent
+    from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_output
 
     usual = usual_extent(writer, everything=everything)
     extent = usual or Extent(1)

@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from tidemark.cli.options import By, Execute, Json, Reason, print_json
-from tidemark.cli.work_opened import (
+from tidemark.cli.opened_pipeline import demand_reason
+from tidemark.cli.opened_work import (
     answer,
     letter_lines,
     opened,
@@ -26,7 +26,7 @@ from tidemark.cli.work_opened import (
     ticket,
     typed_key,
 )
-from tidemark.cli.writers import demand_reason
+from tidemark.cli.options import By, Execute, Json, Reason, print_json
 
 app = typer.Typer(help="Work journals.", no_args_is_help=True)
 
@@ -42,7 +42,7 @@ def create(journal: Name, as_json: Json = False) -> None:
     from tidemark.cli.connections import look_up
     from tidemark.connections import CassandraConnection
     from tidemark.work.client import Work
-    from tidemark.work.files import find_journal
+    from tidemark.work.loader import find_journal
 
     declared = find_journal(journal)
     cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
@@ -161,7 +161,7 @@ def cancel(
     as_json: Json = False,
 ) -> None:
     """Forget a key with everything that is asked for; exit code 1 where there is nothing to forget."""
-    from tidemark.work.decision import Outcome
+    from tidemark.work.model.decision import Outcome
 
     demand_reason(reason, execute)
     with opened(journal) as work:
@@ -192,7 +192,7 @@ def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> No
     if as_json:
         print_json([entry.to_json() for entry in entries])
         return
-    from tidemark.cli.work_tables import entries_table
+    from tidemark.cli.output.work import entries_table
 
     print_table(entries_table(entries))
 
@@ -210,7 +210,7 @@ def dead(
     if as_json:
         print_json([letter.to_json() for letter in letters])
         return
-    from tidemark.cli.work_tables import dead_table
+    from tidemark.cli.output.work import dead_table
 
     print_table(dead_table(letters))
 
@@ -269,7 +269,7 @@ def stats(journal: Name, as_json: Json = False) -> None:
     if as_json:
         print_json({**asdict(found), "warnings": [warning] if warning else []})
         return
-    from tidemark.cli.work_tables import figures_lines
+    from tidemark.cli.output.work import figures_lines
 
     for line in figures_lines(found):
         typer.echo(line)
@@ -290,7 +290,7 @@ def history(
     if as_json:
         print_json([run.to_json() for run in runs])
         return
-    from tidemark.cli.work_tables import history_table
+    from tidemark.cli.output.work import history_table
 
     print_table(history_table(runs))
 

@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
+from tidemark.client.dry_append import rehearse
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event, as_json
-from tidemark.client.rehearsal import rehearse
 from tidemark.journal.action import Append, append
+from tidemark.journal.codec.expire_after import ExpireAfter, read_expire_after
+from tidemark.journal.codec.json_text import LONG_MAX
+from tidemark.journal.codec.record import ACTION_HEADER
 from tidemark.journal.errors import JournalError
 from tidemark.journal.events import Events, PayloadMetadata
-from tidemark.journal.expiry import ExpireAfter, read_expire_after
 from tidemark.journal.fold import MOST_SEGMENTS
-from tidemark.journal.jsontext import LONG_MAX
-from tidemark.journal.record import ACTION_HEADER
 from tidemark.journal.segments import row_segment
-from tidemark.writers.journal_cells import longest_key
+from tidemark.journal_tables.cells import longest_key
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

@@ -15,20 +15,19 @@ from uuid import uuid4
 from tidemark.client.actions import Checks
 from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
-from tidemark.client.ledger import ControlLedger, ControlPlane
-from tidemark.client.reading import JournalReader, Placed, Standing, Tables, Tail
-from tidemark.client.sending import Sender
-from tidemark.client.sent_version import sent_version
+from tidemark.client.journal_tables import CassandraTables
+from tidemark.client.producer import Sender, sent_version
+from tidemark.client.reader import JournalReader, Placed, Standing, Tables, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
-from tidemark.client.tables import CassandraTables
 from tidemark.client.tail import KafkaTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
+from tidemark.client.topic_record import ControlLedger, ControlPlane
 from tidemark.connections import CassandraConnection, KafkaConnection
-from tidemark.delivery.addresses import Lookup
-from tidemark.delivery.pipeline_choices import Isolation
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
+from tidemark.pipeline.choices import Isolation
+from tidemark.pipeline.connections import Lookup
 
 PATIENCE = 30.0
 """Seconds after which Kafka is said not to answer."""

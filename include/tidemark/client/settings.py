@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tidemark.client.errors import NotAJournal
-from tidemark.client.ledger import ControlPlane
+from tidemark.client.topic_record import ControlPlane
 from tidemark.connections import (
     CONTROL,
     BadConnection,
@@ -17,10 +17,10 @@ from tidemark.connections import (
     KafkaConnection,
     read_environment_connection,
 )
-from tidemark.delivery.addresses import Lookup
-from tidemark.delivery.pipeline import JournalDeclaration, Pipeline
-from tidemark.delivery.pipeline_choices import Format, Isolation
-from tidemark.delivery.pipeline_file import find_pipeline
+from tidemark.pipeline.choices import Format, Isolation
+from tidemark.pipeline.connections import Lookup
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.pipeline.model import JournalDeclaration, Pipeline
 
 
 @dataclass(frozen=True, slots=True)

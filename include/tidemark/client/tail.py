@@ -19,13 +19,13 @@ from confluent_kafka import (
 )
 
 from tidemark.client.errors import BadRecord, TailUnreadable
-from tidemark.client.reading import OffsetGone
+from tidemark.client.reader import OffsetGone
 from tidemark.connections import KafkaConnection
 from tidemark.journal.action import Action
+from tidemark.journal.codec.json_text import storable
+from tidemark.journal.codec.record import read_action, read_key
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.jsontext import storable
-from tidemark.journal.record import read_action, read_key
-from tidemark.writers.kafka_target import Complaints
+from tidemark.writers.kafka.target import Complaints
 
 MESSAGES_AT_ONCE = 500
 FETCHED_AHEAD = 1_024

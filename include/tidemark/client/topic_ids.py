@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient
 
 from tidemark.client.errors import NoJournalTopic, TopicUnconfirmed
 from tidemark.connections import KafkaConnection
-from tidemark.writers.kafka_target import Complaints
+from tidemark.writers.kafka.target import Complaints
 
 NO_ID = UUID(int=0)
 """What a broker that knows no ids says."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from tidemark.compaction.journal_facts import NONE, Facts, Verdict
+from tidemark.compaction.policies.journal_facts import NONE, Facts, Verdict
 
 
 class PurgedEntity(Struct, frozen=True, array_like=True, order=True):

@@ -12,28 +12,28 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
 
-from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
+from tidemark.compaction.inputs import CompactionSettings, Question, Questions
 from tidemark.compaction.plan import Plan, make_plan, replace_files
-from tidemark.compaction.plans import Plans
-from tidemark.compaction.question import CompactionSettings, Question, Questions
-from tidemark.compaction.rules import question_digest
-from tidemark.compaction.workplace import Workplace
+from tidemark.compaction.plan_files import Plans
+from tidemark.compaction.policies.rules import question_digest
+from tidemark.compaction.proof import prove_outputs, prove_verdicts
+from tidemark.compaction.staging import Workplace
 from tidemark.consensus.lease import LEASE, SECOND, Clock, kept_alive, wall_clock
 from tidemark.consensus.objects import Change, Consensus
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.compactions import CompactionRecord, Outcome, one_more, record_compaction
-from tidemark.log.control import LogControl, LogHead
 from tidemark.log.errors import LogError
-from tidemark.log.files import LogFolder
-from tidemark.log.log_lease import LogHold, LogLost, take_log
-from tidemark.log.manifest import LogFile
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log, read_manifest
+from tidemark.log.state.compactions import CompactionRecord, Outcome, one_more, record_compaction
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.lease import LogHold, LogLost, take_log
+from tidemark.pipeline.choices import CompactionPolicy
+from tidemark.pipeline.model import Pipeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tidemark.compaction.journal_batches import NOTHING, entity_names
-from tidemark.compaction.journal_facts import NONE
-from tidemark.compaction.rules import Rules
-from tidemark.compaction.verdicts import Verdicts
-from tidemark.compaction.workplace import Workplace
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.log.manifest import LogFile
+from tidemark.compaction.policies.journal_batches import NOTHING, entity_names
+from tidemark.compaction.policies.journal_facts import NONE
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.verdicts import Verdicts
+from tidemark.compaction.staging import Workplace
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.choices import CompactionPolicy
 
 ROWS_AT_ONCE = 262_144
 """Of which the keys are looked up at once."""

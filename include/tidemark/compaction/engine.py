@@ -12,16 +12,16 @@ import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
-from tidemark.compaction.facts_table import FACTS, judge_table
-from tidemark.compaction.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
 from tidemark.compaction.plan import Plan
+from tidemark.compaction.policies.facts_table import FACTS, judge_table
+from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
-from tidemark.compaction.rules import Rules
+from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
-from tidemark.compaction.verdicts import Verdicts
-from tidemark.compaction.workplace import Workplace
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.log.manifest import LogFile
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.choices import CompactionPolicy
 
 
 @dataclass(frozen=True, slots=True)

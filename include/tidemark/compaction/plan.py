@@ -16,10 +16,10 @@ import msgspec
 from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import PlanOutdated
-from tidemark.compaction.rules import Rules, inactive_segments
+from tidemark.compaction.policies.rules import Rules, inactive_segments
 from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segment_begins
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.log.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
+from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
+from tidemark.pipeline.choices import CompactionPolicy
 
 MOST_MESSAGES = 1_000_000
 """Of a file that compaction writes: a task has to hold some numbers of each, however few bytes they are."""

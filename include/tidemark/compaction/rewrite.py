@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidemark.compaction.plan import Group
-from tidemark.compaction.rules import Rules
-from tidemark.compaction.workplace import Workplace
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.staging import Workplace
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.files import write_parquet
-from tidemark.log.manifest import LogFile
+from tidemark.log.files.parquet import write_parquet
+from tidemark.log.model.manifest import LogFile
 
 
 class _Passing:

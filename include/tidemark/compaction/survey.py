@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.compaction.facts_table import merge_table
-from tidemark.compaction.journal_batches import COLUMNS, look_at
-from tidemark.compaction.keyed_facts import keyed_facts_of, merge_keyed
-from tidemark.compaction.rules import Rules
-from tidemark.compaction.workplace import Workplace
-from tidemark.delivery.pipeline_choices import CompactionPolicy
-from tidemark.log.manifest import LogFile
+from tidemark.compaction.policies.facts_table import merge_table
+from tidemark.compaction.policies.journal_batches import COLUMNS, look_at
+from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.staging import Workplace
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.choices import CompactionPolicy
 
 MOST_ROWS = 50_000
 """With more in memory, facts of the same key become one, or are given away and gathered anew."""

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.log.binding import NOTHING_YET, Binding
-from tidemark.log.holds import Hold
-from tidemark.log.manifest import Manifest
+from tidemark.log.model.binding import NOTHING_YET, Binding
+from tidemark.log.model.manifest import Manifest
+from tidemark.log.state.holds import Hold
 
 
 class Reason(StrEnum):

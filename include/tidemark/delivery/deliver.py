@@ -18,22 +18,22 @@ from operator import add
 import structlog
 
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.begun import is_any_split
-from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
-from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
-from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
-from tidemark.delivery.redelivery import require_history
-from tidemark.delivery.registration import BEGIN_ANEW, Start, known_writer
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
+from tidemark.delivery.redeliver import require_history
+from tidemark.delivery.split_entities import is_any_split
+from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
+from tidemark.delivery.state.registration import BEGIN_ANEW, Start, known_writer
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import admit_target
 from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, Writing, Written
-from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer_topics import Counted, Taken, WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.binding import NOTHING_YET, Binding
 from tidemark.log.errors import LogError
-from tidemark.log.files import LogFolder
-from tidemark.log.manifest import LogFile
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import NOTHING_YET, Binding
+from tidemark.log.model.manifest import LogFile
 
 events = structlog.get_logger()
 

@@ -21,20 +21,20 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
-from tidemark.delivery.handed_back import refuse_handed_back
-from tidemark.delivery.lease import Hold, LeaseLost, Ticket, holding, take
-from tidemark.delivery.positions import Positions, ShapeChanged, refuse_other_shape
-from tidemark.delivery.published import LogUnreadable, PublishedLog, read_messages
-from tidemark.delivery.redelivery import require_history
-from tidemark.delivery.registration import BEGIN_ANEW
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
+from tidemark.delivery.redeliver import require_history
+from tidemark.delivery.state.handed_back import refuse_handed_back
+from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
+from tidemark.delivery.state.registration import BEGIN_ANEW
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import admit_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
-from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer_topics import Taken, WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.binding import Binding
-from tidemark.log.manifest import LogFile
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile
 
 SHOWN_EVERY = 5 * SECOND
 

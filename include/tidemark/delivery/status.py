@@ -5,16 +5,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.advice import Advice, advise
-from tidemark.delivery.known_pipelines import known_writers
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.refused import refusal_of
-from tidemark.delivery.writer_state import Cause, Gate, LeftOut, WriterState
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import LogControl
-from tidemark.log.enrolled import enrolled
-from tidemark.log.forgotten import read_mark
+from tidemark.delivery.compacted_refusals import refusal_of
+from tidemark.delivery.operator.advice import Advice, advise
+from tidemark.delivery.state.known_pipelines import known_writers
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Gate, LeftOut, WriterState
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.state.control import LogControl
+from tidemark.log.state.forgotten import read_mark
+from tidemark.log.state.registered_writers import enrolled
+from tidemark.pipeline.model import Pipeline
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.delivery.earlier import Earlier, LeftOver
-from tidemark.delivery.finished import Finished, last_places
-from tidemark.delivery.lease import Hold
-from tidemark.delivery.positions import Positions, refuse_other_shape
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.delivered_messages import Finished, last_places
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
+from tidemark.delivery.state.lease import Hold
+from tidemark.delivery.state.positions import Positions, refuse_other_shape
+from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
-from tidemark.delivery.writer_state import WriterState
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import BindingsHead, LogControl
-from tidemark.log.forgotten import forgettings
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.state.control import BindingsHead, LogControl
+from tidemark.log.state.forgotten import forgettings
 
 
 class LeftByForgotten(TidemarkError):

@@ -13,11 +13,11 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.delivery.begun import Begun
-from tidemark.delivery.earlier import Earlier, LeftOver
+from tidemark.delivery.split_entities import Begun
+from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Binding, TopicPartition
-from tidemark.log.manifest import LogFile
+from tidemark.log.model.binding import Binding, TopicPartition
+from tidemark.log.model.manifest import LogFile
 
 MISSED_FOR_EVER = "its target would miss those for ever"
 """Why most kinds of writers cannot begin with what compaction has left."""

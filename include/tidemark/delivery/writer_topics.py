@@ -15,15 +15,15 @@ from dataclasses import asdict, dataclass, replace
 
 import structlog
 
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog, reading
+from tidemark.delivery.published_log import PublishedLog, reading
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import LeftOut, TopicStart, WriterState
 from tidemark.delivery.writer import Past, Writer
-from tidemark.delivery.writer_state import LeftOut, TopicStart, WriterState
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import NOTHING_YET, Binding
-from tidemark.log.control import LogControl
-from tidemark.log.manifest import LogFile
-from tidemark.log.recreated import Recreation, Recreations, topics_in_log
+from tidemark.log.model.binding import NOTHING_YET, Binding
+from tidemark.log.model.manifest import LogFile
+from tidemark.log.model.recreated import Recreation, Recreations, topics_in_log
+from tidemark.log.state.control import LogControl
 
 events = structlog.get_logger()
 

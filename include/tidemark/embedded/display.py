@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.table import Table
 from rich.text import Text
 
-from tidemark.embedded.ivy import Fetching
+from tidemark.embedded.jars.ivy import Fetching
 
 DONE = ("running", "stopped")
 EVERY = 25

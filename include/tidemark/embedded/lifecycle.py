@@ -10,17 +10,17 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from tidemark.embedded import airflow, cassandra, kafka, spark
 from tidemark.embedded.errors import EmbeddedError
 from tidemark.embedded.home import at_work, make_home
-from tidemark.embedded.ivy import Progress
-from tidemark.embedded.jarlock import version_of
-from tidemark.embedded.jars import ensure_jars
+from tidemark.embedded.jars.fetch import ensure_jars
+from tidemark.embedded.jars.ivy import Progress
+from tidemark.embedded.jars.lock_file import version_of
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import free_port, is_free
 from tidemark.embedded.processes import Record, stop
-from tidemark.embedded.service import SERVICES, Service
-from tidemark.embedded.starting import Report, refuse_taken_ports, start_service
+from tidemark.embedded.services import airflow, cassandra, kafka, spark
+from tidemark.embedded.services.service import SERVICES, Service
+from tidemark.embedded.services.starting import Report, refuse_taken_ports, start_service
 from tidemark.embedded.state import SparkMode, State
 from tidemark.settings import Settings
 

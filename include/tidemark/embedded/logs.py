@@ -5,11 +5,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tidemark.embedded.airflow import COMPONENTS
 from tidemark.embedded.errors import NoLog, UnknownService
 from tidemark.embedded.processes import tail
-from tidemark.embedded.service import SERVICES
-from tidemark.embedded.spark import WORKERS
+from tidemark.embedded.services.airflow import COMPONENTS
+from tidemark.embedded.services.service import SERVICES
+from tidemark.embedded.services.spark import WORKERS
 from tidemark.settings import Settings
 
 PROGRAMS = (

@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 
 from tidemark.embedded.errors import StillRunning
-from tidemark.embedded.files import write_atomically
-from tidemark.embedded.service import Program
+from tidemark.embedded.services.service import Program
+from tidemark.embedded.whole_files import write_atomically
 
 TOKEN = "TIDEMARK_PROCESS"
 LOG_LIMIT = 20_000_000

@@ -6,10 +6,10 @@ from typing import Literal
 
 import psutil
 
-from tidemark.embedded import airflow, cassandra, kafka, spark
 from tidemark.embedded.lifecycle import all_records, service_of
 from tidemark.embedded.processes import Record, family
-from tidemark.embedded.service import SERVICES
+from tidemark.embedded.services import airflow, cassandra, kafka, spark
+from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
-    from tidemark.expiry.overtaken import Overtaken
-    from tidemark.log.binding import Offsets
+    from tidemark.expiry.overtaken_appends import Overtaken
+    from tidemark.log.model.binding import Offsets
 
 SHOWN = 5
 """Entities that an error names; all of them are in the run's report."""

@@ -16,14 +16,14 @@ from cassandra.query import PreparedStatement
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.consensus.lightweight import FAILURES
-from tidemark.delivery.pipeline import Pipeline
 from tidemark.errors import TidemarkError
 from tidemark.expiry.plan import Expired
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments
-from tidemark.writers.journal import JournalWriter
-from tidemark.writers.journal_heads import KEYS_AT_ONCE, head_of
-from tidemark.writers.journal_tables import SELECTED, JournalTables, are_there
+from tidemark.journal_tables.heads import KEYS_AT_ONCE, head_of
+from tidemark.journal_tables.statements import SELECTED, JournalTables, are_there
+from tidemark.pipeline.model import Pipeline
+from tidemark.writers.journal.writer import JournalWriter
 
 HEADS_AT_ONCE = 1_000
 """In a page."""

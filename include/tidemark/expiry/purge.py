@@ -10,12 +10,12 @@ from itertools import groupby
 from typing import Protocol
 from uuid import uuid4
 
-from tidemark.expiry.look import Look, Looked, Looking
-from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.decision import LeftAlone, judge
+from tidemark.expiry.last_look import Look, Looked, Looking
+from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
 from tidemark.expiry.run_record import Batch, Intended, RunRecord
-from tidemark.expiry.verdict import LeftAlone, judge
 from tidemark.faults import FaultPoint, reach
 
 AT_ONCE = 500

@@ -7,9 +7,9 @@ from datetime import date
 from typing import Any
 
 from tidemark.expiry.days import WaitsFor
-from tidemark.expiry.overtaken import Overtaken, SentPurge
+from tidemark.expiry.decision import LeftAlone
+from tidemark.expiry.overtaken_appends import Overtaken, SentPurge
 from tidemark.expiry.plan import SHOWN
-from tidemark.expiry.verdict import LeftAlone
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,15 +11,14 @@ from itertools import islice
 from typing import Any
 
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.days import WaitsFor, day_end, days_due, days_to_ask, waits_for
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
 from tidemark.expiry.heads import Heads, find_expired
-from tidemark.expiry.ledger import open_days, read_days, run_of, settle_days, unreported_runs
-from tidemark.expiry.look import Look, Tail, read_logged
-from tidemark.expiry.overtaken import (
+from tidemark.expiry.last_look import Look, Tail, read_logged
+from tidemark.expiry.overtaken_appends import (
     Logged,
     Overtaken,
     SentPurge,
@@ -27,17 +26,18 @@ from tidemark.expiry.overtaken import (
     find_purges,
     pins_of,
 )
-from tidemark.expiry.passing import last_offsets, read_not_passed
 from tidemark.expiry.plan import Expired, PurgePlan, make_plan, refuse_too_many
 from tidemark.expiry.purge import Purged, Purging, Sender
+from tidemark.expiry.purges_delivered import last_offsets, read_not_passed
 from tidemark.expiry.report import make_report
 from tidemark.expiry.run_record import RunRecord
+from tidemark.expiry.state import open_days, read_days, run_of, settle_days, unreported_runs
 from tidemark.faults import FaultPoint, reach
+from tidemark.journal.codec.record import read_action
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.record import read_action
-from tidemark.log.binding import NOTHING_YET, TopicPartition
-from tidemark.log.holds import Hold, add_hold, release_hold
-from tidemark.log.pins import add_pin, releases
+from tidemark.log.model.binding import NOTHING_YET, TopicPartition
+from tidemark.log.state.holds import Hold, add_hold, release_hold
+from tidemark.log.state.pins import add_pin, releases
 
 UNSENT = -1
 """The offset of a purge that is wanted, wherever it may be."""

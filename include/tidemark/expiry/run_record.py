@@ -15,11 +15,11 @@ from functools import cached_property
 from hashlib import sha256
 from typing import Any
 
-from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.folder import Folder
+from tidemark.log.files.folder import Folder
 
 AREA = "expiry"
 _INTENDED, _DONE, _PLANNED = ".intended.json", ".done.json", "planned.json"

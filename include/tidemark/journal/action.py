@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from tidemark.journal.codec.payload import Form, encode
 from tidemark.journal.errors import Unwritable
 from tidemark.journal.events import Events
-from tidemark.journal.payload import Form, encode
 
 
 class Append(Struct, frozen=True):

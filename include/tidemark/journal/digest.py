@@ -11,10 +11,10 @@ from functools import lru_cache
 from hashlib import blake2b
 from struct import Struct
 
+from tidemark.journal.codec.expire_after import read_expire_after
+from tidemark.journal.codec.json_text import canonical, ordered, parse
 from tidemark.journal.effect import Row
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.expiry import read_expire_after
-from tidemark.journal.jsontext import canonical, ordered, parse
 
 COLUMNS = (
     *("partition", "offset", "origin", "version", "tags", "metadata", "payload_type"),

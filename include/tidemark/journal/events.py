@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from tidemark.journal.codec.expire_after import ExpireAfter, read_expire_after
+from tidemark.journal.codec.json_text import canonical, shown
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.expiry import ExpireAfter, read_expire_after
-from tidemark.journal.jsontext import canonical, shown
 
 PayloadType = Literal["json", "text", "binary"]
 

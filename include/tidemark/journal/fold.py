@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC, tzinfo
 
 from tidemark.journal.action import Append, Delete, Mark
+from tidemark.journal.codec.expire_after import expire_on
+from tidemark.journal.codec.payload import decode
 from tidemark.journal.effect import Duplicate, Effect, HeadTombstone, Message, Row, Tombstone
 from tidemark.journal.errors import JournalError, OutOfOrder, Repartitioned, Unbounded, Undecodable
 from tidemark.journal.events import record_metadata
-from tidemark.journal.expiry import expire_on
 from tidemark.journal.head import Head, record_id
-from tidemark.journal.payload import decode
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE, head_segment, head_segments, row_segment
 
 MOST_SEGMENTS = 100_000

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.control import BindingsHead, Decision, LogControl
-from tidemark.log.gate import LogGate
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind, ids_of, said
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.model.gate import LogGate
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
+from tidemark.log.state.control import BindingsHead, Decision, LogControl
 
 
 class NothingToAccept(TidemarkError):

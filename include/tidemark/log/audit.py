@@ -12,9 +12,9 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import TidemarkError
-from tidemark.log.audit_record import CRITICAL, Judgement
-from tidemark.log.statistics import FileStatistics
-from tidemark.log.suite import ExpectationDeclaration, Suite
+from tidemark.log.expectations import ExpectationDeclaration, Suite
+from tidemark.log.model.audit_result import CRITICAL, Judgement
+from tidemark.log.model.statistics import FileStatistics
 
 if TYPE_CHECKING:
     from great_expectations.datasource.fluent.interfaces import Batch

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
-from tidemark.log.control import BindingsHead, LogControl
-from tidemark.log.loss import Loss, find_losses, said
+from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
+from tidemark.log.model.loss import Loss, find_losses, said
+from tidemark.log.state.control import BindingsHead, LogControl
 
 MAX_CLOCK_DIFFERENCE = 10_000_000
 """µs. Write timestamps come from ``t``: a clock far ahead would hide other writers' newer data."""

@@ -8,9 +8,9 @@ Who reads Kafka and who judges is not decided here; nothing becomes visible here
 from collections.abc import Callable, Sequence
 
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit_record import AuditRecord, Judgement
-from tidemark.log.captured import Captured
-from tidemark.log.files import LogFolder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord, Judgement
+from tidemark.log.model.captured import Captured
 
 
 def capture(

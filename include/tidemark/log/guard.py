@@ -2,10 +2,10 @@
 
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.binding import Available, Binding
-from tidemark.log.control import BindingsHead, LogControl
-from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import ids_of, said
+from tidemark.log.model.binding import Available, Binding
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import ids_of, said
+from tidemark.log.state.control import BindingsHead, LogControl
 
 
 def bind_guarded(

@@ -7,11 +7,11 @@ capture, where a sweep has left it, tells what was dropped from the holes that w
 from enum import StrEnum
 
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Binding
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.log.loss import readable_slices
-from tidemark.log.manifest import Manifest
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.loss import readable_slices
+from tidemark.log.model.manifest import Manifest
+from tidemark.log.state.control import LogControl
 
 
 class Missing(StrEnum):

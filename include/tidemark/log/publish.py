@@ -8,13 +8,13 @@ is not published.
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.binding import Binding
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.files import LogFolder
-from tidemark.log.gate import Cause, LogGate, LogStopped
-from tidemark.log.manifest import Manifest
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.captured import Captured
+from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.manifest import Manifest
+from tidemark.log.state.control import LogControl, LogHead
 
 
 class NotCaptured(TidemarkError):

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.log.errors import CompactedAway, LogError
-from tidemark.log.files import LogFolder
-from tidemark.log.manifest import LogFile, Manifest
-from tidemark.log.merge import merged
+from tidemark.log.files.merge import merged
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.manifest import LogFile, Manifest
 
 
 class BeyondTheEnd(LogError):

@@ -14,8 +14,8 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
-from tidemark.log.binding import Available, Offsets
-from tidemark.log.topics import SourceTopics
+from tidemark.kafka.source_topics import SourceTopics
+from tidemark.log.model.binding import Available, Offsets
 
 
 class KafkaUnreachable(TidemarkError):

@@ -17,12 +17,12 @@ from typing import Any
 
 from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.files import LogFolder
-from tidemark.log.folder import STAGING, Folder, StoredFile
-from tidemark.log.log_lease import LogHold, holding_log, read_lease, take_log
+from tidemark.log.files.folder import STAGING, Folder, StoredFile
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import read_manifest
-from tidemark.log.readers import readers
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.lease import LogHold, holding_log, read_lease, take_log
+from tidemark.log.state.readers import readers
 
 AREAS = ("files", "manifests", "captured", "plans", STAGING)
 """What is swept; nothing else in the folder is."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
-from tidemark.log.control import LogControl, LogHead
 from tidemark.log.errors import LogError
-from tidemark.log.files import LogFolder
-from tidemark.log.loss import AcceptedLoss, LossKind
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.loss import AcceptedLoss, LossKind
+from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import read_manifest
+from tidemark.log.state.control import LogControl, LogHead
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,19 +10,19 @@ from functools import cached_property
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from tidemark.delivery.handed_back import refuse_handed_back
-from tidemark.delivery.positions import Positions, refuse_other_shape
-from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.writer_state import WriterState
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.handed_back import refuse_handed_back
+from tidemark.delivery.state.positions import Positions, refuse_other_shape
+from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer_topics import taken_number
 from tidemark.journal.difference import Difference, DifferenceKind
-from tidemark.log.binding import NOTHING_YET, Binding, TopicPartition
-from tidemark.log.loss import AcceptedLoss
-from tidemark.log.recreated import Recreations, topics_in_log
+from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.loss import AcceptedLoss
+from tidemark.log.model.recreated import Recreations, topics_in_log
 from tidemark.verification.errors import NoSuchTopic, NothingDelivered
-from tidemark.verification.provable import Ground, own_losses
+from tidemark.verification.journal.provable import Ground, own_losses
 from tidemark.verification.rebuild import find_gap
-from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal.writer import JournalWriter
 
 
 class Pointer(NamedTuple):

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemark.journal.difference import Difference
-from tidemark.log.binding import TopicPartition
+from tidemark.log.model.binding import TopicPartition
 from tidemark.verification.tally import Counts
 
 

@@ -16,19 +16,6 @@ class NothingDelivered(TidemarkError):
         self.pipeline, self.writer = pipeline, writer
 
 
-class TablesMissing(TidemarkError):
-    """A keyspace does not have the tables of a journal."""
-
-    needs_person = True
-
-    def __init__(self, keyspace: str, reason: str) -> None:
-        super().__init__(
-            f"Keyspace {keyspace} has no journal that could be read ({reason.rstrip('.')}). Nothing was "
-            "verified. If somebody has dropped it, rebuild it from the log: see docs/verification.md."
-        )
-        self.keyspace, self.reason = keyspace, reason
-
-
 class NoSuchTopic(TidemarkError):
     """A topic is named that the writer has nothing of."""
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from tidemark.journal.head import Head
 from tidemark.log.audit import judge, pandas_batch
-from tidemark.log.audit_record import CRITICAL, Judgement
-from tidemark.log.suite import ExpectationDeclaration, Suite
+from tidemark.log.expectations import ExpectationDeclaration, Suite
+from tidemark.log.model.audit_result import CRITICAL, Judgement
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Entity
 

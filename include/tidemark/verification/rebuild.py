@@ -5,7 +5,7 @@ not have a partition whole, such a keyspace would be without what is missing: th
 promised, and the other ways are named.
 """
 
-from tidemark.verification.provable import Ground
+from tidemark.verification.journal.provable import Ground
 
 MOST_NAMED = 3
 

@@ -9,28 +9,27 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.lease import holding, take
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.writer_state import Cause, Deed, WriterGate
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.lease import holding, take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
-from tidemark.log.audit_record import CRITICAL, Judgement
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.suite import Suite
+from tidemark.journal_tables.reader import JournalReader, TablesMissing
+from tidemark.log.expectations import Suite
+from tidemark.log.model.audit_result import CRITICAL, Judgement
+from tidemark.log.model.binding import NOTHING_YET
 from tidemark.verification.basis import read_basis
-from tidemark.verification.entities import Case, judge_entities
-from tidemark.verification.errors import TablesMissing
 from tidemark.verification.expectations import judge_delivered
+from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.rebuild import way_out
 from tidemark.verification.reconciliation import Reconciliation, is_kept, keep, read, reconciled_before
 from tidemark.verification.result import Verification
 from tidemark.verification.sample import NEWEST_MESSAGES, verify_sample
 from tidemark.verification.selection import Entity
-from tidemark.verification.tables import JournalReader
 from tidemark.verification.tally import Tally
-from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal.writer import JournalWriter
 
 POINTERS = "the pointers are where the log says"
 ENTITIES_AGAIN = 1_000

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from tidemark.log.audit_record import CRITICAL, Judgement
-from tidemark.log.binding import NOTHING_YET
-from tidemark.log.folder import Folder
+from tidemark.log.files.folder import Folder
+from tidemark.log.model.audit_result import CRITICAL, Judgement
+from tidemark.log.model.binding import NOTHING_YET
 from tidemark.verification.selection import Entity
 
 MOST_NAMED = 3

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemark.journal.difference import Difference
 from tidemark.verification.basis import Basis
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.tally import Counts, Tally, Unproven
 
 

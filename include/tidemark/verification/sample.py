@@ -10,17 +10,17 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.log.manifest import LogFile
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.journal_tables.reader import FoundTables
+from tidemark.log.model.manifest import LogFile
 from tidemark.verification.basis import Basis
-from tidemark.verification.entities import Case, judge_entities
-from tidemark.verification.messages import files_of, read_keys
+from tidemark.verification.journal.entities import Case, judge_entities
+from tidemark.verification.journal.messages import files_of, read_keys
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Entity, hashes_of
-from tidemark.verification.tables import FoundTables
 from tidemark.verification.tally import MOST_TOLD, Tally
-from tidemark.writers.journal import JournalWriter
+from tidemark.writers.journal.writer import JournalWriter
 
 NEWEST_MESSAGES = 1_000_000
 """How far back an entity's beginning is looked for, besides what was delivered just now."""

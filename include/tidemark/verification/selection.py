@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from tidemark.log.manifest import LogFile
+from tidemark.log.model.manifest import LogFile
 
 Hashes = NDArray[np.uint32]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.journal.difference import Difference
-from tidemark.verification.judge import Verdict
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.provable import Unprovable
 
 MOST_TOLD = 100
 """Differences, and entities that are not provable, that a result names."""

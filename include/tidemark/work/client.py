@@ -19,25 +19,25 @@ from tidemark.connections import (
     KafkaConnection,
     read_environment_connection,
 )
-from tidemark.delivery.addresses import Lookup
-from tidemark.work.changing import Parts
-from tidemark.work.creating import create_journal
-from tidemark.work.decision import Outcome
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import KeptLetter, Priority, Seen
+from tidemark.pipeline.connections import Lookup
+from tidemark.work.claimed_item import Held, Moment, WorkItem, milliseconds_of
 from tidemark.work.errors import BadRequest
-from tidemark.work.items import Held, Moment, WorkItem, milliseconds_of
-from tidemark.work.journal import Claimed, WorkJournal
-from tidemark.work.known import find_declaration
-from tidemark.work.listing import Figures, dead_letters, figures, history, live_entries, next_look
-from tidemark.work.opened import open_parts
-from tidemark.work.packets import checked_key, packet_of
-from tidemark.work.redriving import redrive
-from tidemark.work.registry import Deed, Pause
-from tidemark.work.seeing import see
-from tidemark.work.waiting import LONGEST_WAIT, seconds_to_wait
-from tidemark.work.waking import Bell, KafkaBell
-from tidemark.work.work_entry import WorkEntry
+from tidemark.work.model.decision import Outcome
+from tidemark.work.model.declaration import WorkDeclaration
+from tidemark.work.model.entry import KeptLetter, Priority, Seen
+from tidemark.work.model.entry_view import WorkEntry
+from tidemark.work.model.waiting import LONGEST_WAIT, seconds_to_wait
+from tidemark.work.open_journal import open_parts
+from tidemark.work.queue.entry_updates import Parts
+from tidemark.work.queue.journal import Claimed, WorkJournal
+from tidemark.work.queue.listing import Figures, dead_letters, figures, history, live_entries, next_look
+from tidemark.work.queue.packets import checked_key, packet_of
+from tidemark.work.queue.redrive import redrive
+from tidemark.work.queue.seen import see
+from tidemark.work.store.create import create_journal
+from tidemark.work.store.known_journals import find_declaration
+from tidemark.work.store.registry import Deed, Pause
+from tidemark.work.wake_up import Bell, KafkaBell
 
 
 class Work:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemark.work.changing import Parts
-from tidemark.work.days import iso
-from tidemark.work.declaration import DeadReport
-from tidemark.work.entry import DeadLetter
-from tidemark.work.listing import dead_letters
-from tidemark.work.work_entry import shown_key
+from tidemark.work.model.days import iso
+from tidemark.work.model.declaration import DeadReport
+from tidemark.work.model.entry import DeadLetter
+from tidemark.work.model.entry_view import shown_key
+from tidemark.work.queue.entry_updates import Parts
+from tidemark.work.queue.listing import dead_letters
 
 NEWEST = 10
 """How many letters a report names."""

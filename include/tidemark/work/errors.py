@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from tidemark.delivery.pipeline_problems import PipelineRefused
 from tidemark.errors import TidemarkError, closest
-from tidemark.work.days import iso, moment
-from tidemark.work.loss import Loss, LossCause
+from tidemark.pipeline.problems import PipelineRefused
+from tidemark.work.model.claim_loss import Loss, LossCause
+from tidemark.work.model.days import iso, moment
 
 
 class JournalRefused(PipelineRefused):

@@ -1,11 +1,11 @@
 """From a pipeline's declaration to its writers: the one place that knows every kind."""
 
 from tidemark.connections import Connections
-from tidemark.delivery import pipeline as declaration
 from tidemark.delivery.writer import Writer
-from tidemark.writers.files import FilesWriter
-from tidemark.writers.journal import JournalWriter
-from tidemark.writers.kafka import KafkaWriter
+from tidemark.pipeline import model as declaration
+from tidemark.writers.files.writer import FilesWriter
+from tidemark.writers.journal.writer import JournalWriter
+from tidemark.writers.kafka.writer import KafkaWriter
 
 
 def build_writers(pipeline: declaration.Pipeline, connections: Connections) -> list[Writer]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.delivery.pipeline_transforms import AnyTransform
-from tidemark.delivery.transforms import Chain, Document, Operation, TransformFailed
+from tidemark.delivery.transform_chain import Chain, Document, Operation, TransformFailed
 from tidemark.delivery.writer import BadMessage
-from tidemark.journal import jsontext
-from tidemark.log.files import LOG_SCHEMA
+from tidemark.journal.codec import json_text
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.pipeline.transforms import AnyTransform
 
 
 class Transformation:
@@ -51,12 +51,12 @@ def transformed(
 
 
 def _through(chain: Chain, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    data = jsontext.parse(message["value"])
+    data = json_text.parse(message["value"])
     if not isinstance(data, dict):
         raise ValueError(f"it is a JSON {type(data).__name__}")
     origin = message["namespace"]
     result = chain.apply(Document(Operation.INSERT, message["timestamp"], origin, data), origin)
     if result is None:
         return None
-    value = None if result.op is Operation.DELETE else jsontext.canonical(dict(result.data)).encode()
+    value = None if result.op is Operation.DELETE else json_text.canonical(dict(result.data)).encode()
     return {**message, "timestamp": result.ts, "namespace": result.namespace, "value": value}

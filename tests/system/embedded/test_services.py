@@ -14,11 +14,11 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
-from tidemark.embedded.airflow import passwords_file
 from tidemark.embedded.errors import PortTaken
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.embedded.processes import Record, family
+from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.status import is_healthy, service_status
 
 pytestmark = pytest.mark.system

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tidemark.delivery.pipeline_file import load_pipelines
+from tidemark.pipeline.loader import load_pipelines
 from tidemark.settings import ROOT, Settings
 
 pytestmark = pytest.mark.system

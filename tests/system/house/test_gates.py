@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tidemark.delivery.advice import advise
-from tidemark.delivery.pipeline import StoppedWriters
-from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.operator.advice import advise
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
+from tidemark.pipeline.model import StoppedWriters
 
 pytestmark = pytest.mark.system
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.journal_runs import send
-from tests.system.page_commands import page_commands
-from tests.system.their_tables import given_record, given_their_tables
+from tests.support.services.journal_runs import send
+from tests.support.services.page_commands import page_commands
+from tests.support.services.their_tables import given_record, given_their_tables
 
 from tidemark.connections import Connections
-from tidemark.delivery.pipeline import JournalDeclaration
+from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import ROOT, Settings
 
 pytestmark = pytest.mark.system

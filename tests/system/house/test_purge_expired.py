@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.expiry.ledger import read_days
 from tidemark.expiry.run import ExpiryRun
-from tidemark.log.control import LogControl
+from tidemark.expiry.state import read_days
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.system
 

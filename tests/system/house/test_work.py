@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
 
 pytestmark = pytest.mark.system
 
@@ -33,7 +33,7 @@ def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
     house: House, work: Any, monkeypatch: Any
 ) -> None:
     """As Airflow's task runner does it: the handler of SIGTERM calls ``on_kill`` and nothing else."""
-    from tidemark.work.draining import Stopped
+    from tidemark.work.drain import Stopped
     from tidemark_airflow import work as module
 
     def handler(item: Any) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.contract.work_house import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 
 pytestmark = pytest.mark.system
 
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def house(dag_bag: Any, monkeypatch: Any) -> House:
     """A journal in memory, with one dead letter."""
-    from tidemark.work import known
     from tidemark.work.client import Work
+    from tidemark.work.store import known_journals
 
     house = House(memory_stores(), given_declaration(max_failures=1))
     work = Work.of_journal(house.another())
@@ -24,7 +24,7 @@ def house(dag_bag: Any, monkeypatch: Any) -> House:
             return house.parts
         raise OSError("no host answers")
 
-    monkeypatch.setattr(known, "open_address", opened)
+    monkeypatch.setattr(known_journals, "open_address", opened)
     return house
 
 

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.cassandra.fake_cluster import FakeCluster, SteppedQueue
+from tests.support.fake_cluster import FakeCluster, SteppedQueue
 
-from tidemark.cassandra import bulk
+from tidemark.cassandra.bulk import writer as bulk
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import (
+from tests.support.cql_samples import (
     ALL,
     COLLECTIONS,
     MOST_MILLISECONDS,
@@ -16,9 +16,9 @@ from tests.unit.cassandra.cql_samples import (
     Sample,
 )
 
-from tidemark.cassandra import raw_column
-from tidemark.cassandra.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.cql_types import arrow_type, parse_type
+from tidemark.cassandra.scan import raw_column
+from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 
 pytestmark = pytest.mark.unit
 

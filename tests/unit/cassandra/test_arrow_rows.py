@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import ALL, USER_TYPES, Sample, with_length
+from tests.support.cql_samples import ALL, USER_TYPES, Sample, with_length
 
-from tidemark.cassandra.arrow_rows import CannotEncode, Target, encode_rows
+from tidemark.cassandra.bulk.arrow_rows import CannotEncode, Target, encode_rows
 from tidemark.cassandra.cells import NULL, UNSET
 from tidemark.cassandra.cql_types import parse_type
 

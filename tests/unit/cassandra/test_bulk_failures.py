@@ -19,11 +19,11 @@ from cassandra.protocol import (
     WriteFailureMessage,
     WriteTimeoutErrorMessage,
 )
-from tests.unit.cassandra.fake_cluster import OVERLOADED, TOO_LARGE, Arrived, FakeCluster, make_statement
+from tests.support.fake_cluster import OVERLOADED, TOO_LARGE, Arrived, FakeCluster, make_statement
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.bulk import BulkWriter
-from tidemark.cassandra.bulk_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.writer import BulkWriter
 
 pytestmark = pytest.mark.unit
 

@@ -5,8 +5,8 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from tidemark.cassandra.cell_facts import Fact, FactRefused, facts_of
-from tidemark.cassandra.columns import Selected
+from tidemark.cassandra.scan.cell_facts import Fact, FactRefused, facts_of
+from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.table import Column, Role, Table, UnknownColumn
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.cassandra.clustering import (
+from tidemark.cassandra.scan.clustering import (
     MOST_VALUES,
     Comparison,
     Condition,

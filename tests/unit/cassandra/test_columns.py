@@ -5,12 +5,12 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.cql_samples import USER_TYPES
-from tests.unit.cassandra.table_samples import EVENTS, ODD, ORDERS
+from tests.support.cql_samples import USER_TYPES
+from tests.support.table_samples import EVENTS, ODD, ORDERS
 
-from tidemark.cassandra.columns import Selected, TypeMismatch, gives, takes
 from tidemark.cassandra.cql_types import arrow_type, parse_type
-from tidemark.cassandra.scan_errors import ValueRefused
+from tidemark.cassandra.scan.columns import Selected, TypeMismatch, gives, takes
+from tidemark.cassandra.scan.errors import ValueRefused
 from tidemark.cassandra.table import TypeRefused, UnknownColumn
 
 pytestmark = pytest.mark.unit

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.cql_samples import USER_TYPES
+from tests.support.cql_samples import USER_TYPES
 
 from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, arrow_type, parse_type
 

@@ -5,19 +5,19 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.table_samples import ORDERS, VISITS
+from tests.support.table_samples import ORDERS, VISITS
 
-from tidemark.cassandra.cells import bigint, int_, text
-from tidemark.cassandra.columns import TypeMismatch
-from tidemark.cassandra.delete import Delete
-from tidemark.cassandra.insert_errors import (
+from tidemark.cassandra.bulk.delete import Delete
+from tidemark.cassandra.bulk.row_errors import (
     CountersRefused,
     KeyNotWhole,
     LifeOfNothing,
     NotOfTheKey,
     RowRefused,
 )
-from tidemark.cassandra.row_statement import Using
+from tidemark.cassandra.bulk.row_statement import Using
+from tidemark.cassandra.cells import bigint, int_, text
+from tidemark.cassandra.scan.columns import TypeMismatch
 
 pytestmark = pytest.mark.unit
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.cql_samples import USER_TYPES
-from tests.unit.cassandra.table_samples import EVENTS, ORDERS, VISITS
+from tests.support.cql_samples import USER_TYPES
+from tests.support.table_samples import EVENTS, ORDERS, VISITS
 
+from tidemark.cassandra.bulk.insert import Columns, Insert
+from tidemark.cassandra.bulk.row_errors import ColumnMissing, CountersRefused, KeyMissing, RowRefused
+from tidemark.cassandra.bulk.row_statement import Using
 from tidemark.cassandra.cells import NULL, UNSET, bigint, blob, int_, text
-from tidemark.cassandra.columns import TypeMismatch
-from tidemark.cassandra.insert import Columns, Insert
-from tidemark.cassandra.insert_errors import ColumnMissing, CountersRefused, KeyMissing, RowRefused
-from tidemark.cassandra.row_statement import Using
+from tidemark.cassandra.scan.columns import TypeMismatch
 from tidemark.cassandra.table import Column, UnknownColumn
 
 pytestmark = pytest.mark.unit

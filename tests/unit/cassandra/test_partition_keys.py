@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from tidemark.cassandra.cql_types import parse_type
-from tidemark.cassandra.partition_keys import MOST_KEYS, PartitionKey, combine, key_value, key_values
+from tidemark.cassandra.scan.partition_keys import MOST_KEYS, PartitionKey, combine, key_value, key_values
 
 pytestmark = pytest.mark.unit
 

@@ -9,10 +9,10 @@ from cassandra.cqltypes import Int32Type, UTF8Type
 from cassandra.protocol import RESULT_KIND_ROWS
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cassandra.cql_samples import PROTOCOL, with_length
+from tests.support.cql_samples import PROTOCOL, with_length
 
-from tidemark.cassandra import raw_pages
-from tidemark.cassandra.raw_pages import Page
+from tidemark.cassandra.scan import raw_pages
+from tidemark.cassandra.scan.raw_pages import Page
 
 pytestmark = pytest.mark.unit
 

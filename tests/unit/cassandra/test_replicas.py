@@ -10,11 +10,11 @@ from cassandra.protocol import ColumnMetadata
 from cassandra.query import PreparedStatement
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.cassandra.fake_cluster import PROTOCOL, Arrived, FakeCluster, make_statement
+from tests.support.fake_cluster import PROTOCOL, Arrived, FakeCluster, make_statement
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.bulk import BulkStatement, BulkWriter
-from tidemark.cassandra.replicas import ReplicaSets
+from tidemark.cassandra.bulk.replicas import ReplicaSets
+from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy, TokenAwarePolicy
-from tests.contract.work_house import given_declaration
+from tests.support.contracts.work_world import given_declaration
 
 from tidemark.cassandra.replication import (
     Copies,
@@ -15,7 +15,7 @@ from tidemark.cassandra.replication import (
     too_few_copies,
     warning_about,
 )
-from tidemark.work.creating import copies_of as work_copies
+from tidemark.work.store.create import copies_of as work_copies
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.control import LogControl
+from tidemark.log.state.control import LogControl
 
 ORDERS = """
 name: orders
@@ -78,5 +78,5 @@ def control(installation, monkeypatch) -> LogControl:
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
     connection = {"conn_type": "cassandra", "host": "127.0.0.1"}
     monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: consensus)
+    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: consensus)
     return LogControl(consensus, "orders")

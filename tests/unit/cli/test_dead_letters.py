@@ -5,15 +5,19 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.cli import test_writers
-from tests.unit.cli.test_writers import EXECUTE
+from tests.unit.cli import test_opened_pipeline
+from tests.unit.cli.test_opened_pipeline import EXECUTE
 
-from tidemark.delivery.dead_letters import DeadLetterTable
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Deed
+from tidemark.delivery.dead_letters.store import DeadLetterTable
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Deed
 
-pytestmark = test_writers.pytestmark
-positions, walled, archive = test_writers.positions, test_writers.walled, test_writers.archive
+pytestmark = test_opened_pipeline.pytestmark
+positions, walled, archive = (
+    test_opened_pipeline.positions,
+    test_opened_pipeline.walled,
+    test_opened_pipeline.archive,
+)
 
 
 @pytest.fixture
@@ -67,7 +71,7 @@ def test_a_letter_whose_copies_are_gone_is_listed_all_the_same(run, passed, root
 
 def test_a_copy_in_the_table_stands_in_for_a_lost_file(run, passed, root, monkeypatch):
     path = root / "dead_letters" / "archive" / f"{3:020d}.json"
-    from tidemark.delivery.dead_letters import DeadLetter
+    from tidemark.delivery.dead_letters.store import DeadLetter
 
     letter = DeadLetter.from_dict(json.loads(path.read_text()))
     path.unlink()

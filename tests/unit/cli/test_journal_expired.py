@@ -4,13 +4,13 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.unit.expiry.memory_heads import DAY, MemoryHeads, given_head
+from tests.support.memory_heads import DAY, MemoryHeads, given_head
 
+from tidemark.expiry.decision import LeftAlone
 from tidemark.expiry.heads import Named
-from tidemark.expiry.ledger import settle_days
-from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.report import Spared, make_report
-from tidemark.expiry.verdict import LeftAlone
+from tidemark.expiry.state import settle_days
 
 pytestmark = pytest.mark.unit
 

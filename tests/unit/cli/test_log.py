@@ -3,12 +3,12 @@
 import json
 
 import pytest
-from tests.unit.log.samples import capture, compact, given_binding, publish_all
+from tests.support.log_samples import capture, compact, given_binding, publish_all
 
-from tidemark.log.files import LogFolder
-from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.pins import pins
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.state.pins import pins
 
 pytestmark = [
     pytest.mark.unit,

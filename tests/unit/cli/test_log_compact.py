@@ -4,11 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.unit.compaction.samples import JOURNAL
+from tests.support.compaction_samples import JOURNAL
+from tests.support.compaction_world import HOUR, World
 from tests.unit.compaction.test_policies import added, deleted
-from tests.unit.compaction.world import HOUR, World
 
-from tidemark.log.control import LogControl
+from tidemark.log.state.control import LogControl
 
 pytestmark = [
     pytest.mark.unit,

@@ -3,13 +3,13 @@
 import json
 
 import pytest
-from tests.unit.log.samples import given_binding, publish_all
+from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.consensus.lease import wall_clock
-from tidemark.delivery.lease import take
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Cause, WriterGate
-from tidemark.log.files import LogFolder
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, WriterGate
+from tidemark.log.files.parquet import LogFolder
 
 pytestmark = [
     pytest.mark.unit,
@@ -24,7 +24,7 @@ EXECUTE = ("--execute", "--reason", "the shop is closed", "--by", "ann")
 @pytest.fixture
 def positions(installation, control, root, monkeypatch) -> Positions:
     """A published log and a stopped writer; the pipeline's file is gone."""
-    monkeypatch.setattr("tidemark.delivery.forget_pipeline.LettersInTable._execute", lambda *_: 0)
+    monkeypatch.setattr("tidemark.delivery.operator.forget_pipeline.LettersInTable._execute", lambda *_: 0)
     binding = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
     messages = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}}
     publish_all(control, LogFolder("orders", str(root)), {binding: messages})

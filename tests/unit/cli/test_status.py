@@ -5,9 +5,9 @@ import json
 import pytest
 
 from tidemark.consensus.objects import Change, Kind, ObjectKey
-from tidemark.delivery.positions import Positions
-from tidemark.log.control import LogControl
-from tidemark.log.forgotten import Forgetting, begin_forgetting
+from tidemark.delivery.state.positions import Positions
+from tidemark.log.state.control import LogControl
+from tidemark.log.state.forgotten import Forgetting, begin_forgetting
 
 pytestmark = [
     pytest.mark.unit,

@@ -5,7 +5,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from tidemark.cli.tables import status_table
+from tidemark.cli.output.tables import status_table
 from tidemark.delivery.status import LogStatus, PipelineStatus, WriterStatus
 
 pytestmark = pytest.mark.unit

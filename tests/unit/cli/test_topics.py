@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tidemark.log.control import LogControl
-from tidemark.log.topic_shape import FOREVER, Outcome, TopicFound, TopicOutcome, TopicShape
+from tidemark.kafka.topic_shape import FOREVER, Outcome, TopicFound, TopicOutcome, TopicShape
+from tidemark.log.state.control import LogControl
 
 pytestmark = [
     pytest.mark.unit,
@@ -38,9 +38,9 @@ def wanted(installation, control, monkeypatch):
             for name, shape in topics.items()
         ]
 
-    monkeypatch.setattr("tidemark.writers.topics.create_topics", create)
+    monkeypatch.setattr("tidemark.app.topics.create_topics", create)
     monkeypatch.setattr(
-        "tidemark.writers.topics.missing_topics", lambda pipeline, connection, topics: list(topics)
+        "tidemark.app.topics.missing_topics", lambda pipeline, connection, topics: list(topics)
     )
     return asked
 
@@ -92,7 +92,7 @@ def test_the_outcome_is_there_as_json(run, wanted):
 
 def test_a_topic_that_is_not_as_wanted_ends_with_1_and_a_sentence(run, wanted, monkeypatch):
     outcome = TopicOutcome("sales", Outcome.EXISTS, None, "It has 3 partitions instead of 6.")
-    monkeypatch.setattr("tidemark.writers.topics.create_topics", lambda *_: [outcome])
+    monkeypatch.setattr("tidemark.app.topics.create_topics", lambda *_: [outcome])
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out) == (1, "")
     assert ended.err == "sales: exists. It has 3 partitions instead of 6.\n"
@@ -151,7 +151,7 @@ def test_a_kafka_that_does_not_answer_is_one_sentence(run, installation, control
     (installation / "include/pipelines/shop.yaml").write_text(DECLARED)
     connection = {"extra": {"bootstrap.servers": f"127.0.0.1:{closed_port}"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.log.topic_creation.BOOTSTRAP_MS", 100)
+    monkeypatch.setattr("tidemark.kafka.topic_creation.BOOTSTRAP_MS", 100)
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
     assert f"shop: Kafka at 127.0.0.1:{closed_port} did not answer (" in ended.err

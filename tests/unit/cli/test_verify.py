@@ -5,25 +5,26 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import given_binding, publish_all
-from tests.unit.verification.found import FoundInMemory, given_delivered
-from tests.unit.writers.journal_samples import TOPIC, JournalHouse
+from tests.support.found_in_memory import FoundInMemory, given_delivered
+from tests.support.journal_samples import TOPIC, JournalHouse
+from tests.support.log_samples import given_binding, publish_all
 
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.reconcile_idle import reconcile_idle
 from tidemark.consensus.lease import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.lease import take
-from tidemark.delivery.pipeline_file import find_pipeline
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.writer_state import Cause
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.verification.entities import verify_entities
-from tidemark.verification.outputs import Extent
-from tidemark.verification.reconcile_output import reconcile_idle, reconcile_now
-from tidemark.writers.files import FilesWriter
-from tidemark.writers.opened import OpenPipeline
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.verification.journal.entities import verify_entities
+from tidemark.verification.outputs.found import Extent
+from tidemark.verification.outputs.reconcile import reconcile_now
+from tidemark.writers.files.writer import FilesWriter
 
 pytestmark = [
     pytest.mark.unit,
@@ -54,7 +55,7 @@ def positions(installation, monkeypatch, capsys) -> Positions:
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
     cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
     monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: consensus)
+    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: consensus)
     root = str(installation / ".tidemark" / "log" / "orders")
     control, positions = LogControl(consensus, "orders"), Positions(consensus, "orders")
     values = {
@@ -195,7 +196,7 @@ def test_letting_go_needs_a_reason(run, positions, archive):
 
 @pytest.fixture
 def opened(positions) -> OpenPipeline:
-    from tidemark.cli.writers import open_pipeline
+    from tidemark.cli.opened_pipeline import open_pipeline
 
     return open_pipeline("orders")
 
@@ -212,7 +213,7 @@ def test_i07_a_run_with_nothing_new_looks_at_names_and_sizes(opened, positions, 
 
 
 def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(installation, positions):
-    from tidemark.cli.writers import open_pipeline
+    from tidemark.cli.opened_pipeline import open_pipeline
 
     given_moved(installation)
     shown: list[str] = []
@@ -255,12 +256,12 @@ def journal(installation, positions, monkeypatch, capsys) -> JournalHouse:
     house = given_delivered("A1,2 j:A1", "D1")
     (installation / "include" / "pipelines" / "orders.yaml").write_text(JOURNAL)
     tables = FoundInMemory(house.journal)
-    monkeypatch.setattr("tidemark.delivery.replicate.look_at_cluster", lambda _: house.consensus)
-    monkeypatch.setattr("tidemark.writers.opened.OpenPipeline.log", house.log)
-    monkeypatch.setattr("tidemark.verification.tables.JournalReader.open", lambda *_: tables)
-    monkeypatch.setattr("tidemark.cli.journal_proof.local_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: house.consensus)
+    monkeypatch.setattr("tidemark.app.open_pipeline.OpenPipeline.log", house.log)
+    monkeypatch.setattr("tidemark.journal_tables.reader.JournalReader.open", lambda *_: tables)
+    monkeypatch.setattr("tidemark.cli.journal.verify.local_spark", lambda *_: nullcontext())
     monkeypatch.setattr(
-        "tidemark.spark.verify.verify_with_spark",
+        "tidemark.spark.jobs.verify.verify_with_spark",
         lambda spark, writer, log, of, selection: verify_entities(writer, log, of, ["k", "j"]),
     )
     capsys.readouterr()  # what the delivery had to say

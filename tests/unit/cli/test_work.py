@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.contract.work_house import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 

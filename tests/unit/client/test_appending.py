@@ -6,17 +6,17 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from tests.unit.client.memory_client import World
-from tests.unit.writers.journal_samples import TOPIC
+from tests.support.journal_samples import TOPIC
+from tests.support.memory_client import World
 
-from tidemark.client.asynchronous import AsyncJournal
+from tidemark.client.async_journal import AsyncJournal
+from tidemark.client.dry_append import MOST_OF_A_ROW
 from tidemark.client.errors import BadEvent, BadInput, Conflict, Misplaced
 from tidemark.client.events import Event
-from tidemark.client.rehearsal import MOST_OF_A_ROW
 from tidemark.journal.action import Append, Mark
 from tidemark.journal.fold import MOST_SEGMENTS
 from tidemark.journal.head import Head
-from tidemark.writers.journal_cells import longest_key
+from tidemark.journal_tables.cells import longest_key
 
 pytestmark = pytest.mark.unit
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
-from tidemark.client import reading
+from tidemark.client import reader
 from tidemark.client.errors import ChangedWhileReading, DuplicateSeqNr, GapTooWide
 
 pytestmark = pytest.mark.unit
@@ -102,5 +102,5 @@ def test_the_numbers_of_a_tail_that_goes_back_are_in_their_order() -> None:
 
 
 def test_a_tail_too_large_to_be_kept_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "KEPT_BYTES", 0)
+    monkeypatch.setattr(reader, "KEPT_BYTES", 0)
     assert [e.seq_nr for e in World("A1 A5 A2 A3").client().read("k")] == [1, 2, 3, 5]

@@ -4,11 +4,11 @@ import re
 import textwrap
 
 import pytest
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
 import tidemark
 from tidemark.client import errors
-from tidemark.client.asynchronous import AsyncJournal
+from tidemark.client.async_journal import AsyncJournal
 from tidemark.errors import TidemarkError
 from tidemark.settings import ROOT
 

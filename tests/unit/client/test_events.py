@@ -5,7 +5,7 @@ from decimal import Decimal
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
 from tidemark.client.errors import BadEvent
 from tidemark.client.events import Event, Metadata, event_of_row, read_metadata_column

@@ -5,15 +5,15 @@ import sys
 from datetime import timedelta
 
 import pytest
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
 import tidemark
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event
 from tidemark.client.journal import Journal
-from tidemark.client.reading import Placed
+from tidemark.client.reader import Placed
 from tidemark.journal.action import Append, Delete, Mark, Purge
-from tidemark.journal.payload import decode
+from tidemark.journal.codec.payload import decode
 
 pytestmark = pytest.mark.unit
 

@@ -1,9 +1,9 @@
 """Every history, however far its replication is: the answer is the history's, from every number on."""
 
 import pytest
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
-from tidemark.client import reading
+from tidemark.client import reader
 
 pytestmark = pytest.mark.unit
 
@@ -85,7 +85,7 @@ def test_the_pointer_is_the_historys_however_far_replication_is(history: str) ->
 def test_a_tail_too_large_to_be_kept_is_read_a_second_time(
     history: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "KEPT_BYTES", 600)
+    monkeypatch.setattr(reader, "KEPT_BYTES", 600)
     for complete in range(len(history.split()) + 1):
         world = World(history)
         world.replicate(complete)

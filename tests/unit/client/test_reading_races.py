@@ -9,7 +9,7 @@ import random
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tests.unit.client.memory_client import World
+from tests.support.memory_client import World
 
 from tidemark.client.errors import ChangedWhileReading
 from tidemark.journal.action import Mark
@@ -100,8 +100,13 @@ def test_an_answer_is_of_one_moment(
     else:
         assert any(found == moment[: len(found)] for moment in moments)
         sent = [a for a in map(world.action, range(began, len(world.records))) if not isinstance(a, Mark)]
+        if not found:
+            # A run between head and pointer, and a delete where numbers went back: only the pointer tells
+            # what was deleted, so nothing is handed out until the run has written it.
+            assert world.pending, "nothing was handed out, so the read could have begun anew"
+            event("under way")
+            return
         assert sent, "nothing has happened"
-        assert found, "nothing was handed out, so the read could have begun anew"
         event("changed")
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection, Sequence
 
 import pytest
-from tests.unit.client.memory_client import World
-from tests.unit.log.samples import add_binding, given_binding
-from tests.unit.writers.journal_samples import TOPIC
+from tests.support.journal_samples import TOPIC
+from tests.support.log_samples import add_binding, given_binding
+from tests.support.memory_client import World
 
 from tidemark.client.errors import (
     NotSent,
@@ -16,7 +16,6 @@ from tidemark.client.errors import (
 )
 from tidemark.client.events import Event
 from tidemark.client.journal import Journal
-from tidemark.client.ledger import known_topics
 from tidemark.client.settings import declare
 from tidemark.client.topic_identity import (
     ASKED_AGAIN_AFTER,
@@ -26,12 +25,13 @@ from tidemark.client.topic_identity import (
     TopicGuard,
     contradiction,
 )
+from tidemark.client.topic_record import known_topics
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.state.positions import Positions
 from tidemark.log.accept import Acceptance, accept
-from tidemark.log.control import LogControl
-from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 

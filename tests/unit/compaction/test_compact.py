@@ -6,21 +6,21 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.compaction.samples import JOURNAL, LATEST, PROGRESS, of_keys, of_namespaces
+from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, of_keys, of_namespaces
+from tests.support.compaction_world import HOUR, World
 from tests.unit.compaction.test_policies import added, deleted, marked, purged
-from tests.unit.compaction.world import HOUR, World
 
 from tidemark.compaction import drops
 from tidemark.compaction.compact import Compacted
 from tidemark.compaction.errors import NeverCompacted, NoPlan, NotConserved, PlanOutdated
 from tidemark.compaction.plan import Plan
-from tidemark.delivery.pipeline_choices import CompactionPolicy
 from tidemark.faults import FaultPoint
-from tidemark.log import groups
-from tidemark.log.compactions import Outcome, compactions
 from tidemark.log.errors import FileDamaged, FileMissing
-from tidemark.log.log_lease import LogHeld, read_lease, take_log
-from tidemark.log.pins import Pin, add_pin
+from tidemark.log.files import row_groups
+from tidemark.log.state.compactions import Outcome, compactions
+from tidemark.log.state.lease import LogHeld, read_lease, take_log
+from tidemark.log.state.pins import Pin, add_pin
+from tidemark.pipeline.choices import CompactionPolicy
 
 pytestmark = pytest.mark.unit
 
@@ -61,7 +61,7 @@ def test_a_journal_is_compacted(tmp_path):
 
 
 def test_a_journal_of_many_batches_is_compacted_alike(tmp_path, monkeypatch):
-    monkeypatch.setattr(groups, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(row_groups, "ROWS_AT_ONCE", 1)
     monkeypatch.setattr(drops, "ROWS_AT_ONCE", 2)
     world = given_journal(tmp_path)
     world.compact()

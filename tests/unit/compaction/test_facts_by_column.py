@@ -3,15 +3,15 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.compaction.samples import JOURNAL, Sent, rows_of, sent
+from tests.support.compaction_samples import JOURNAL, Sent, rows_of, sent
 
-from tidemark.compaction import journal_batches
 from tidemark.compaction.census import JournalCensus
-from tidemark.compaction.facts_table import facts_in, facts_table, judge_table, merge_table
-from tidemark.compaction.journal_batches import COLUMNS, look_at, look_with_care
-from tidemark.compaction.journal_facts import facts_of, judge, merge_facts
-from tidemark.compaction.rules import Rules
-from tidemark.compaction.verdicts import verdict_table
+from tidemark.compaction.policies import journal_batches
+from tidemark.compaction.policies.facts_table import facts_in, facts_table, judge_table, merge_table
+from tidemark.compaction.policies.journal_batches import COLUMNS, look_at, look_with_care
+from tidemark.compaction.policies.journal_facts import facts_of, judge, merge_facts
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.verdicts import verdict_table
 from tidemark.journal.action import Append, Delete, Mark, append
 from tidemark.journal.events import Event, Events
 

@@ -8,14 +8,14 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from tests.unit.compaction.samples import of_keys
+from tests.support.compaction_samples import of_keys
+from tests.support.compaction_world import HOUR, World
 from tests.unit.compaction.test_compact import given_journal, given_latest
-from tests.unit.compaction.world import HOUR, World
 from tests.unit.log.test_fault_walk import Killed, kill
 
 from tidemark.faults import FaultPoint
-from tidemark.log.compactions import Outcome, compactions
-from tidemark.log.log_lease import LogHeld, LogLost
+from tidemark.log.state.compactions import Outcome, compactions
+from tidemark.log.state.lease import LogHeld, LogLost
 
 pytestmark = pytest.mark.unit
 

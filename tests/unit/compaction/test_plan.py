@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.compaction.samples import (
+from tests.support.compaction_samples import (
     EXAMPLE_C,
     EXAMPLE_C_ACTIVE,
     JOURNAL,
@@ -22,12 +22,12 @@ from tests.unit.compaction.samples import (
 
 from tidemark.compaction import plan as plan_module
 from tidemark.compaction.census import Census
-from tidemark.compaction.conservation import prove_outputs, prove_verdicts
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import NotConserved, PlanOutdated
 from tidemark.compaction.plan import NEIGHBOURS, Plan, make_plan, replace_files
-from tidemark.compaction.rules import Rules, candidates, question_digest
-from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.compaction.policies.rules import Rules, candidates, question_digest
+from tidemark.compaction.proof import prove_outputs, prove_verdicts
+from tidemark.log.model.manifest import LogFile, Manifest, Segment
 
 pytestmark = pytest.mark.unit
 

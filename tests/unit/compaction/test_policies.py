@@ -1,7 +1,7 @@
 """What each policy keeps: the cases of the specification, and the guarantees about retention."""
 
 import pytest
-from tests.unit.compaction.samples import (
+from tests.support.compaction_samples import (
     EXAMPLE_C,
     EXAMPLE_C_ACTIVE,
     JOURNAL,

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.compaction.samples import JOURNAL, Sent, compacted, given_log, sent
+from tests.support.compaction_samples import JOURNAL, Sent, compacted, given_log, sent
+from tests.support.compaction_world import World
 from tests.unit.compaction.test_replay import NEXT, assert_same, events_of, messages
-from tests.unit.compaction.world import World
 
 from tidemark.compaction.plan import Plan
-from tidemark.compaction.rules import Rules, question_digest
+from tidemark.compaction.policies.rules import Rules, question_digest
 from tidemark.journal.action import Delete, Purge, append
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 
 pytestmark = pytest.mark.unit
 

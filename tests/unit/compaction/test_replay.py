@@ -8,19 +8,19 @@ applied, two partitions, pins, and messages that a person let pass.
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.compaction.samples import JOURNAL, Sent, compacted, given_log, plan_compaction, sent
+from tests.support.compaction_samples import JOURNAL, Sent, compacted, given_log, plan_compaction, sent
 
-from tidemark.compaction.conservation import prove_verdicts
-from tidemark.compaction.journal_facts import facts_of, judge, merge_facts
-from tidemark.compaction.rules import candidates
+from tidemark.compaction.policies.journal_facts import facts_of, judge, merge_facts
+from tidemark.compaction.policies.rules import candidates
+from tidemark.compaction.proof import prove_verdicts
 from tidemark.journal.action import Append, Delete, Mark, Purge, append
+from tidemark.journal.codec.expire_after import ExpireAfter
+from tidemark.journal.codec.record import read_action
 from tidemark.journal.comparison import compare
 from tidemark.journal.effect import Message
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.events import Event, Events, PayloadMetadata
 from tidemark.journal.expected import Expected
-from tidemark.journal.expiry import ExpireAfter
-from tidemark.journal.record import read_action
 
 pytestmark = pytest.mark.unit
 

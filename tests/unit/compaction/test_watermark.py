@@ -1,11 +1,11 @@
 """The watermark: who holds it back, and by how much."""
 
 import pytest
-from tests.unit.compaction.samples import binding_of, given_log, of_keys
+from tests.support.compaction_samples import binding_of, given_log, of_keys
 
 from tidemark.compaction.watermark import Reason, find_watermark
-from tidemark.log.holds import Hold
-from tidemark.log.manifest import Manifest
+from tidemark.log.model.manifest import Manifest
+from tidemark.log.state.holds import Hold
 
 pytestmark = pytest.mark.unit
 

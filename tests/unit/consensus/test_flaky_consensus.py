@@ -1,8 +1,8 @@
 """The faults that tests of other modules are made of: each does what its name says."""
 
 import pytest
-from tests.contract.consensus_contract import ConsensusContract
-from tests.contract.flaky_consensus import Fault, FlakyConsensus
+from tests.support.contracts.consensus_contract import ConsensusContract
+from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Undecided

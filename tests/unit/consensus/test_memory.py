@@ -1,9 +1,9 @@
 """Consensus in memory keeps the contract, and agrees with the model when answers get lost."""
 
 import pytest
-from tests.contract.consensus_contract import ConsensusContract
-from tests.contract.consensus_machine import check_against_model
-from tests.contract.flaky_consensus import FlakyConsensus
+from tests.support.contracts.consensus_contract import ConsensusContract
+from tests.support.contracts.consensus_machine import check_against_model
+from tests.support.contracts.flaky_consensus import FlakyConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
 

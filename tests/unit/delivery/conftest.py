@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.delivery.samples import House
+from tests.support.delivery_samples import House
 
 
 @pytest.fixture

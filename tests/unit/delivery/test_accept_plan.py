@@ -2,11 +2,11 @@
 
 import pytest
 
-from tidemark.delivery.accept_plan import Becomes, find_consequence
-from tidemark.delivery.pipeline import FilesDeclaration, JournalDeclaration
-from tidemark.delivery.writer_state import TopicStart, WriterState
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.recreated import Recreations
+from tidemark.delivery.operator.accept_plan import Becomes, find_consequence
+from tidemark.delivery.state.writer_state import TopicStart, WriterState
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.model.recreated import Recreations
+from tidemark.pipeline.model import FilesDeclaration, JournalDeclaration
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidemark.delivery.advice import advise
-from tidemark.delivery.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.operator.advice import advise
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 
 pytestmark = pytest.mark.unit
 

@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from tests.unit.delivery.samples import House, Stream, given_stopped_at
+from tests.support.delivery_samples import House, Stream, given_stopped_at
 
-from tidemark.delivery.dead_letter_list import Fate, LetterBox, ListedLetter, NoSuchLetter
-from tidemark.delivery.dead_letter_redelivery import REDELIVERING, NotRedelivered, Redelivery
-from tidemark.delivery.handed_back import TablesHandedBack
-from tidemark.delivery.lease import LeaseHeld, take
-from tidemark.delivery.operate import NotPossible, Plan
-from tidemark.delivery.positions import ShapeChanged
+from tidemark.delivery.dead_letters.listing import Fate, LetterBox, ListedLetter, NoSuchLetter
+from tidemark.delivery.dead_letters.redelivery import REDELIVERING, NotRedelivered, Redelivery
+from tidemark.delivery.operator.actions import NotPossible, Plan
+from tidemark.delivery.state.handed_back import TablesHandedBack
+from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced
-from tidemark.delivery.writer_state import Cause, HandedBack, WriterGate
 
 pytestmark = pytest.mark.unit
 

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from tests.contract.flaky_consensus import Fault, FlakyConsensus
-from tests.unit.delivery.samples import House, Stream
+from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
+from tests.support.delivery_samples import House, Stream
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Undecided
 from tidemark.delivery.deliver import Delivered, PartDone, deliver_to, write_parts_here
-from tidemark.delivery.published import LogUnreadable
+from tidemark.delivery.published_log import LogUnreadable
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.writer import Written
-from tidemark.delivery.writer_state import Cause, WriterGate
 
 pytestmark = pytest.mark.unit
 

@@ -1,12 +1,12 @@
 """deliver_again: what was finished is delivered once more, and no position moves."""
 
 import pytest
-from tests.unit.delivery.samples import House, Shelf, Stream
-from tests.unit.log.samples import RacingConsensus
+from tests.support.delivery_samples import House, Shelf, Stream
+from tests.support.log_samples import RacingConsensus
 
 from tidemark.delivery.deliver import Delivered
-from tidemark.delivery.lease import LeaseHeld, take
-from tidemark.delivery.positions import ShapeChanged
+from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.writer import Written
 
 pytestmark = pytest.mark.unit

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.delivery.samples import PIPELINE, House, Shelf, Stream
-from tests.unit.log.samples import RacingConsensus
+from tests.support.delivery_samples import PIPELINE, House, Shelf, Stream
+from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.lease import LeaseHeld, LeaseLost, take
-from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.published import LogUnreadable
+from tidemark.delivery.published_log import LogUnreadable
+from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, take
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import BadMessage, Written
-from tidemark.delivery.writer_state import Cause
 from tidemark.errors import TidemarkError
 
 pytestmark = pytest.mark.unit
@@ -400,7 +400,7 @@ def test_a_disk_of_the_log_that_fails_closes_no_gate(house, monkeypatch):
         raise OSError(5, "Input/output error")
         yield
 
-    monkeypatch.setattr("tidemark.log.files.LogFolder.read_file", fail)
+    monkeypatch.setattr("tidemark.log.files.parquet.LogFolder.read_file", fail)
     with pytest.raises(LogUnreadable, match="Input/output error"):
         house.deliver(writer)
     assert house.gate(writer) is None

@@ -17,23 +17,23 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from tests.support.delivery_samples import Clock, House, Killed, Mortal, plain
 from tests.unit.compaction.test_fault_walk import COMPACT
-from tests.unit.delivery.samples import Clock, House, Killed, Mortal, plain
-from tests.unit.delivery.test_compact_offsets import COMPACT_OFFSETS
 from tests.unit.delivery.test_forget_pipeline import FORGET
+from tests.unit.delivery.test_offset_log_compaction import COMPACT_OFFSETS
 from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
 from tests.unit.work.test_fault_walk import POINTS as WORK
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letter_list import LetterBox
-from tidemark.delivery.dead_letter_redelivery import Redelivery
-from tidemark.delivery.dead_letters import DeadLetter
-from tidemark.delivery.lease import LeaseLost
-from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
+from tidemark.delivery.dead_letters.listing import LetterBox
+from tidemark.delivery.dead_letters.redelivery import Redelivery
+from tidemark.delivery.dead_letters.store import DeadLetter
+from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.writers.files import FilesWriter
+from tidemark.writers.files.writer import FilesWriter
 
 pytestmark = pytest.mark.unit
 

@@ -14,23 +14,23 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from tests.unit.delivery.samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, Stream
-from tests.unit.log.samples import LogInMemory, given_binding, given_messages
+from tests.support.delivery_samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, Stream
+from tests.support.log_samples import LogInMemory, given_binding, given_messages
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letters import DeadLetter
+from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.lease import LeaseLost
-from tidemark.delivery.operate import ChangedMeanwhile, NotPossible, Operator
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.published import PublishedLog
+from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
+from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import NotRegistered, resume_writer
-from tidemark.delivery.writer_state import Cause, Deed, WriterState
+from tidemark.delivery.state.lease import LeaseLost
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.binding import Binding
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile, Manifest
 
 pytestmark = pytest.mark.unit
 

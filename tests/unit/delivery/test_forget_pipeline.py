@@ -5,24 +5,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from tests.unit.delivery.samples import House, Killed, Stream
-from tests.unit.log.samples import given_binding, publish_all
+from tests.support.delivery_samples import House, Killed, Stream
+from tests.support.log_samples import given_binding, publish_all
 
 from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
-from tidemark.delivery.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
-from tidemark.delivery.known_pipelines import NotKnown, is_known, known_pipelines
-from tidemark.delivery.lease import LeaseHeld, take
+from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
+from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines
+from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.status import read_orphan_status
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.control import LogControl
-from tidemark.log.enrolled import Enrolled, enrol
-from tidemark.log.files import LogFolder
-from tidemark.log.forgotten import BeingForgotten, LogInUse, refuse_forgotten
-from tidemark.log.log_lease import LogHeld, take_log
-from tidemark.log.readers import reading_log
-from tidemark.log.removal import AREAS, FILES, FilesLeft, NotThisLog
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.files.removal import AREAS, FILES, FilesLeft, NotThisLog
+from tidemark.log.state.control import LogControl
+from tidemark.log.state.forgotten import BeingForgotten, LogInUse, refuse_forgotten
+from tidemark.log.state.lease import LogHeld, take_log
+from tidemark.log.state.readers import reading_log
+from tidemark.log.state.registered_writers import Enrolled, enrol
 
 pytestmark = pytest.mark.unit
 
@@ -245,7 +245,7 @@ def test_files_that_cannot_be_removed_leave_the_mark_and_say_what_to_do(orphan, 
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tidemark.log.folder.Folder.remove_area", refuse)
+        patch.setattr("tidemark.log.files.folder.Folder.remove_area", refuse)
         with pytest.raises(FilesLeft, match=r"could be removed \(Permission denied\)") as left:
             orphan.forget(with_log=True)
     assert left.value.needs_person

@@ -3,15 +3,15 @@
 import threading
 
 import pytest
-from tests.contract.flaky_consensus import Fault, FlakyConsensus
-from tests.unit.delivery.samples import Clock
+from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
+from tests.support.delivery_samples import Clock
 
 from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey, Undecided
-from tidemark.delivery.lease import Hold, LeaseHeld, LeaseLost, holding, take
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Deed, WriterState
+from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, holding, take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Deed, WriterState
 
 pytestmark = pytest.mark.unit
 

@@ -4,15 +4,15 @@ T21 to T25 of `specs/transporter.md`, with its decision I1: a normal commit neve
 """
 
 import pytest
-from tests.contract.flaky_consensus import Fault, FlakyConsensus
-from tests.unit.delivery.samples import Clock, House, Stream
+from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
+from tests.support.delivery_samples import Clock, House, Stream
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey, Undecided
-from tidemark.delivery import positions as module
-from tidemark.delivery.lease import Hold, take
-from tidemark.delivery.positions import Positions
-from tidemark.delivery.writer_state import Deed, Entry, OffsetEntry
+from tidemark.delivery.state import positions as module
+from tidemark.delivery.state.lease import Hold, take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Deed, Entry, OffsetEntry
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ import pytest
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
-from tidemark.delivery.positions import Positions, ShapeChanged
-from tidemark.delivery.writer_state import Cause, Entry, Gate, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.positions import Positions, ShapeChanged
+from tidemark.delivery.state.writer_state import Cause, Entry, Gate, OffsetEntry, WriterGate, WriterState
 
 pytestmark = pytest.mark.unit
 

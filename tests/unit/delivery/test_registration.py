@@ -1,15 +1,15 @@
 """Writers that a log waits for: known before they are registered, and until they are forgotten."""
 
 import pytest
-from tests.unit.delivery.samples import House, Killed, Shelf, Stream
-from tests.unit.log.samples import RacingConsensus, compact, given_binding
+from tests.support.delivery_samples import House, Killed, Shelf, Stream
+from tests.support.log_samples import RacingConsensus, compact, given_binding
 
-from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.redelivery import HistoryCompacted
-from tidemark.delivery.registration import holds_below, registered_writers
+from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.state.registration import holds_below, registered_writers
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.enrolled import enrolled
-from tidemark.log.log_lease import LogHeld, take_log
+from tidemark.log.state.lease import LogHeld, take_log
+from tidemark.log.state.registered_writers import enrolled
 
 pytestmark = pytest.mark.unit
 

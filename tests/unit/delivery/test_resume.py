@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.delivery.samples import House, Shelf, Stream, given_failed_bulk, given_gate, given_stopped
-from tests.unit.log.samples import RacingConsensus
+from tests.support.delivery_samples import House, Shelf, Stream, given_failed_bulk, given_gate, given_stopped
+from tests.support.log_samples import RacingConsensus
 
 from tidemark.delivery.deliver import Delivered
-from tidemark.delivery.lease import LeaseHeld, take
-from tidemark.delivery.positions import ShapeChanged
 from tidemark.delivery.resume import NotRegistered, NotResumable, Resumed
+from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Written
-from tidemark.delivery.writer_state import Cause
 
 pytestmark = pytest.mark.unit
 

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delivery.samples import Shelf, Stream, given_failed_bulk, given_gate, given_stopped
+from tests.support.delivery_samples import Shelf, Stream, given_failed_bulk, given_gate, given_stopped
 
+from tidemark.app.open_pipeline import resumes_by_itself
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.lease import LeaseLost
-from tidemark.delivery.published import LogUnreadable
+from tidemark.delivery.published_log import LogUnreadable
 from tidemark.delivery.resume import Resumed
+from tidemark.delivery.state.lease import LeaseLost
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.writer import Written
-from tidemark.delivery.writer_state import Cause, WriterGate
-from tidemark.writers.opened import resumes_by_itself
 
 pytestmark = pytest.mark.unit
 

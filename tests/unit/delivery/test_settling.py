@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.unit.delivery.samples import House, Stream, given_stopped_at
+from tests.support.delivery_samples import House, Stream, given_stopped_at
 
-from tidemark.delivery.operate import NotSettled
+from tidemark.delivery.operator.actions import NotSettled
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Past
-from tidemark.delivery.writer_state import Cause
-from tidemark.log.binding import Binding
+from tidemark.log.model.binding import Binding
 
 pytestmark = pytest.mark.unit
 

@@ -3,18 +3,18 @@
 import json
 
 import pytest
-from tests.unit.log.samples import add_binding, given_binding
+from tests.support.log_samples import add_binding, given_binding
 
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.pipeline import Pipeline
-from tidemark.delivery.positions import Positions
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause as WriterCause
+from tidemark.delivery.state.writer_state import WriterGate
 from tidemark.delivery.status import read_status, summarize
-from tidemark.delivery.writer_state import Cause as WriterCause
-from tidemark.delivery.writer_state import WriterGate
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.enrolled import Enrolled, ensure_enrolled
-from tidemark.log.gate import Cause, LogGate
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.registered_writers import Enrolled, ensure_enrolled
+from tidemark.pipeline.model import Pipeline
 
 pytestmark = pytest.mark.unit
 

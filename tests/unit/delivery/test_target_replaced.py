@@ -3,15 +3,16 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.delivery.samples import House, Killed, given_gate
+from tests.support.delivery_samples import House, Killed, given_gate
+from tests.support.topic_samples import Topic, TopicWriter
 from tests.unit.delivery.test_forget_pipeline import MemoryLetters
-from tests.unit.delivery.topic_samples import Topic, TopicWriter
 
 from tidemark import faults
-from tidemark.delivery.advice import advise
-from tidemark.delivery.forget_pipeline import PipelineForgetting
-from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
-from tidemark.delivery.positions import ShapeChanged
+from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.advice import advise
+from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Cause, WriterState
 from tidemark.delivery.target import (
     Lacking,
     LeftByForgotten,
@@ -21,7 +22,6 @@ from tidemark.delivery.target import (
     lacking,
 )
 from tidemark.delivery.writer import TargetIdentity
-from tidemark.delivery.writer_state import FORGET_PIPELINE, Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
 
 pytestmark = pytest.mark.unit

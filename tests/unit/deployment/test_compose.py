@@ -330,7 +330,7 @@ def test_an_overlay_reaches_every_airflow_service_and_leaves_nobody_waiting(path
 
 
 def test_versions_are_those_of_the_embedded_services(compose):
-    ivy = embedded_versions(read("include/tidemark/embedded/ivy.xml"))
+    ivy = embedded_versions(read("include/tidemark/embedded/jars/ivy.xml"))
     assert unequal_versions(compose, ivy, requirements()) == set()
     assert "apache-airflow" in requirements()
 
@@ -461,7 +461,7 @@ def test_a_secret_that_one_airflow_service_lacks_is_seen(compose):
 
 
 def test_another_version_is_seen(compose):
-    ivy = embedded_versions(read("include/tidemark/embedded/ivy.xml"))
+    ivy = embedded_versions(read("include/tidemark/embedded/jars/ivy.xml"))
     change(compose, "kafka", image="apache/kafka:4.0.0")
     change(compose, "cassandra", image="cassandra:5")
     python = requirements() | {"pyspark": "4.3.0"}

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.embedded.fake_fetch import ANSWERS_17, GOOD
+from tests.support.fake_fetch import ANSWERS_17, GOOD
 
-from tidemark.embedded import jars as jars_module
-from tidemark.embedded.jarlock import Jar
+from tidemark.embedded.jars import fetch as jars_module
+from tidemark.embedded.jars.lock_file import Jar
 from tidemark.embedded.processes import Record, stop
 from tidemark.settings import Settings
 

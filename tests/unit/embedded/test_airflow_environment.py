@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.embedded.airflow import passwords_file, write_secrets
-from tidemark.embedded.airflow_environment import airflow_environment, embedded_connections
+from tidemark.embedded.services.airflow import passwords_file, write_secrets
+from tidemark.embedded.services.airflow_environment import airflow_environment, embedded_connections
 from tidemark.embedded.state import State
 from tidemark.settings import ROOT, Settings
 

@@ -4,9 +4,14 @@ import os
 
 import pytest
 
-from tidemark.embedded import class_archive
-from tidemark.embedded.class_archive import QUICK, archive_path, driver_java_options, ensure_class_archive
 from tidemark.embedded.errors import ArchiveFailed
+from tidemark.embedded.jars import class_archive
+from tidemark.embedded.jars.class_archive import (
+    QUICK,
+    archive_path,
+    driver_java_options,
+    ensure_class_archive,
+)
 from tidemark.embedded.java import Java
 
 pytestmark = pytest.mark.unit

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from tidemark.embedded.display import display
-from tidemark.embedded.ivy import Fetching
+from tidemark.embedded.jars.ivy import Fetching
 
 pytestmark = pytest.mark.unit
 

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidemark.embedded.errors import HomeNotWritable, NotAHome, StateDamaged
-from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.home import MARKER, make_home, remove_home
-from tidemark.embedded.jarlock import HERE
 from tidemark.embedded.state import State
+from tidemark.embedded.whole_files import TEMPLATES, filled, write_atomically
 
 pytestmark = pytest.mark.unit
 
@@ -113,6 +112,6 @@ def test_removing_a_home_removes_everything_and_may_be_repeated(settings):
     ],
 )
 def test_every_template_is_filled_by_the_names_given(template, names):
-    raw = (HERE / "templates" / template).read_text()
+    raw = (TEMPLATES / template).read_text()
     assert all(f"@{name}@" in raw for name in names)
     assert not re.search("@[a-z_]+@", filled(template, **dict.fromkeys(names, "value")))

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.embedded import kafka
-from tidemark.embedded.jars import Jars
+from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
+from tidemark.embedded.services import kafka
 
 pytestmark = pytest.mark.unit
 

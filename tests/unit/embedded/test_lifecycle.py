@@ -14,7 +14,7 @@ from tidemark.embedded.java import Java
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import free_port
 from tidemark.embedded.processes import Record, family
-from tidemark.embedded.service import Program, Service
+from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
 from tidemark.embedded.status import is_healthy, service_status
 

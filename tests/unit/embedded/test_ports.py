@@ -8,8 +8,8 @@ import pytest
 
 from tidemark.embedded.errors import PortTaken
 from tidemark.embedded.ports import free_port, holder, is_free
-from tidemark.embedded.service import Program, Service
-from tidemark.embedded.starting import refuse_taken_ports
+from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.services.starting import refuse_taken_ports
 
 pytestmark = pytest.mark.unit
 

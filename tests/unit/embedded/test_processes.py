@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from tidemark.embedded.processes import TOKEN, Record, family, start, stop, tail
-from tidemark.embedded.service import Program
+from tidemark.embedded.services.service import Program
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("nothing_left")]
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tests.unit.expiry.world import Killed
+from tests.support.expiry_world import Killed
 
 from tidemark.faults import FaultPoint
 

@@ -4,11 +4,11 @@ from datetime import date
 from types import SimpleNamespace
 
 import pytest
-from tests.unit.expiry.memory_heads import DAY, MemoryHeads, given_head
+from tests.support.memory_heads import DAY, MemoryHeads, given_head
 
 from tidemark.expiry.heads import HeadsUnreadable, JournalHeads, Named, find_expired
 from tidemark.journal.segments import head_segments
-from tidemark.writers import journal_tables
+from tidemark.journal_tables import statements as journal_tables
 
 pytestmark = pytest.mark.unit
 

@@ -3,15 +3,15 @@
 from datetime import timedelta
 
 import pytest
-from tests.unit.expiry.world import FIRST_DAY, RUN, Killed, day, given_world, planned
+from tests.support.expiry_world import FIRST_DAY, RUN, Killed, day, given_world, planned
 
 from tidemark.expiry.days import day_end
 from tidemark.expiry.errors import AppendsPurged, NotToReport
-from tidemark.expiry.ledger import runs, unreported_runs
+from tidemark.expiry.state import runs, unreported_runs
 from tidemark.faults import FaultPoint
-from tidemark.log.holds import Hold, add_hold, holds
-from tidemark.log.log_lease import LogHeld, take_log
-from tidemark.log.pins import Pin, add_pin, pins
+from tidemark.log.state.holds import Hold, add_hold, holds
+from tidemark.log.state.lease import LogHeld, take_log
+from tidemark.log.state.pins import Pin, add_pin, pins
 
 pytestmark = pytest.mark.unit
 

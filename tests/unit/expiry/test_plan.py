@@ -5,11 +5,11 @@ from datetime import date
 import pytest
 
 from tidemark.expiry.days import WaitsFor
+from tidemark.expiry.decision import LeftAlone
 from tidemark.expiry.errors import TooManyPurges
-from tidemark.expiry.overtaken import SentPurge
+from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.plan import Expired, make_plan, refuse_too_many
 from tidemark.expiry.report import Spared, make_report, report_lines
-from tidemark.expiry.verdict import LeftAlone
 from tidemark.journal.head import Head
 
 pytestmark = pytest.mark.unit

@@ -1,21 +1,21 @@
 """Purging: who goes, who stays, what is said about it, and what a crash leaves."""
 
 import pytest
-from tests.unit.expiry.world import RUN, Killed, World, append_of, day, given_world, planned
+from tests.support.expiry_world import RUN, Killed, World, append_of, day, given_world, planned
 
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport, OffsetsUnseen, TooManyPurges
-from tidemark.expiry.ledger import read_days, runs, unreported_runs
-from tidemark.expiry.look import Look
-from tidemark.expiry.overtaken import SentPurge
-from tidemark.expiry.passing import last_offsets, not_passed
+from tidemark.expiry.last_look import Look
+from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.purge import Purging
+from tidemark.expiry.purges_delivered import last_offsets, not_passed
 from tidemark.expiry.run_record import RunRecord
+from tidemark.expiry.state import read_days, runs, unreported_runs
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import Purge
-from tidemark.log.binding import Binding, Offsets, Slice
-from tidemark.log.holds import holds
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.pins import pins, release_pin
+from tidemark.log.model.binding import Binding, Offsets, Slice
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.state.holds import holds
+from tidemark.log.state.pins import pins, release_pin
 
 pytestmark = pytest.mark.unit
 

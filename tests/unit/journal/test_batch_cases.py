@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.journal.case_files import BATCH, Delivered, kafka_form
-from tests.unit.journal.original import Original
-from tests.unit.journal.writer_model import Writer
+from tests.support.case_files import BATCH, Delivered, kafka_form
+from tests.support.original_codec import Original
+from tests.support.writer_model import Writer
 
 pytestmark = pytest.mark.unit
 

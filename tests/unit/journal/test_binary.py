@@ -4,10 +4,10 @@ import struct
 
 import pytest
 
-from tidemark.journal.binary import decode_binary, encode_binary
+from tidemark.journal.codec.binary import decode_binary, encode_binary
+from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.errors import Undecodable, Unwritable
 from tidemark.journal.events import Event, Events, PayloadMetadata
-from tidemark.journal.expiry import ExpireAfter
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tidemark.journal.codec.json_text import ordered
 from tidemark.journal.digest import COLUMNS, changed_columns, overwritten, row_digest, source_of
-from tidemark.journal.jsontext import ordered
 
 pytestmark = pytest.mark.unit
 

@@ -5,9 +5,10 @@ from datetime import date, timedelta, timezone
 from uuid import UUID
 
 import pytest
-from tests.unit.journal.case_files import event, micros
+from tests.support.case_files import event, micros
 
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge, append
+from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.effect import Duplicate, Effect, HeadTombstone, Message, Row, Tombstone
 from tidemark.journal.errors import (
     JournalError,
@@ -18,7 +19,6 @@ from tidemark.journal.errors import (
     Unwritable,
 )
 from tidemark.journal.events import Event, Events, PayloadMetadata
-from tidemark.journal.expiry import ExpireAfter
 from tidemark.journal.fold import MOST_SEGMENTS, Fold, fold
 from tidemark.journal.head import Head, record_id
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.journal.writer_model import Delivered, Writer
+from tests.support.writer_model import Delivered, Writer
 
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
+from tidemark.journal.codec.expire_after import ExpireAfter
+from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events, PayloadMetadata
-from tidemark.journal.expiry import ExpireAfter
-from tidemark.journal.record import write_action
 
 pytestmark = pytest.mark.unit
 

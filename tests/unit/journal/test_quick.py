@@ -7,17 +7,17 @@ from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.journal.json_texts import damaged, documents, headers, metadata, values
+from tests.support.json_texts import damaged, documents, headers, metadata, values
 
-from tidemark.journal import jsonpayload, jsontext, record
 from tidemark.journal.action import Append
-from tidemark.journal.binary import decode_binary
+from tidemark.journal.codec import json_payload, json_text, record
+from tidemark.journal.codec.binary import decode_binary
+from tidemark.journal.codec.expire_after import ExpireAfter
+from tidemark.journal.codec.json_payload import decode_json
+from tidemark.journal.codec.json_text import NeedsCare, canonical, canonical_text, parse
+from tidemark.journal.codec.record import read_action
 from tidemark.journal.errors import JournalError
 from tidemark.journal.events import Event, Events, PayloadMetadata
-from tidemark.journal.expiry import ExpireAfter
-from tidemark.journal.jsonpayload import decode_json
-from tidemark.journal.jsontext import NeedsCare, canonical, canonical_text, parse
-from tidemark.journal.record import read_action
 
 pytestmark = pytest.mark.unit
 
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.unit
 def only_careful() -> Iterator[None]:
     """As if nothing could ever be read quickly."""
     with (
-        patch.object(jsontext, "_quick", side_effect=NeedsCare),
-        patch.object(jsonpayload, "_read_document", side_effect=NeedsCare),
+        patch.object(json_text, "_quick", side_effect=NeedsCare),
+        patch.object(json_payload, "_read_document", side_effect=NeedsCare),
         patch.object(record, "_read_append", side_effect=NeedsCare),
     ):
         yield
@@ -36,7 +36,7 @@ def only_careful() -> Iterator[None]:
 @contextmanager
 def only_quick() -> Iterator[None]:
     """As if there were no care to fall back on."""
-    with patch.object(jsonpayload, "parse", None), patch.object(record, "parse", None):
+    with patch.object(json_payload, "parse", None), patch.object(record, "parse", None):
         yield
 
 

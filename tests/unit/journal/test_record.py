@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge, append
+from tidemark.journal.codec.json_text import LONG_MAX
+from tidemark.journal.codec.record import NO_TIMESTAMP, read_action, write_action
 from tidemark.journal.errors import Undecodable, Unwritable
 from tidemark.journal.events import Event, Events
-from tidemark.journal.jsontext import LONG_MAX
-from tidemark.journal.record import NO_TIMESTAMP, read_action, write_action
 
 pytestmark = pytest.mark.unit
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.journal.case_files import REPLICATION, Source, load
-from tests.unit.journal.writer_model import Writer
+from tests.support.case_files import REPLICATION, Source, load
+from tests.support.writer_model import Writer
 
 pytestmark = pytest.mark.unit
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidemark.journal.codec.payload import decode, sequence_numbers
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.payload import decode, sequence_numbers
 
 pytestmark = pytest.mark.unit
 

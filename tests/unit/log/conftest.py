@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import RacingConsensus
+from tests.support.log_samples import RacingConsensus
 
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogControl
 
 
 @pytest.fixture

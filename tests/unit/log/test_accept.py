@@ -3,16 +3,16 @@
 from dataclasses import dataclass, field
 
 import pytest
-from tests.unit.log.samples import given_kafka, mark_published
+from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.binding import Available, Offsets, Slice
-from tidemark.log.control import Decision, LogControl
-from tidemark.log.gate import Cause
 from tidemark.log.guard import bind_guarded, close_for_losses
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
+from tidemark.log.model.binding import Available, Offsets, Slice
+from tidemark.log.model.gate import Cause
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
+from tidemark.log.state.control import Decision, LogControl
 
 pytestmark = pytest.mark.unit
 

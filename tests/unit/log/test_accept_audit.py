@@ -1,7 +1,7 @@
 """A capture that failed its audit: it closes the gate, and is published once it is good or accepted."""
 
 import pytest
-from tests.unit.log.samples import (
+from tests.support.log_samples import (
     FIRST,
     FIRST_VALUES,
     PUBLISHED_AT,
@@ -15,11 +15,11 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.control import Decision, LogControl, LogHead
-from tidemark.log.files import LogFolder
-from tidemark.log.gate import Cause, LogGate, LogStopped
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.gate import Cause, LogGate, LogStopped
 from tidemark.log.publish import OutOfTurn, publish, read_log, require_audit
+from tidemark.log.state.control import Decision, LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 

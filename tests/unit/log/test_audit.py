@@ -12,8 +12,8 @@ import pytest
 
 from tidemark.errors import TidemarkError
 from tidemark.log.audit import BadExpectation
-from tidemark.log.audit_record import AuditRecord, Judgement
-from tidemark.log.files import LogFolder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord, Judgement
 
 pytestmark = pytest.mark.unit
 
@@ -125,6 +125,6 @@ def test_a_bad_expectation_does_not_repeat_a_whole_stack():
 
 
 def test_great_expectations_is_not_loaded_before_it_is_needed():
-    script = "import sys, tidemark.log.audit, tidemark.log.files; print(*sys.modules)"
+    script = "import sys, tidemark.log.audit, tidemark.log.files.parquet; print(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True)
     assert not {"great_expectations", "pandas", "pyspark"} & set(run.stdout.split())

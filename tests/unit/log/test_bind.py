@@ -1,18 +1,12 @@
 """bind: which binding a run works on."""
 
 import pytest
-from tests.unit.log.samples import (
-    add_binding,
-    given_available,
-    given_binding,
-    given_kafka,
-    mark_published,
-)
+from tests.support.log_samples import add_binding, given_available, given_binding, given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.log.bind import bind, find_unfinished
-from tidemark.log.binding import Offsets, Slice
+from tidemark.log.model.binding import Offsets, Slice
 
 pytestmark = pytest.mark.unit
 

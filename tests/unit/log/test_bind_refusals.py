@@ -1,14 +1,14 @@
 """bind: what it refuses to bind, and changes nothing then."""
 
 import pytest
-from tests.unit.log.samples import given_available, given_kafka, mark_published
+from tests.support.log_samples import given_available, given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.errors import TidemarkError
 from tidemark.log.bind import ClockOff, OffsetsLost, bind, refuse_clock
-from tidemark.log.binding import Offsets
-from tidemark.log.control import LogControl
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.binding import Offsets
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 

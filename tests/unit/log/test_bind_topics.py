@@ -1,13 +1,13 @@
 """bind: topics and partitions that come, go, and come back under the same name."""
 
 import pytest
-from tests.unit.log.samples import given_kafka, mark_published
+from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.binding import Available, Binding, Offsets, Slice
-from tidemark.log.control import LogControl
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.binding import Available, Binding, Offsets, Slice
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 

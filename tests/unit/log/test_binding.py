@@ -1,10 +1,10 @@
 """Bindings: which ids they own, when their messages were written, and the row that keeps them."""
 
 import pytest
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
-from tidemark.log.binding import Binding, Slice, next_time
 from tidemark.log.errors import BadBinding, LogError
+from tidemark.log.model.binding import Binding, Slice, next_time
 
 pytestmark = pytest.mark.unit
 

@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.log.samples import add_binding, given_binding, given_narrow_bindings
+from tests.support.log_samples import add_binding, given_binding, given_narrow_bindings
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced
-from tidemark.log.control import PAGE, BindingsHead, LogControl, LogHead
 from tidemark.log.errors import BadBinding
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.state.control import PAGE, BindingsHead, LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 

@@ -3,12 +3,12 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.log.samples import RacingConsensus
+from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
-from tidemark.log.control import Decision, LogControl, LogHead
-from tidemark.log.gate import Cause, LogGate
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.state.control import Decision, LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidemark.log.binding import (
+from tidemark.log.model.binding import (
     Binding,
     Offsets,
     Slice,

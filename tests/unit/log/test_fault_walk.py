@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.log.samples import SEGMENT_BYTES, captured_of, given_messages, write_file
+from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages, write_file
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
@@ -24,17 +24,17 @@ from tidemark.log.accept import (
     require_closed_gate,
     unplanned_losses,
 )
-from tidemark.log.audit_record import Judgement
 from tidemark.log.bind import OffsetsLost
-from tidemark.log.binding import Available, Binding, Offsets
 from tidemark.log.capture import capture
-from tidemark.log.captured import Captured
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.log.gate import LogStopped
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.guard import bind_guarded
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind, readable_slices
+from tidemark.log.model.audit_result import Judgement
+from tidemark.log.model.binding import Available, Binding, Offsets
+from tidemark.log.model.captured import Captured
+from tidemark.log.model.gate import LogStopped
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, readable_slices
 from tidemark.log.publish import publish, read_log
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.log.errors import FileDamaged, FileMissing
-from tidemark.log.folder import Folder
+from tidemark.log.files.folder import Folder
 
 pytestmark = pytest.mark.unit
 

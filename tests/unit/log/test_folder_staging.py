@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidemark.log.errors import FolderUnusable, LogError
-from tidemark.log.folder import Digesting, Folder
+from tidemark.log.files.folder import Digesting, Folder
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tidemark.log.footer import TAIL, footer_length, in_order
+from tidemark.log.files.footer import TAIL, footer_length, in_order
 
 pytestmark = pytest.mark.unit
 

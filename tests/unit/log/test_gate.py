@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.errors import TidemarkError
-from tidemark.log.gate import Cause, LogGate, LogStopped
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.loss import Loss, LossKind
 
 pytestmark = pytest.mark.unit
 

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.log.samples import given_kafka, mark_published
+from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost
-from tidemark.log.binding import Binding, Offsets
-from tidemark.log.control import LogControl
-from tidemark.log.gate import Cause, LogGate
 from tidemark.log.guard import bind_guarded
-from tidemark.log.loss import Loss, LossKind
+from tidemark.log.model.binding import Binding, Offsets
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 

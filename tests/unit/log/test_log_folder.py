@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import given_binding, given_finding, given_messages, write_file
+from tests.support.log_samples import given_binding, given_finding, given_messages, write_file
 
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.captured import Captured, CapturedFile
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
-from tidemark.log.files import LogFolder
-from tidemark.log.manifest import Manifest
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.captured import Captured, CapturedFile
+from tidemark.log.model.manifest import Manifest
 
 pytestmark = pytest.mark.unit
 

@@ -1,14 +1,14 @@
 """What the log object keeps for compaction: pins, enrolled writers, history."""
 
 import pytest
-from tests.unit.delivery.samples import Clock
-from tests.unit.log.samples import RacingConsensus
+from tests.support.delivery_samples import Clock
+from tests.support.log_samples import RacingConsensus
 
-from tidemark.log.compactions import MOST, CompactionRecord, Outcome, compactions, record_compaction
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.enrolled import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
-from tidemark.log.log_lease import LogHeld, take_log
-from tidemark.log.pins import NotPinned, Pin, add_pin, pins, release_pin, releases
+from tidemark.log.state.compactions import MOST, CompactionRecord, Outcome, compactions, record_compaction
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.lease import LogHeld, take_log
+from tidemark.log.state.pins import NotPinned, Pin, add_pin, pins, release_pin, releases
+from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
 
 pytestmark = pytest.mark.unit
 

@@ -1,10 +1,10 @@
 """Losses: what Kafka no longer has is found, whole, and said in one phrase."""
 
 import pytest
-from tests.unit.log.samples import given_kafka
+from tests.support.log_samples import given_kafka
 
-from tidemark.log.binding import Offsets, Slice
-from tidemark.log.loss import Loss, LossKind, find_losses, find_losses_of, reached_after, said
+from tidemark.log.model.binding import Offsets, Slice
+from tidemark.log.model.loss import Loss, LossKind, find_losses, find_losses_of, reached_after, said
 
 pytestmark = pytest.mark.unit
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.log.samples import given_binding, given_kafka
+from tests.support.log_samples import given_binding, given_kafka
 
-from tidemark.log.binding import Offsets, Slice
-from tidemark.log.loss import (
+from tidemark.log.model.binding import Offsets, Slice
+from tidemark.log.model.loss import (
     AcceptedLoss,
     Loss,
     LossKind,

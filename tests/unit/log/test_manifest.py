@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
 from tidemark.log.errors import BadBinding
-from tidemark.log.manifest import LogFile, Manifest, Segment, digest_of
+from tidemark.log.model.manifest import LogFile, Manifest, Segment, digest_of
 
 pytestmark = pytest.mark.unit
 

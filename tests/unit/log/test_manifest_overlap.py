@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
-from tidemark.log.binding import Binding, TopicPartition
-from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.model.binding import Binding, TopicPartition
+from tidemark.log.model.manifest import LogFile, Manifest, Segment
 from tidemark.log.verify import range_problems
 
 pytestmark = pytest.mark.unit

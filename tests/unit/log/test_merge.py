@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.log.manifest import LogFile
-from tidemark.log.merge import entwined, lanes, merged
+from tidemark.log.files.merge import entwined, lanes, merged
+from tidemark.log.model.manifest import LogFile
 
 pytestmark = pytest.mark.unit
 

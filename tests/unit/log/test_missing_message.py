@@ -1,13 +1,13 @@
 """Why the log has no message with an id, and that only a message that is there is pinned (item 6)."""
 
 import pytest
-from tests.unit.log.samples import compact, given_binding, publish_all
+from tests.support.log_samples import compact, given_binding, publish_all
 
-from tidemark.log.files import LogFolder
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.missing_message import Missing, NotInTheLog, find_missing
-from tidemark.log.pins import Pin, pin_message, pins
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.publish import read_log
+from tidemark.log.state.pins import Pin, pin_message, pins
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +76,7 @@ def test_without_the_record_of_the_capture_both_are_possible(control, folder, tm
 def test_a_message_that_a_compaction_takes_between_the_look_and_the_pin_is_not_pinned(
     control, folder, monkeypatch
 ):
-    from tidemark.log import pins as module
+    from tidemark.log.state import pins as module
 
     look = module.refuse_missing
 

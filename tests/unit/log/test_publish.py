@@ -1,7 +1,7 @@
 """publish: a captured binding becomes part of the log, once, in order, or not at all."""
 
 import pytest
-from tests.unit.log.samples import (
+from tests.support.log_samples import (
     FIRST,
     FIRST_VALUES,
     PUBLISHED_AT,
@@ -15,10 +15,10 @@ from tests.unit.log.samples import (
     write_file,
 )
 
-from tidemark.log.control import LogHead
-from tidemark.log.log_lease import read_lease, take_log
-from tidemark.log.manifest import Manifest
+from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log, require_audit
+from tidemark.log.state.control import LogHead
+from tidemark.log.state.lease import read_lease, take_log
 
 pytestmark = pytest.mark.unit
 

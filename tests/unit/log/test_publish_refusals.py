@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.log.samples import (
+from tests.support.log_samples import (
     FIRST,
     FIRST_VALUES,
     PUBLISHED_AT,
@@ -16,10 +16,10 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.errors import TidemarkError
-from tidemark.log.audit_record import AuditRecord
-from tidemark.log.control import LogHead
 from tidemark.log.errors import FileDamaged, FileMissing, ManifestDamaged
+from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.publish import NotAudited, publish, read_log, require_audit
+from tidemark.log.state.control import LogHead
 
 pytestmark = pytest.mark.unit
 

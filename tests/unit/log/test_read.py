@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import SEGMENT_BYTES, capture, given_binding
+from tests.support.log_samples import SEGMENT_BYTES, capture, given_binding
 
 from tidemark.log.errors import CompactedAway, FileDamaged, FileMissing
-from tidemark.log.files import LOG_SCHEMA, LogFolder
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
+from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.read import BeyondTheEnd, NotPublished, Selection, select
 
 pytestmark = pytest.mark.unit

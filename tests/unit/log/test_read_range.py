@@ -2,11 +2,11 @@
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.log.samples import captured_of, given_binding, given_many_messages, write_file
+from tests.support.log_samples import captured_of, given_binding, given_many_messages, write_file
 
-from tidemark.log.files import ROWS_PER_GROUP, LogFolder
-from tidemark.log.groups import Group
-from tidemark.log.manifest import LogFile
+from tidemark.log.files.parquet import ROWS_PER_GROUP, LogFolder
+from tidemark.log.files.row_groups import Group
+from tidemark.log.model.manifest import LogFile
 
 pytestmark = pytest.mark.unit
 

@@ -3,12 +3,12 @@
 from threading import Event
 
 import pytest
-from tests.unit.delivery.samples import Clock
-from tests.unit.log.samples import RacingConsensus
+from tests.support.delivery_samples import Clock
+from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import SECOND
-from tidemark.log.control import LogControl, LogHead
-from tidemark.log.readers import TERM, Reading, readers, reading_log
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.readers import TERM, Reading, readers, reading_log
 
 pytestmark = pytest.mark.unit
 

@@ -1,11 +1,11 @@
 """Of several topics that had the same name: which one a binding, an id and a loss are of (item 12)."""
 
 import pytest
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
-from tidemark.log.binding import Binding
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.recreated import Recreations, TopicInLog, topics_in_log
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.model.recreated import Recreations, TopicInLog, topics_in_log
 
 pytestmark = pytest.mark.unit
 

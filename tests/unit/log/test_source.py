@@ -10,7 +10,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
 from tidemark.log import source
-from tidemark.log.binding import Available, Offsets
+from tidemark.log.model.binding import Available, Offsets
 from tidemark.log.source import (
     CompactedTopic,
     KafkaUnreachable,

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.delivery.samples import Clock
-from tests.unit.log.samples import (
+from tests.support.delivery_samples import Clock
+from tests.support.log_samples import (
     PLAN,
     SEGMENT_BYTES,
     add_binding,
@@ -20,12 +20,12 @@ from tests.unit.log.samples import (
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.control import LogControl
-from tidemark.log.files import LogFolder
-from tidemark.log.folder import StoredFile
-from tidemark.log.log_lease import LogHeld, LogLost, take_log
+from tidemark.log.files.folder import StoredFile
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import publish, read_log
-from tidemark.log.readers import TERM, Reading
+from tidemark.log.state.control import LogControl
+from tidemark.log.state.lease import LogHeld, LogLost, take_log
+from tidemark.log.state.readers import TERM, Reading
 from tidemark.log.sweep import CONDEMNED, PLAN_LIFE, Named, Swept, judge, look_for_orphans, sweep, sweep_log
 
 pytestmark = pytest.mark.unit

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.log.samples import compact, given_binding, publish_all
+from tests.support.log_samples import compact, given_binding, publish_all
 
-from tidemark.log.manifest import LogFile, Manifest, Segment
+from tidemark.log.model.manifest import LogFile, Manifest, Segment
 from tidemark.log.read import select
 from tidemark.log.verify import LogVerifier, Verification, range_problems
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
-from tests.unit.log.samples import (
+from tests.support.log_samples import (
     PUBLISHED_AT,
     SEGMENT_BYTES,
     RacingConsensus,
@@ -24,16 +24,16 @@ from tests.unit.log.samples import (
 )
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.pipeline import Pipeline
 from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.binding import Available, Binding, Offsets, Slice
-from tidemark.log.control import LogControl
 from tidemark.log.errors import FileMissing, FolderUnusable
-from tidemark.log.files import LogFolder
-from tidemark.log.loss import Loss, LossKind
-from tidemark.log.manifest import LogFile, Manifest
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Available, Binding, Offsets, Slice
+from tidemark.log.model.loss import Loss, LossKind
+from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import publish, read_log
 from tidemark.log.read import BeyondTheEnd, select
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import Pipeline
 
 pytestmark = pytest.mark.unit
 

@@ -7,11 +7,11 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from tests.unit.cassandra.table_samples import ORDERS
+from tests.support.table_samples import ORDERS
 
-from tidemark.cassandra.columns import TypeMismatch
+from tidemark.cassandra.scan.columns import TypeMismatch
 from tidemark.cassandra.table import Column, Role, Table, UnknownColumn
-from tidemark.spark.join_by_key import Join, JoinRefused, KeyJoin
+from tidemark.spark.source.join_by_key import Join, JoinRefused, KeyJoin
 
 pytestmark = pytest.mark.unit
 

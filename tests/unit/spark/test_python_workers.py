@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidemark.spark.cassandra_errors import WorkersRefused
-from tidemark.spark.python_workers import refuse_unable
+from tidemark.spark.source.errors import WorkersRefused
+from tidemark.spark.source.python_workers import refuse_unable
 
 pytestmark = pytest.mark.unit
 

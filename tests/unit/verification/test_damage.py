@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from tests.unit.verification.found import given_delivered, verdicts, verified
-from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.found_in_memory import given_delivered, verdicts, verified
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
 
-from tidemark.delivery.handed_back import TablesHandedBack, closing
-from tidemark.delivery.writer_state import Cause, HandedBack
+from tidemark.delivery.state.handed_back import TablesHandedBack, closing
+from tidemark.delivery.state.writer_state import Cause, HandedBack
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.segments import head_segment
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.verification.provable import Unprovable
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.verification.journal.provable import Unprovable
 
 pytestmark = pytest.mark.unit
 

@@ -1,12 +1,12 @@
 """A few entities by name, while their writer may be at work."""
 
 import pytest
-from tests.unit.verification.found import basis, case, given_delivered, verdicts
-from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.found_in_memory import basis, case, given_delivered, verdicts
+from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
-from tidemark.delivery.positions import ShapeChanged
-from tidemark.verification.entities import verify_case
+from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.verification.errors import NoSuchEntity, NoSuchTopic, NothingDelivered
+from tidemark.verification.journal.entities import verify_case
 from tidemark.verification.tally import Tally
 
 pytestmark = pytest.mark.unit

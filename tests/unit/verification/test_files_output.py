@@ -9,21 +9,21 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.unit.delivery.samples import House, Killed, given_gate
+from tests.support.delivery_samples import House, Killed, given_gate
 
-from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.published import PublishedLog
-from tidemark.delivery.redelivery import HistoryCompacted
-from tidemark.delivery.writer_state import Cause
+from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
-from tidemark.verification.files import draw_files, judge_names
-from tidemark.verification.let_go import plan_let_go
-from tidemark.verification.mend import NotMended, mend_output
-from tidemark.verification.outputs import Extent, OutputVerification, Problem
-from tidemark.verification.reconcile_output import reconcile_output, usual_extent, verify_output
+from tidemark.verification.outputs.accept_missing import plan_let_go
+from tidemark.verification.outputs.files import draw_files, judge_names
+from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
+from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_output
+from tidemark.verification.outputs.repair import NotMended, mend_output
 from tidemark.verification.reconciliation import read
-from tidemark.writers.files_ledger import Made, MadeFile, ids_of
+from tidemark.writers.files.ledger import Made, MadeFile, ids_of
 
 pytestmark = pytest.mark.unit
 

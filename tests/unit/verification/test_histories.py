@@ -5,12 +5,12 @@ The histories, deaths, failures, rewinds, acknowledgements and backfills are tho
 
 import pytest
 from hypothesis import given, settings
-from tests.unit.verification.found import verdicts, verified
+from tests.support.found_in_memory import verdicts, verified
 from tests.unit.writers.test_journal_histories import KEYS, World, given_world, plans
 
 from tidemark.journal import expected
 from tidemark.journal.difference import Difference
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.provable import Unprovable
 
 pytestmark = pytest.mark.unit
 

@@ -1,11 +1,11 @@
 """An entity's life: what each message did, what a reader sees, and why a row is hidden."""
 
 import pytest
-from tests.unit.verification.found import FoundInMemory, basis, given_delivered
-from tests.unit.writers.journal_samples import KEY, TOPIC, JournalHouse
+from tests.support.found_in_memory import FoundInMemory, basis, given_delivered
+from tests.support.journal_samples import KEY, TOPIC, JournalHouse
 
 from tidemark.journal.visible import Hidden
-from tidemark.verification.history import History, Standing, read_histories, read_history
+from tidemark.verification.journal.history import History, Standing, read_histories, read_history
 from tidemark.verification.selection import Entity
 
 pytestmark = pytest.mark.unit

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.unit.verification.found import FoundInMemory
-from tests.unit.verification.recreated_world import World
-from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
+from tests.support.found_in_memory import FoundInMemory
+from tests.support.recreated_samples import TopicsHouse, TopicsLog
+from tests.support.recreated_world import World
 
-from tidemark.delivery.writer_state import Cause
-from tidemark.log.suite import Suite
-from tidemark.spark.reconcile import Extent, reconcile_writer
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.journal_tables.reader import TablesMissing
+from tidemark.log.expectations import Suite
+from tidemark.spark.jobs.reconcile import Extent, reconcile_writer
 from tidemark.verification import reconcile
-from tidemark.verification.entities import Case
-from tidemark.verification.errors import TablesMissing
+from tidemark.verification.journal.entities import Case
 from tidemark.verification.reconcile import StillDifferent, reconcile_pointers, reopen_gate
 from tidemark.verification.reconciliation import read
 

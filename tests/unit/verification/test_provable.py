@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from tidemark.log.loss import AcceptedLoss, Loss, LossKind
-from tidemark.verification.provable import Ground, Unprovable
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.verification.journal.provable import Ground, Unprovable
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from tests.unit.verification.recreated_world import ARCHIVE, SOURCES, TARGET, World
+from tests.support.recreated_world import ARCHIVE, SOURCES, TARGET, World
 
 from tidemark.delivery import target
 from tidemark.delivery.target import Verdict

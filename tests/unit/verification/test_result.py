@@ -4,13 +4,13 @@ import json
 
 import msgspec
 import pytest
-from tests.unit.verification.found import given_delivered, verified
-from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.found_in_memory import given_delivered, verified
+from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
 from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.verification.diff import Diff, Side
-from tidemark.verification.judge import Verdict
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.tally import Counts, Tally, Unproven
 
 pytestmark = pytest.mark.unit

@@ -1,15 +1,15 @@
 """A few entities of what was delivered just now, against the newest messages of the log."""
 
 import pytest
-from tests.unit.verification.found import FoundInMemory, given_delivered
-from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.found_in_memory import FoundInMemory, given_delivered
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
 
+from tidemark.journal_tables.reader import JournalReader
 from tidemark.verification import sample as sampling
 from tidemark.verification.basis import read_basis
-from tidemark.verification.provable import Unprovable
+from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.sample import draw, newest_files, verify_sample
 from tidemark.verification.selection import Entity
-from tidemark.verification.tables import JournalReader
 
 pytestmark = pytest.mark.unit
 

@@ -1,13 +1,13 @@
 """Tables that another replicator has begun: what is provable of them, and what is offered else (item 17)."""
 
 import pytest
-from tests.unit.verification.found import FoundInMemory, basis, verdicts, verified
-from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.found_in_memory import FoundInMemory, basis, verdicts, verified
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
 
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.segments import head_segment
-from tidemark.verification.messages import files_of
-from tidemark.verification.provable import Ground, Unprovable
+from tidemark.verification.journal.messages import files_of
+from tidemark.verification.journal.provable import Ground, Unprovable
 from tidemark.verification.rebuild import find_gap
 from tidemark.verification.reconcile import StillDifferent
 from tidemark.verification.reconciliation import Reconciliation

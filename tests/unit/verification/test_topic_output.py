@@ -7,24 +7,25 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from tests.unit.delivery.samples import House
+from tests.support.delivery_samples import House
 from tests.unit.writers.test_kafka import Listed
 
 from tidemark.connections import KafkaConnection
-from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.pipeline import KafkaDeclaration
-from tidemark.delivery.positions import ShapeChanged
-from tidemark.delivery.writer_state import Cause
-from tidemark.verification import topics
-from tidemark.verification.let_go import plan_let_go
-from tidemark.verification.mend import NotMended, mend_output
-from tidemark.verification.outputs import Extent, OutputVerification, Problem
-from tidemark.verification.reconcile_output import reconcile_output, verify_output
-from tidemark.verification.topics import Compared, compare_ids, first_compared
-from tidemark.writers import kafka, kafka_output
-from tidemark.writers.kafka import KafkaWriter
-from tidemark.writers.kafka_tail import Tail
-from tidemark.writers.kafka_target import DescribedTopic, NoTargetTopic
+from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.state.positions import ShapeChanged
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.verification.outputs import topics
+from tidemark.verification.outputs.accept_missing import plan_let_go
+from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
+from tidemark.verification.outputs.reconcile import reconcile_output, verify_output
+from tidemark.verification.outputs.repair import NotMended, mend_output
+from tidemark.verification.outputs.topics import Compared, compare_ids, first_compared
+from tidemark.writers.kafka import output as kafka_output
+from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.last_id import Tail
+from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic
+from tidemark.writers.kafka.writer import KafkaWriter
 
 pytestmark = pytest.mark.unit
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.contract.flaky_consensus import Fault, FlakyConsensus
-from tests.contract.work_house import MORNING, House, Stores, given_declaration, memory_stores
+from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
+from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, Snapshot, Undecided
-from tidemark.work.due import MemoryDue
-from tidemark.work.journal import TOGETHER
+from tidemark.work.queue.journal import TOGETHER
+from tidemark.work.store.due import MemoryDue
 
 pytestmark = pytest.mark.unit
 

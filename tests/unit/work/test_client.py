@@ -6,16 +6,16 @@ import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
 
 import tidemark
-from tidemark.work.asynchronous import AsyncWork
+from tidemark.work.async_client import AsyncWork
+from tidemark.work.claim_renewal import KeptClaims
+from tidemark.work.claimed_item import Ticket, WorkItem
 from tidemark.work.client import Work
-from tidemark.work.days import moment
 from tidemark.work.errors import BadRequest, ClaimLost
-from tidemark.work.items import Ticket, WorkItem
-from tidemark.work.keeping import KeptClaims
-from tidemark.work.work_entry import WorkStatus
+from tidemark.work.model.days import moment
+from tidemark.work.model.entry_view import WorkStatus
 
 pytestmark = pytest.mark.unit
 

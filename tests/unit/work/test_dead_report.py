@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from tests.contract.work_house import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 from tidemark.work.dead_report import UnseenLetters, failure_of, find_unseen, lines_about
-from tidemark.work.declaration import DeadReport
+from tidemark.work.model.declaration import DeadReport
 
 pytestmark = pytest.mark.unit
 

@@ -4,13 +4,24 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.unit.work.samples import E0, HOUR_LIMIT, at, given_running, with_request
+from tests.support.work_samples import E0, HOUR_LIMIT, at, given_running, with_request
 
-from tidemark.work.decide import Cancel, Claim, Done, Event, Fail, Notice, Refresh, Release, Snooze, decide
-from tidemark.work.decision import Decision, Outcome
-from tidemark.work.entries import body_of, entry_of
-from tidemark.work.entry import DeathReason, Ending, Entry, Request, Status
-from tidemark.work.rules import Rules, back_off
+from tidemark.work.model.decide import (
+    Cancel,
+    Claim,
+    Done,
+    Event,
+    Fail,
+    Notice,
+    Refresh,
+    Release,
+    Snooze,
+    decide,
+)
+from tidemark.work.model.decision import Decision, Outcome
+from tidemark.work.model.entry import DeathReason, Ending, Entry, Request, Status
+from tidemark.work.model.rules import Rules, back_off
+from tidemark.work.store.entries import body_of, entry_of
 
 pytestmark = pytest.mark.unit
 

@@ -6,8 +6,8 @@ from typer.main import get_command
 from tidemark.cli.work import app
 from tidemark.settings import ROOT
 from tidemark.work.client import Work
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.files import load_journal
+from tidemark.work.loader import load_journal
+from tidemark.work.model.declaration import WorkDeclaration
 
 pytestmark = pytest.mark.unit
 

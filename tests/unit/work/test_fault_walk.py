@@ -4,14 +4,14 @@ Here in memory; ``tests/system/test_work.py`` lets processes die and answers get
 """
 
 import pytest
-from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
 
 from tidemark import faults
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.work.entry import Ending, Seen
-from tidemark.work.listing import dead_letters, figures, history
-from tidemark.work.redriving import redrive
-from tidemark.work.seeing import see
+from tidemark.work.model.entry import Ending, Seen
+from tidemark.work.queue.listing import dead_letters, figures, history
+from tidemark.work.queue.redrive import redrive
+from tidemark.work.queue.seen import see
 
 pytestmark = pytest.mark.unit
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
-from tests.contract.work_contract import JournalContract
-from tests.contract.work_house import Stores, memory_stores
-from tests.contract.work_stores import StoreContract
-from tests.contract.work_upkeep import UpkeepContract
+from tests.support.contracts.work_contract import JournalContract
+from tests.support.contracts.work_stores import StoreContract
+from tests.support.contracts.work_upkeep import UpkeepContract
+from tests.support.contracts.work_world import Stores, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Snapshot

@@ -1,9 +1,9 @@
 """Whatever happens in whatever order: no entry lost, none held twice, none seen after its expiry."""
 
 import pytest
-from tests.contract.flaky_consensus import FlakyConsensus
-from tests.contract.work_house import Stores, memory_stores
-from tests.contract.work_machine import check_work
+from tests.support.contracts.flaky_consensus import FlakyConsensus
+from tests.support.contracts.work_machine import check_work
+from tests.support.contracts.work_world import Stores, memory_stores
 
 pytestmark = pytest.mark.unit
 

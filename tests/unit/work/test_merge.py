@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.work.samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
+from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
-from tidemark.work.decision import Outcome
-from tidemark.work.entry import Entry, Packet, Request, Status
-from tidemark.work.merge import merge
-from tidemark.work.requests import request_of
-from tidemark.work.rules import OnMerge, Rules
+from tidemark.work.model.decision import Outcome
+from tidemark.work.model.entry import Entry, Packet, Request, Status
+from tidemark.work.model.merge import merge
+from tidemark.work.model.requests import request_of
+from tidemark.work.model.rules import OnMerge, Rules
 
 pytestmark = pytest.mark.unit
 

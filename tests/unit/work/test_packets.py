@@ -1,16 +1,16 @@
 """Statements 1 to 13 and 18: what a journal's declaration gives, and which packets it refuses."""
 
 import pytest
-from tests.unit.work.samples import at
+from tests.support.work_samples import at
 
 from tidemark.settings import Settings
-from tidemark.work.columns import key_values
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import Priority, Status
 from tidemark.work.errors import BadRequest, JournalRefused, PayloadTooLarge, UnknownJournal
-from tidemark.work.files import find_journal, load_journals
-from tidemark.work.packets import packet_of
-from tidemark.work.rules import FURTHEST
+from tidemark.work.loader import find_journal, load_journals
+from tidemark.work.model.columns import key_values
+from tidemark.work.model.declaration import WorkDeclaration
+from tidemark.work.model.entry import Priority, Status
+from tidemark.work.model.rules import FURTHEST
+from tidemark.work.queue.packets import packet_of
 
 pytestmark = pytest.mark.unit
 

@@ -5,16 +5,16 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.contract.work_house import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 
 import tidemark
-from tidemark.work.asynchronous import AsyncWork
+from tidemark.work.async_client import AsyncWork
 from tidemark.work.client import Work
-from tidemark.work.declaration import WorkDeclaration
-from tidemark.work.entry import DeathReason
 from tidemark.work.errors import BadRequest
-from tidemark.work.journal import WorkJournal
-from tidemark.work.work_entry import WorkEntry, WorkStatus
+from tidemark.work.model.declaration import WorkDeclaration
+from tidemark.work.model.entry import DeathReason
+from tidemark.work.model.entry_view import WorkEntry, WorkStatus
+from tidemark.work.queue.journal import WorkJournal
 
 pytestmark = pytest.mark.unit
 

@@ -6,16 +6,16 @@ Statements about files, index blocks and datagrams of the original have no count
 from dataclasses import replace
 
 import pytest
-from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
-from tests.unit.work.samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
+from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
-from tidemark.work.buckets import Bucket, BucketState, Period, bucket_of, next_state
-from tidemark.work.decide import Claim, Fail, Notice, decide
-from tidemark.work.entry import Priority, Status
 from tidemark.work.errors import ClaimLost
-from tidemark.work.listing import dead_letters, live_entries, next_look
-from tidemark.work.merge import merge
-from tidemark.work.rules import is_expired, is_lapsed, larger_expiry
+from tidemark.work.model.buckets import Bucket, BucketState, Period, bucket_of, next_state
+from tidemark.work.model.decide import Claim, Fail, Notice, decide
+from tidemark.work.model.entry import Priority, Status
+from tidemark.work.model.merge import merge
+from tidemark.work.model.rules import is_expired, is_lapsed, larger_expiry
+from tidemark.work.queue.listing import dead_letters, live_entries, next_look
 
 pytestmark = pytest.mark.unit
 

@@ -5,15 +5,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.work.samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
+from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
-from tidemark.work.appointments import Appointment, appointment, order, serves
-from tidemark.work.buckets import Bucket, BucketState, Period, begins, bucket_of, ends, next_state
-from tidemark.work.decide import Claim, decide
-from tidemark.work.decision import Outcome
-from tidemark.work.entry import Hint
-from tidemark.work.merge import merge
-from tidemark.work.rules import is_expired
+from tidemark.work.model.buckets import Bucket, BucketState, Period, begins, bucket_of, ends, next_state
+from tidemark.work.model.decide import Claim, decide
+from tidemark.work.model.decision import Outcome
+from tidemark.work.model.due_times import Appointment, appointment, order, serves
+from tidemark.work.model.entry import Hint
+from tidemark.work.model.merge import merge
+from tidemark.work.model.rules import is_expired
 
 pytestmark = pytest.mark.unit
 

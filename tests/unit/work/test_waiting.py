@@ -6,13 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.contract.work_house import MORNING, House, given_declaration, memory_stores
+from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
 
 from tidemark.work.client import Work
-from tidemark.work.due import MemoryDue
-from tidemark.work.entry import Hint
-from tidemark.work.journal import WorkJournal
-from tidemark.work.waiting import seconds_to_wait
+from tidemark.work.model.entry import Hint
+from tidemark.work.model.waiting import seconds_to_wait
+from tidemark.work.queue.journal import WorkJournal
+from tidemark.work.store.due import MemoryDue
 
 pytestmark = pytest.mark.unit
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidemark.delivery.dead_letters import NOT_TRIED, DeadLetter
-from tidemark.writers.dead_letter_topic import headers_of
+from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter
+from tidemark.writers.kafka.dead_letter_topic import headers_of
 
 pytestmark = pytest.mark.unit
 

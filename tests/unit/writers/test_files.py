@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.log.samples import SENT_AT, given_binding, given_messages, write_file
+from tests.support.log_samples import SENT_AT, given_binding, given_messages, write_file
 
-from tidemark.delivery.lease import LeaseLost
-from tidemark.delivery.pipeline import FilesDeclaration
-from tidemark.delivery.published import LogUnreadable, read_messages
+from tidemark.delivery.published_log import LogUnreadable, read_messages
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.errors import FolderUnusable
-from tidemark.log.files import LOG_SCHEMA, LogFolder
-from tidemark.writers.files import FilesWriter, NameTaken
+from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
+from tidemark.pipeline.model import FilesDeclaration
+from tidemark.writers.files.writer import FilesWriter, NameTaken
 
 pytestmark = pytest.mark.unit
 

@@ -4,20 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.writers.replicator_samples import WRITER, Theirs
+from tests.support.delivery_samples import Killed
+from tests.support.replicator_samples import WRITER, Theirs
 
 from tidemark import faults
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.objects import Change, Kind, ObjectKey
-from tidemark.delivery.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
-from tidemark.delivery.lease import LeaseHeld, take
-from tidemark.delivery.operate import ChangedMeanwhile, NotPossible
-from tidemark.delivery.writer_state import Cause, Deed, HandedBack
+from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.state.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
+from tidemark.delivery.state.lease import LeaseHeld, take
+from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.writers import hand_back
-from tidemark.writers.hand_back import HANDING_BACK
-from tidemark.writers.replicator_groups import ReplicatorRuns
+from tidemark.kafka.consumer_groups import ReplicatorRuns
+from tidemark.writers.replicator import hand_back
+from tidemark.writers.replicator.hand_back import HANDING_BACK
 
 pytestmark = pytest.mark.unit
 

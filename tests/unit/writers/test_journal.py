@@ -9,16 +9,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 from structlog.testing import capture_logs
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import Lease, WriterInMemory, given_actions, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
+from tests.support.journal_samples import Lease, WriterInMemory, given_actions, journal_writer
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.delivery.lease import LeaseLost
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
-from tidemark.log.files import LOG_SCHEMA
-from tidemark.log.manifest import LogFile
-from tidemark.writers import journal, journal_part
-from tidemark.writers.journal_cells import longest_key
+from tidemark.journal_tables.cells import longest_key
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.log.model.manifest import LogFile
+from tidemark.writers.journal import partition as journal_part
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import (
+from tests.support.delivery_samples import Killed
+from tests.support.journal_samples import (
     ActionLog,
     JournalHouse,
     Lease,
@@ -14,11 +13,12 @@ from tests.unit.writers.journal_samples import (
     given_actions,
     journal_writer,
 )
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.delivery.operate import NotPossible, NotSettled
+from tidemark.delivery.operator.actions import NotPossible, NotSettled
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writing
-from tidemark.delivery.writer_state import Cause
 
 pytestmark = pytest.mark.unit
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.journal.case_files import REPLICATION, Source, load
+from tests.support.case_files import REPLICATION, Source, load
+from tests.support.delivery_samples import Killed
+from tests.support.journal_samples import Lease, journal_writer
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, dies_after
+from tests.support.writer_model import Delivered, Writer
 from tests.unit.journal.test_replication_cases import expectation, told
-from tests.unit.journal.writer_model import Delivered, Writer
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import Lease, journal_writer
-from tests.unit.writers.memory_journal import Fate, MemoryJournal, MemoryTables, dies_after
 
 from tidemark.delivery.writer import BadMessage, Part, Writing
-from tidemark.log.files import LOG_SCHEMA
+from tidemark.log.files.parquet import LOG_SCHEMA
 
 pytestmark = pytest.mark.unit
 

@@ -1,16 +1,16 @@
 """A journal over a compacted log: rebuilt from nothing, refused where that would not be the same, proved."""
 
 import pytest
-from tests.unit.log.samples import given_binding
-from tests.unit.verification.found import verdicts
-from tests.unit.writers.journal_samples import KEY, TOPIC, ActionLog, JournalHouse, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+from tests.support.found_in_memory import verdicts
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse, journal_writer
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables
 
-from tidemark.delivery.redelivery import HistoryCompacted
+from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.writer import Part
-from tidemark.log.manifest import LogFile
-from tidemark.verification.provable import Unprovable
-from tidemark.writers import journal
+from tidemark.log.model.manifest import LogFile
+from tidemark.verification.journal.provable import Unprovable
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

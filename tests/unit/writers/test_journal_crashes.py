@@ -10,12 +10,13 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.unit.delivery.samples import Clock
-from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.delivery_samples import Clock
+from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
 from tidemark.consensus.lease import SECOND
 from tidemark.journal.head import Head
-from tidemark.writers import journal, journal_part
+from tidemark.writers.journal import partition as journal_part
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

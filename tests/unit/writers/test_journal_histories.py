@@ -13,15 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.journal.writer_model import Delivered
-from tests.unit.journal.writer_model import Writer as Model
-from tests.unit.writers.journal_samples import TOPIC, ActionLog, JournalHouse, WriterInMemory
-from tests.unit.writers.memory_journal import Order, Write, fails_after
+from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse, WriterInMemory
+from tests.support.memory_journal import Order, Write, fails_after
+from tests.support.writer_model import Delivered
+from tests.support.writer_model import Writer as Model
 
-from tidemark.delivery.operate import NotPossible
+from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.resume import NotRegistered
-from tidemark.delivery.writer_state import Cause
-from tidemark.writers import journal, journal_part
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.writers.journal import partition as journal_part
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

@@ -1,17 +1,17 @@
 """The journal writer's pointers: when they move, and when those it finds are not its own."""
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+from tests.support.delivery_samples import Killed
+from tests.support.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark import faults
-from tidemark.delivery.lease import LeaseLost
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import Past
 from tidemark.faults import VARIABLE, FaultPoint
-from tidemark.log.binding import Binding
-from tidemark.writers.journal_errors import OffsetsBegunAnew, TablesChanged
+from tidemark.log.model.binding import Binding
+from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
 
 pytestmark = pytest.mark.unit
 

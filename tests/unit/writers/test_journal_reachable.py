@@ -1,11 +1,11 @@
 """A journal is reachable when it could be written to, not when some node answers."""
 
 import pytest
-from tests.unit.writers.journal_samples import WriterInMemory, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables, fails_after
+from tests.support.journal_samples import WriterInMemory, journal_writer
+from tests.support.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.log.binding import TopicPartition
-from tidemark.writers import journal
+from tidemark.log.model.binding import TopicPartition
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

@@ -4,20 +4,20 @@
 from typing import Any
 
 import pytest
-from tests.unit.delivery.samples import House, Killed
-from tests.unit.verification.found import FoundInMemory
-from tests.unit.writers.recreated_samples import TopicsHouse, TopicsLog
+from tests.support.delivery_samples import House, Killed
+from tests.support.found_in_memory import FoundInMemory
+from tests.support.recreated_samples import TopicsHouse, TopicsLog
 
-from tidemark.delivery.operate import NotPossible
-from tidemark.delivery.pipeline_choices import WriterStart
-from tidemark.delivery.redelivery import HistoryCompacted
-from tidemark.delivery.writer_state import Cause, TopicStart, WriterGate, WriterState
+from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.state.writer_state import Cause, TopicStart, WriterGate, WriterState
 from tidemark.delivery.writer_topics import NothingRecreated
 from tidemark.faults import FaultPoint
-from tidemark.log.loss import LossKind
+from tidemark.log.model.loss import LossKind
+from tidemark.pipeline.choices import WriterStart
 from tidemark.verification.basis import read_basis
-from tidemark.verification.history import Standing, read_history
-from tidemark.verification.messages import files_of
+from tidemark.verification.journal.history import Standing, read_history
+from tidemark.verification.journal.messages import files_of
 from tidemark.verification.selection import Entity
 
 pytestmark = pytest.mark.unit

@@ -1,13 +1,13 @@
 """Item 20: a dead letter is applied to a journal after all, or the refusal says why and what helps."""
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.writers.journal_samples import ActionLog, JournalHouse, given_actions
-from tests.unit.writers.memory_journal import dies_after, fails_after
+from tests.support.delivery_samples import Killed
+from tests.support.journal_samples import ActionLog, JournalHouse, given_actions
+from tests.support.memory_journal import dies_after, fails_after
 
-from tidemark.delivery.dead_letter_list import Fate, ListedLetter
-from tidemark.delivery.dead_letter_redelivery import NotRedelivered, Redelivery
-from tidemark.delivery.operate import NotPossible, Plan
+from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
+from tidemark.delivery.dead_letters.redelivery import NotRedelivered, Redelivery
+from tidemark.delivery.operator.actions import NotPossible, Plan
 
 pytestmark = pytest.mark.unit
 

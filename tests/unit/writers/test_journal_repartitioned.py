@@ -5,8 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 import pytest
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import (
+from tests.support.journal_samples import (
     KEY,
     TOPIC,
     ActionLog,
@@ -15,14 +14,15 @@ from tests.unit.writers.journal_samples import (
     given_actions,
     journal_writer,
 )
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables
 
-from tidemark.delivery import begun
+from tidemark.delivery import split_entities
 from tidemark.delivery.deliver import Delivered, PartDone, write_part
-from tidemark.delivery.lease import Ticket
+from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer, Writing
-from tidemark.delivery.writer_state import Cause
-from tidemark.log.files import LogFolder
+from tidemark.log.files.parquet import LogFolder
 
 pytestmark = pytest.mark.unit
 
@@ -177,7 +177,7 @@ class SameForAll:
 
 
 def test_keys_that_only_look_the_same_cost_one_more_pass_and_count_once(monkeypatch):
-    monkeypatch.setattr(begun, "blake2b", SameForAll)
+    monkeypatch.setattr(split_entities, "blake2b", SameForAll)
     house = given_house(("A1 A2", "j:A1 j:A2"))
     tasks = AtOnce(house)
     done = house.deliver(house.started(), write_parts=tasks)
@@ -199,7 +199,7 @@ def begun_by(binding_slices: list[tuple[str, int, int, int]], part_keys: dict[st
 
 
 def test_a_part_tells_the_entities_that_begin_in_it_and_live():
-    assert len(begun_by([(TOPIC, 0, 0, 5), (TOPIC, 1, 0, 5)], {})) == 2 * begun.BYTES_AN_ENTITY
+    assert len(begun_by([(TOPIC, 0, 0, 5), (TOPIC, 1, 0, 5)], {})) == 2 * split_entities.BYTES_AN_ENTITY
 
 
 def test_a_topic_of_one_partition_has_nothing_to_compare():

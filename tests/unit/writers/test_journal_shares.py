@@ -6,14 +6,14 @@ from operator import add
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import given_binding
-from tests.unit.writers.journal_samples import Lease, given_actions, journal_writer
-from tests.unit.writers.memory_journal import MemoryJournal, MemoryTables
+from tests.support.journal_samples import Lease, given_actions, journal_writer
+from tests.support.log_samples import given_binding
+from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
-from tidemark.log.files import LOG_SCHEMA
-from tidemark.log.manifest import LogFile
-from tidemark.writers import journal
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.log.model.manifest import LogFile
+from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
 

@@ -8,15 +8,16 @@ from typing import ClassVar
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import SENT_AT, given_binding
+from tests.support.log_samples import SENT_AT, given_binding
 
 from tidemark.connections import KafkaConnection
-from tidemark.delivery.pipeline import KafkaDeclaration
 from tidemark.delivery.writer import BadMessage, Later, Part, TargetIdentity, TargetReplaced, Writing, Written
-from tidemark.log.files import LOG_SCHEMA
-from tidemark.writers import kafka, kafka_output
-from tidemark.writers.kafka import KafkaWriter, partition_of
-from tidemark.writers.kafka_target import DescribedTopic, Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.log.files.parquet import LOG_SCHEMA
+from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.writers.kafka import output as kafka_output
+from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.target import DescribedTopic, Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 
 pytestmark = pytest.mark.unit
 
@@ -267,7 +268,9 @@ def test_building_a_writer_asks_nobody():
 
 def test_a_count_that_was_asked_for_travels_with_the_writer(monkeypatch):
     asked = []
-    monkeypatch.setattr("tidemark.writers.kafka.count_partitions", lambda target: asked.append(target) or 3)
+    monkeypatch.setattr(
+        "tidemark.writers.kafka.writer.count_partitions", lambda target: asked.append(target) or 3
+    )
     writer = given_writer(None)
     parts = writer.cut(BINDING, ())
     there = pickle.loads(pickle.dumps(writer))

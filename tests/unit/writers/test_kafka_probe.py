@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidemark.writers import kafka_probe
-from tidemark.writers.kafka_probe import PartitionState, TopicState, probe_id, refusal_of
-from tidemark.writers.kafka_target import Target
+from tidemark.writers.kafka import probe
+from tidemark.writers.kafka.probe import PartitionState, TopicState, probe_id, refusal_of
+from tidemark.writers.kafka.target import Target
 
 pytestmark = pytest.mark.unit
 
@@ -40,8 +40,8 @@ def test_a_user_who_may_only_read_is_refused():
     [(None, True), ([], True), (["READ"], False), (["READ", "WRITE"], True), (["ALL"], True)],
 )
 def test_what_the_brokers_allow(operations, allowed):
-    named = operations and [kafka_probe.AclOperation[name] for name in operations]
-    assert kafka_probe._allows(named) is allowed
+    named = operations and [probe.AclOperation[name] for name in operations]
+    assert probe._allows(named) is allowed
 
 
 def test_a_probe_fences_no_producer_of_the_writer():

@@ -4,8 +4,8 @@ import inspect
 from contextlib import suppress
 
 import pytest
-from tests.unit.delivery.samples import Killed
-from tests.unit.writers.memory_journal import (
+from tests.support.delivery_samples import Killed
+from tests.support.memory_journal import (
     MemoryBulk,
     MemoryJournal,
     MemoryTables,
@@ -14,10 +14,10 @@ from tests.unit.writers.memory_journal import (
     fails_after,
 )
 
-from tidemark.cassandra.bulk import BulkWriter
+from tidemark.cassandra.bulk.writer import BulkWriter
 from tidemark.journal.head import Head
-from tidemark.writers import journal_heads
-from tidemark.writers.journal_tables import JournalTables
+from tidemark.journal_tables import heads as journal_heads
+from tidemark.journal_tables.statements import JournalTables
 
 pytestmark = pytest.mark.unit
 

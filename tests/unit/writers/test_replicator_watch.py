@@ -3,13 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.unit.writers.replicator_samples import WRITER, Theirs, declared
+from tests.support.replicator_samples import WRITER, Theirs, declared
 
-from tidemark.delivery.handed_back import TablesHandedBack
-from tidemark.delivery.lease import take
-from tidemark.delivery.writer_state import Cause
-from tidemark.writers.opened import resumes_by_itself
-from tidemark.writers.replicator_groups import ReplicatorRuns
+from tidemark.app.open_pipeline import resumes_by_itself
+from tidemark.delivery.state.handed_back import TablesHandedBack
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.writer_state import Cause
+from tidemark.kafka.consumer_groups import ReplicatorRuns
 
 pytestmark = pytest.mark.unit
 

@@ -1,14 +1,14 @@
 """What a take-over needs, said in one line each: pure judgements of what was found."""
 
 import pytest
-from tests.unit.writers.replicator_samples import PLACE, WRITER, Theirs, declared
+from tests.support.replicator_samples import PLACE, WRITER, Theirs, declared
 
 from tidemark.consensus.lease import SECOND
-from tidemark.delivery.pipeline import JournalDeclaration
-from tidemark.log.binding import Offsets
-from tidemark.writers.journal_schema.layout import CREATED, TABLES, Found, name_of
-from tidemark.writers.journal_tables import Pointer
-from tidemark.writers.take_over_check import (
+from tidemark.journal_tables.schema.layout import CREATED, TABLES, Found, name_of
+from tidemark.journal_tables.statements import Pointer
+from tidemark.log.model.binding import Offsets
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.replicator.take_over_check import (
     Condition,
     TakeOverCheck,
     judge_clocks,

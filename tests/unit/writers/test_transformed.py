@@ -2,11 +2,11 @@
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import given_binding, given_messages
+from tests.support.log_samples import given_binding, given_messages
 
-from tidemark.delivery.pipeline import FilesDeclaration
-from tidemark.delivery.transforms import Document, Operation
+from tidemark.delivery.transform_chain import Document, Operation
 from tidemark.delivery.writer import BadMessage
+from tidemark.pipeline.model import FilesDeclaration
 from tidemark.writers.transformed import transformed
 
 pytestmark = pytest.mark.unit

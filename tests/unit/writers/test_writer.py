@@ -5,10 +5,10 @@ import re
 
 import pyarrow as pa
 import pytest
-from tests.unit.log.samples import given_binding
+from tests.support.log_samples import given_binding
 
 from tidemark.delivery.writer import BadMessage, Part, Written, admit
-from tidemark.log.files import LOG_SCHEMA
+from tidemark.log.files.parquet import LOG_SCHEMA
 
 pytestmark = pytest.mark.unit
 

@@ -1,0 +1,68 @@
+"""reconcile of a run that delivers nothing: the cheapest comparison of every target with the log.
+
+Nothing is repaired here: a difference closes the writer's gate, and a resume repairs it.
+"""
+
+from collections.abc import Callable
+
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.consensus.lightweight import FAILURES
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import LeaseHeld
+from tidemark.delivery.state.positions import Positions, ShapeChanged
+from tidemark.delivery.writer import Writer
+from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
+from tidemark.verification.outputs.found import Extent
+from tidemark.verification.outputs.reconcile import reconcile_output, verify_output
+from tidemark.verification.reconcile import reconcile_pointers
+from tidemark.verification.reconciliation import Reconciliation
+from tidemark.writers.files.writer import FilesWriter
+from tidemark.writers.journal.writer import JournalWriter
+
+
+def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], object]) -> list[str]:
+    """The cheapest look at every target, for a run that delivers nothing; what is different.
+
+    Contents were drawn by the delivery that came to this position, so only names, sizes, last ids and
+    pointers are compared. What cannot be looked at just now is shown, and is for the next delivery to fail
+    at. Settings that would make another output count as a difference, and close no gate: a person decides
+    which ones hold.
+    """
+    positions, different, stopped = opened.positions, list[str](), opened.stopped()
+    names = [one.name for one in opened.pipeline.writers if one.name not in stopped and one.reconcile]
+    writers = [one for one in map(opened.writer, names) if _expects(positions, one)]
+    if not writers:
+        return []
+    with opened.log.held(holder) as log:
+        for writer in writers:
+            try:
+                if record := _look(writer, log, positions, holder, show):
+                    different.append(f"{opened.pipeline.name}/{writer.name}: {record.reason}")
+            except LogUnreadable:
+                raise
+            except LeaseHeld as held:
+                show(f"not reconciled: {held}")
+            except ShapeChanged as changed:
+                different.append(str(changed))
+            except (TidemarkError, LogError, *FAILURES) as error:
+                show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
+    return different
+
+
+def _look(
+    writer: Writer, log: PublishedLog, positions: Positions, holder: str, show: Callable[[str], object]
+) -> Reconciliation | None:
+    """What is different; None where nothing is."""
+    if isinstance(writer, JournalWriter):
+        return reconcile_pointers(writer, log, positions, holder)
+    found = verify_output(writer, log, positions, Extent(0 if isinstance(writer, FilesWriter) else 1))
+    if found is None:
+        return None
+    show(f"{found.pipeline}/{found.writer}: {found.summary}")
+    return None if found.is_clean else reconcile_output(found, positions, log.folder.root, holder)
+
+
+def _expects(positions: Positions, writer: Writer) -> bool:
+    state = positions.load(writer.name)
+    return state is not None and state.expects_anything

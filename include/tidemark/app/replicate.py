@@ -1,0 +1,148 @@
+"""What the small steps of ``<pipeline>.replicate`` do: they decide, and start no JVM.
+
+``begin_run`` binds what is new and says which of the heavy steps are needed; ``audit_run`` shows what the
+audit of a capture found and stops at a bad one; ``publish_run`` makes a capture part of the log.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tidemark.cassandra.session import connect, server_time
+from tidemark.connections import Connections
+from tidemark.consensus.control_plane import open_control
+from tidemark.delivery.state.positions import Positions
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.guard import bind_guarded, close_for_losses
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import NOTHING_YET, Binding, Slice, TopicPartition
+from tidemark.log.model.gate import LogStopped
+from tidemark.log.model.loss import find_losses_of
+from tidemark.log.publish import publish, require_audit
+from tidemark.log.source import NoSuchTopic, read_available, read_still_available
+from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.forgotten import refuse_forgotten
+from tidemark.pipeline.model import Pipeline, source_topics
+
+NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What one run has to do."""
+
+    t: int | None
+    """The binding to capture and publish; None when there is nothing new."""
+    records: int
+    """How many offsets that binding covers."""
+    lag: int
+    """How many published ids the slowest writer has not finished with; stopped ones are not asked."""
+    stopped: bool = False
+    """Whether a writer's gate is closed."""
+
+    @property
+    def deliver(self) -> bool:
+        """Whether a writer has something to do."""
+        return self.lag > 0 or self.t is not None
+
+    @property
+    def messages(self) -> int:
+        """How many messages the heaviest step has to move, at most."""
+        return self.records + self.lag
+
+
+def begin_run(
+    pipeline: Pipeline,
+    connections: Connections,
+    run_id: str,
+    *,
+    retry: bool,
+    next_offsets: NextOffsets | None = None,
+) -> RunPlan:
+    """Bind what is new, unless something older has to be finished first.
+
+    A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
+    person has started. ``next_offsets`` says where a pipeline begins that continues somebody else's work.
+    """
+    consensus = open_control(connections)
+    control = LogControl(consensus, pipeline.name)
+    refuse_forgotten(control)
+    binding = find_unfinished(control, run_id)
+    if binding is None:
+        binding = _bind_new(pipeline, connections, control, run_id, next_offsets)
+    else:
+        gate = control.log_gate()
+        if gate is not None and not retry and binding.run_id != run_id:
+            raise LogStopped(pipeline.name, gate)
+    end = control.log_head().end
+    positions = Positions(consensus, pipeline.name)
+    states = [positions.load(writer.name) for writer in pipeline.writers]
+    reached = [state.position if state else NOTHING_YET for state in states if not (state and state.gate)]
+    lag = max((end - position for position in reached), default=0)
+    stopped = any(state and state.gate for state in states)
+    if binding is None:
+        return RunPlan(t=None, records=0, lag=lag, stopped=stopped)
+    return RunPlan(t=binding.t, records=binding.width, lag=lag, stopped=stopped)
+
+
+def _bind_new(
+    pipeline: Pipeline,
+    connections: Connections,
+    control: LogControl,
+    run_id: str,
+    next_offsets: NextOffsets | None,
+) -> Binding | None:
+    now = _now()
+    refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
+    # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
+    head = control.bindings_head()
+    try:
+        available = read_available(source_topics(pipeline), connections.kafka)
+    except NoSuchTopic as missing:
+        was_read = any(topic == missing.topic for topic, _ in head.reached)
+        raise NoSuchTopic(pipeline.name, missing.topic, was_read=was_read) from None
+    if next_offsets and head.newest is None and not head.reached:
+        head = control.start_from(head, next_offsets(available.offsets))
+        reach(FaultPoint.TAKEN_OVER)
+    return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
+
+
+def refuse_losses_of(
+    binding: Binding,
+    slices: Sequence[Slice],
+    pipeline: Pipeline,
+    connections: Connections,
+    control: LogControl,
+) -> None:
+    """Refuse to capture what Kafka no longer has whole: that closes the log's gate."""
+    topics = {s.topic for s in slices}
+    available = read_still_available(source_topics(pipeline), connections.kafka, topics)
+    if losses := list(find_losses_of(slices, binding.topic_ids, available)):
+        lost = OffsetsLost(pipeline.name, losses, binding.t)
+        close_for_losses(control, lost, _now())
+        raise lost
+
+
+def audit_run(
+    pipeline: Pipeline, connections: Connections, t: int, show: Callable[[str], object]
+) -> AuditRecord:
+    """Show what the audit of a capture found; a bad finding closes the log's gate and stops here."""
+    control = LogControl(open_control(connections), pipeline.name)
+    folder = LogFolder(pipeline.name, pipeline.log.path)
+    if found := folder.read_audit(t):
+        for line in found.to_lines():
+            show(line)
+    return require_audit(control, folder, control.binding(t), _now())
+
+
+def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:
+    """Make the captured binding part of the log."""
+    control = LogControl(open_control(connections), pipeline.name)
+    folder = LogFolder(pipeline.name, pipeline.log.path)
+    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, _now())
+
+
+def _now() -> int:
+    return time.time_ns() // 1000

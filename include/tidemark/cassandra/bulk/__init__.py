@@ -1,0 +1,1 @@
+"""Many rows into Cassandra: cells, statements and batches."""

@@ -1,0 +1,1 @@
+"""Whole tables, or parts of them, out of Cassandra as Arrow."""

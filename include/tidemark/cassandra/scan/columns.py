@@ -1,0 +1,142 @@
+"""Columns of a table as fields of Arrow: which types go together, and rows of raw cells as batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import pyarrow as pa
+from cassandra.metadata import protect_name
+
+from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
+from tidemark.cassandra.scan.cell_facts import CellFact
+from tidemark.cassandra.scan.errors import ValueRefused
+from tidemark.cassandra.scan.raw_pages import Row
+from tidemark.cassandra.table import Table
+
+_INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
+_NUMBERS = (Kind.DECIMAL, Kind.VARINT)
+
+
+class TypeMismatch(ValueError):
+    """A field whose type is not for the column of its name."""
+
+    def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:
+        super().__init__(f"{column} is a {cql_type}, not for {given}")
+        self.column, self.cql_type, self.given = column, cql_type, given
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Columns of a table and facts about its cells, and the Arrow fields that they become."""
+
+    table: Table
+    schema: pa.Schema
+    types: tuple[CqlType, ...]
+    facts: tuple[CellFact, ...] = ()
+
+    @classmethod
+    def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
+        """These columns, or all, with the types that they usually have; then the facts."""
+        names = [column.name for column in table.columns] if columns is None else columns
+        types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
+        names = [*names, *(fact.name for fact in facts)]
+        schema = pa.schema(list(zip(names, map(arrow_type, types), strict=True)))
+        return cls(table, schema, types, tuple(facts))
+
+    @classmethod
+    def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
+        """The columns and facts of this schema: types as usual but for decimals, nulls as it says."""
+        known = {fact.name: fact.cql_type for fact in facts}
+        types = tuple(known.get(name) or table.type_of(name) for name in schema.names)
+        for field, cql_type in zip(schema, types, strict=True):
+            if not gives(cql_type, field.type):
+                raise TypeMismatch(field.name, cql_type, field.type)
+        return cls(table, schema, types, tuple(fact for fact in facts if fact.name in schema.names))
+
+    @property
+    def columns(self) -> list[str]:
+        """Their names."""
+        return list(self.schema.names)
+
+    @property
+    def expressions(self) -> str:
+        """What a SELECT names."""
+        by_name = {fact.name: fact.expression for fact in self.facts}
+        return ", ".join(by_name.get(name) or protect_name(name) for name in self.columns)
+
+    def batch(self, rows: list[Row]) -> pa.RecordBatch:
+        """Rows of raw cells as Arrow."""
+        columns = zip(*rows, strict=True) if rows else [()] * len(self.types)
+        arrays = []
+        for field, cql_type, cells in zip(self.schema, self.types, columns, strict=True):
+            try:
+                array = decode(cql_type, cells, field.type)
+            except DoesNotFit as error:
+                raise ValueRefused(str(self.table), field.name, str(error)) from None
+            if array.null_count and not field.nullable:
+                raise ValueRefused(str(self.table), field.name, "null, against what the schema says")
+            arrays.append(array)
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
+    """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
+    if cql_type.elements:
+        parts = _parts(cql_type, arrow, in_order=True)
+        return parts is not None and all(map(gives, cql_type.elements, parts))
+    if cql_type.kind in _NUMBERS:
+        return bool(pa.types.is_decimal128(arrow))
+    return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
+
+
+def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
+    """Whether such an array can be written as cells: the usual one, or smaller numbers."""
+    if pa.types.is_null(arrow):
+        return True
+    if cql_type.elements:
+        parts = _parts(cql_type, arrow, in_order=False)
+        return parts is not None and all(map(takes, cql_type.elements, parts))
+    match cql_type.kind:
+        case kind if kind in _INTEGERS:
+            return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
+        case Kind.DOUBLE:
+            return bool(pa.types.is_float32(arrow) or pa.types.is_float64(arrow))
+        case Kind.DECIMAL | Kind.VARINT:
+            return bool(pa.types.is_decimal(arrow) or pa.types.is_signed_integer(arrow))
+        case Kind.TIMESTAMP:
+            return bool(pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz)
+        case Kind.DURATION:
+            return _is_duration(arrow)
+        case Kind.BLOB:
+            return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
+    usual = arrow_type(cql_type)
+    return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
+
+
+def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    """The types of what is inside, in the order of the elements; None where that is something else."""
+    match cql_type.kind:
+        case Kind.MAP:
+            return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None
+        case Kind.TUPLE | Kind.USER_TYPE:
+            return _fields(cql_type, arrow, in_order)
+        case _:
+            return [arrow.value_type] if pa.types.is_list(arrow) else None
+
+
+def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
+    if not pa.types.is_struct(arrow) or arrow.num_fields != len(cql_type.fields):
+        return None
+    by_name = {field.name: field.type for field in arrow}
+    if cql_type.kind is Kind.TUPLE and not in_order:
+        return [field.type for field in arrow]
+    if (in_order and tuple(by_name) != cql_type.fields) or set(by_name) != set(cql_type.fields):
+        return None
+    return [by_name[name] for name in cql_type.fields]
+
+
+def _is_duration(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(arrow)) and [(f.name, f.type) for f in arrow] == [
+        (f.name, f.type) for f in DURATION
+    ]

@@ -1,0 +1,195 @@
+"""A table, or parts of it, as Arrow: pages of several parts under way, each asked for before it is needed.
+
+Every part is read to its end or the scan fails: a page that does not come is asked for again a few times,
+from where the last one ended, and then the error names the part. Restrictions of clustering columns are the
+server's to apply; a range in which it looks for rows for too long is cut into two. Rows come in no order
+across parts. A caller that stops early just drops the iterator.
+"""
+
+import heapq
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from queue import Empty, SimpleQueue
+
+import pyarrow as pa
+from cassandra import ConsistencyLevel
+from cassandra.cluster import Session
+from cassandra.query import PreparedStatement
+
+from tidemark.cassandra.bulk.batch_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.scan.clustering import Restriction
+from tidemark.cassandra.scan.columns import Selected
+from tidemark.cassandra.scan.errors import ScanFailed
+from tidemark.cassandra.scan.partition_keys import PartitionKey
+from tidemark.cassandra.scan.raw_pages import Page, RawSession, Row, raw_session
+from tidemark.cassandra.table import quoted
+from tidemark.cassandra.token_ranges import TokenRange
+
+FIRST_ROWS = 500
+"""How many rows are asked for as long as nobody knows how large they are."""
+PAGE_BYTES = 2_000_000
+BATCH_ROWS = 10_000
+BATCH_BYTES = 16_000_000
+
+Part = TokenRange | PartitionKey
+_RETRIES = Retries()
+
+
+@dataclass(frozen=True, slots=True)
+class ScanSettings:
+    """How a scan asks."""
+
+    consistency: int = ConsistencyLevel.LOCAL_QUORUM
+    fetch_rows: int = 5_000
+    """The most rows of a page; large rows come fewer at a time."""
+    in_flight: int = 4
+    retries: Retries = _RETRIES
+
+
+USUAL = ScanSettings()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One part on its way."""
+
+    part: Part
+    most_rows: int
+    page: bytes | None = None
+    """Where the page that is wanted next begins."""
+    failures: int = 0
+
+
+def scan(
+    session: Session,
+    selected: Selected,
+    parts: Iterable[Part],
+    settings: ScanSettings = USUAL,
+    restrictions: Sequence[Restriction] = (),
+) -> Iterator[pa.RecordBatch]:
+    """The rows of these parts, in large batches; none where there are no rows."""
+    rows: list[Row] = []
+    size = 0
+    for page in _Scan(raw_session(session), selected, parts, settings, restrictions).pages():
+        rows += page.rows
+        size += page.size
+        if len(rows) >= BATCH_ROWS or size >= BATCH_BYTES:
+            yield selected.batch(rows)
+            rows, size = [], 0
+    if rows:
+        yield selected.batch(rows)
+
+
+class _Scan:
+    """The parts that are left, those under way, and those that wait before they are asked for again."""
+
+    def __init__(
+        self,
+        session: RawSession,
+        selected: Selected,
+        parts: Iterable[Part],
+        settings: ScanSettings,
+        restrictions: Sequence[Restriction],
+    ) -> None:
+        self._session, self._selected, self._settings = session, selected, settings
+        self._restrictions = tuple(restrictions)
+        self._left = iter(parts)
+        self._statements: dict[str, PreparedStatement] = {}
+        self._answers: SimpleQueue[tuple[int, Page | None, Exception | None]] = SimpleQueue()
+        self._under_way: dict[int, _Reading] = {}
+        self._paused: list[tuple[float, int, _Reading]] = []
+        """A heap of what is to be asked for again: when, in which order, what."""
+        self._order = count()
+        self._row_bytes = 0.0
+        """What a row takes on the wire, going by those that came last."""
+
+    def pages(self) -> Iterator[Page]:
+        """The pages of all parts, as they come."""
+        for _ in range(self._settings.in_flight):
+            self._begin()
+        while self._under_way or self._paused:
+            reading, page, error = self._next_answer()
+            if page is None:
+                self._ask_later(reading, error or RuntimeError("an answer without rows"))
+                continue
+            reading.failures = 0
+            if page.rows:
+                self._row_bytes = page.size / len(page.rows)
+            # The next page is on its way while this one is converted.
+            if page.next is None:
+                self._begin()
+            else:
+                reading.page = page.next
+                self._ask(reading)
+            yield page
+
+    def _begin(self) -> None:
+        part = next(self._left, None)
+        if part is not None:
+            self._ask(_Reading(part, self._settings.fetch_rows))
+
+    def _ask(self, reading: _Reading) -> None:
+        part, number = reading.part, next(self._order)
+        values = (part.after, part.upto) if isinstance(part, TokenRange) else part.values
+        values += tuple(each.value for each in self._restrictions)
+        statement, answered = self._statement(part), partial(self._hand_over, number)
+        self._under_way[number] = reading
+        self._session.ask(statement, values, self._rows(reading), reading.page, answered)
+
+    def _rows(self, reading: _Reading) -> int:
+        fitting = PAGE_BYTES / self._row_bytes if self._row_bytes else FIRST_ROWS
+        return max(min(reading.most_rows, int(fitting)), 1)
+
+    def _hand_over(self, number: int, page: Page | None, error: Exception | None) -> None:
+        """Called by the driver's thread."""
+        self._answers.put((number, page, error))
+
+    def _next_answer(self) -> tuple[_Reading, Page | None, Exception | None]:
+        while True:
+            while self._paused and self._paused[0][0] <= time.monotonic():
+                self._ask(heapq.heappop(self._paused)[2])
+            pause = max(self._paused[0][0] - time.monotonic(), 0) if self._paused else None
+            with suppress(Empty):
+                number, page, error = self._answers.get(timeout=pause)
+                # The driver may answer twice for one request: rows must not come twice.
+                if reading := self._under_way.pop(number, None):
+                    return reading, page, error
+
+    def _ask_later(self, reading: _Reading, error: Exception) -> None:
+        verdict, retries = judge(error), self._settings.retries
+        reading.failures += 1
+        if verdict not in (Verdict.AGAIN, Verdict.SLOWER) or reading.failures > retries.most:
+            place = (str(self._selected.table), str(reading.part))
+            raise ScanFailed(*place, reading.failures, describe(error)) from error
+        if verdict is Verdict.SLOWER:
+            reading.most_rows = max(self._rows(reading) // 2, 1)
+        due = time.monotonic() + retries.pause(reading.failures)
+        for each in self._narrowed(reading) if verdict is Verdict.SLOWER else [reading]:
+            heapq.heappush(self._paused, (due, next(self._order), each))
+
+    def _narrowed(self, reading: _Reading) -> list[_Reading]:
+        """The same in two halves, where fewer rows are no help: few may be found, and many looked at."""
+        part = reading.part
+        if not (self._restrictions and isinstance(part, TokenRange) and reading.page is None):
+            return [reading]
+        return [_Reading(half, reading.most_rows, failures=reading.failures) for half in part.halves()]
+
+    def _statement(self, part: Part) -> PreparedStatement:
+        table = self._selected.table
+        if isinstance(part, TokenRange):
+            key = quoted(table.partition_key)
+            where = [f"token({key}) > ? AND token({key}) <= ?"]
+        else:
+            where = [f"{quoted([name])} = ?" for name in table.primary_key[: len(part.values)]]
+        where += map(str, self._restrictions)
+        query = f"SELECT {self._selected.expressions} FROM {table.cql_name} WHERE {' AND '.join(where)}"
+        if self._restrictions and isinstance(part, TokenRange):
+            # Cassandra wants the word wherever it may have to pass over rows; here it passes over slices.
+            query += " ALLOW FILTERING"
+        if query not in self._statements:
+            self._statements[query] = self._session.prepare(query, self._settings.consistency)
+        return self._statements[query]

@@ -1,0 +1,1 @@
+"""``make demo``: from nothing to replicated data, one module per part."""

@@ -1,0 +1,194 @@
+"""``make demo``: services, a few thousand actions, runs of ``orders.replicate``, and what came of it.
+
+Calling it again starts nothing twice: it sends another, smaller batch of orders and replicates that.
+"""
+
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.admin import NewTopic
+from kafka.errors import TopicAlreadyExistsError
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.cli import services
+from tidemark.cli.connections import look_up
+from tidemark.cli.demo.airflow import DemoFailed, task_failures, wait
+from tidemark.cli.demo.expiry import PURGE_DAG, show_expiry
+from tidemark.cli.demo.orders import expired_order, sample_actions
+from tidemark.cli.demo.send import send_actions
+from tidemark.cli.demo.work import show_work
+from tidemark.cli.output.tables import status_table
+from tidemark.connections import Connections
+from tidemark.consensus.control_plane import look_at_control
+from tidemark.delivery.status import read_status
+from tidemark.embedded.errors import ArchiveFailed
+from tidemark.embedded.jars.class_archive import ensure_class_archive
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.airflow import passwords_file
+from tidemark.embedded.services.airflow_api import AirflowApi
+from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
+from tidemark.pipeline.connections import collect_connections
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.pipeline.model import Pipeline
+from tidemark.settings import Settings
+
+PIPELINE = "orders"
+DAG_ID = f"{PIPELINE}.replicate"
+FIRST, AGAIN = 4000, 400
+PARTITIONS = 3
+FINISHED = ("success", "failed")
+STEPS = ("bind", "capture", "audit", "publish", "deliver")
+console = Console()
+show = partial(console.print, highlight=False, soft_wrap=True)
+
+
+def main() -> int:
+    """Run the demo; the exit code."""
+    began = time.monotonic()
+    try:
+        settings, pipeline = Settings.read(), find_pipeline(PIPELINE)
+        with ThreadPoolExecutor(1) as beside:
+            # Spark starts in half the time with it, and making it hides behind the downloads.
+            archive = beside.submit(ensure_class_archive, settings)
+            services.up(only="", spark=None)
+            if isinstance(failure := archive.exception(), ArchiveFailed):
+                print(failure, file=sys.stderr)
+        connections = collect_connections(pipeline, look_up)
+        create_topics(pipeline, connections)
+        with AirflowApi(settings) as api:
+            for dag_id in (DAG_ID, PURGE_DAG):
+                let_dag_run(api, dag_id)
+            sent = send_orders(pipeline, connections)
+            follow(api, api.trigger(DAG_ID))
+            show_summary(settings, pipeline, connections, sent)
+            show_expiry(api, lambda: follow(api, api.trigger(DAG_ID)), show)
+        show_work(look_up, show)
+        console.print(f"All of this took {time.monotonic() - began:.0f} s.")
+        return 0
+    except (TidemarkError, LogError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    finally:
+        disconnect_all()
+
+
+def create_topics(pipeline: Pipeline, connections: Connections) -> None:
+    """Make the pipeline's topics where they are missing."""
+    with KafkaAdminClient(**connections.kafka.client_options()) as admin:
+        for topic in pipeline.source.kafka.topics:
+            try:
+                admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)])
+            except TopicAlreadyExistsError:
+                continue
+
+
+def send_orders(pipeline: Pipeline, connections: Connections) -> int:
+    """Send a batch of actions, more the first time; how many."""
+    (topic,) = pipeline.source.kafka.topics
+    options = connections.kafka.client_options()
+    with KafkaConsumer(**options) as consumer:
+        ends = consumer.end_offsets(_partitions(consumer, topic))
+    before = sum(ends.values())
+    count = AGAIN if before else FIRST
+    now = time.time_ns() // 1_000_000
+    actions = [*sample_actions(count, batch=before, now=now), expired_order(before, now)]
+    send_actions(connections.kafka, topic, actions)
+    console.print(f"Sent {len(actions):,} actions to topic {topic} ({before:,} were there before).")
+    return len(actions)
+
+
+def let_dag_run(api: AirflowApi, dag_id: str) -> None:
+    """Unpause a DAG and wait until no run is active, so that the demo's own run finds the work.
+
+    Unpausing for the first time starts the run of the newest interval, a moment later.
+    """
+    wait(lambda: api.has_dag(dag_id), 120, f"Airflow does not know {dag_id}")
+    if api.is_paused(dag_id):
+        api.unpause(dag_id)
+        wait(lambda: api.has_runs(dag_id), 60, f"{dag_id} has not been scheduled")
+    wait(lambda: not api.active_runs(dag_id), 300, f"{dag_id} is busy with earlier runs")
+
+
+def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
+    """Show the run's tasks until it ends; a failed one says why."""
+    deadline = time.monotonic() + seconds
+    shown: dict[str, str | None] = {}
+    console.print(f"{DAG_ID}, run {run_id}:", highlight=False, soft_wrap=True)
+    with Live(console=console, auto_refresh=False, transient=False) as live:
+        while True:
+            state = api.run(DAG_ID, run_id)["state"]
+            tasks = {task.task_id: task.state for task in api.tasks(DAG_ID, run_id)}
+            if tasks != shown:
+                shown = tasks
+                live.update(_run_table(tasks), refresh=True)
+            if state in FINISHED:
+                break
+            if time.monotonic() > deadline:
+                raise DemoFailed(f"{run_id} has not ended after {seconds:.0f} s. See: make status")
+            time.sleep(0.5)
+    if state == "failed":
+        raise DemoFailed("\n".join(task_failures(api, DAG_ID, run_id)))
+    if tasks.get("capture") == "skipped":
+        console.print("A scheduled run was faster: it has taken the actions already.")
+
+
+def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
+    """What was replicated, and where to look next."""
+    status = read_status(pipeline, look_at_control(connections))
+    console.print()
+    console.print(status_table(status))
+    session = connect(connections.control)
+    for _, journal in pipeline.journals:
+        rows = (
+            session.execute(f"SELECT count(*) AS n FROM {journal.keyspace}.{journal.tables.journal}").one().n
+        )
+        heads = (
+            session.execute(f"SELECT count(*) AS n FROM {journal.keyspace}.{journal.tables.metajournal}")
+            .one()
+            .n
+        )
+        console.print(
+            f"Cassandra, keyspace {journal.keyspace}: {rows:,} events of {heads:,} orders are readable."
+        )
+    if any(writer.lag for writer in status.writers):
+        raise DemoFailed(
+            f"{sent} actions were sent, but not every writer is at the log's end. See: make status"
+        )
+    user = f"user admin, password in {passwords_file(settings)}"
+    console.print(
+        f"""
+Look around:
+  .venv/bin/tidemark status {PIPELINE}      positions of every writer
+  .venv/bin/tidemark services status    what runs here
+  bin/airflow dags list-runs {DAG_ID}
+  http://{LOOPBACK}:{settings.airflow_port}/dags/{DAG_ID}   ({user})
+Stop with: make down   (data stays)   Remove with: make clean""",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:
+    from kafka.structs import TopicPartition
+
+    return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+
+
+def _run_table(tasks: dict[str, str | None]) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    colours = {"success": "green", "failed": "red", "running": "cyan", "skipped": "dim"}
+    for step in STEPS:
+        state = tasks.get(step) or "waiting"
+        table.add_row(step, f"[{colours.get(state, 'white')}]{state}")
+    return table
+
+
+if __name__ == "__main__":
+    sys.exit(main())

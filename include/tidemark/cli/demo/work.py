@@ -1,0 +1,55 @@
+"""The part of ``make demo`` about work journals: a few entries done, one merged, one expired, one dead."""
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+from tidemark.cli.output.work import figures_lines
+from tidemark.connections import CassandraConnection
+from tidemark.errors import TidemarkError
+from tidemark.pipeline.connections import Lookup
+from tidemark.work.client import Work
+from tidemark.work.loader import find_journal
+
+JOURNAL = "demo"
+SHORT_LIVED = timedelta(seconds=1)
+PATIENCE = 10.0
+
+
+class DemoExpiryUnseen(TidemarkError):
+    """An entry is still there after its expiry."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"{JOURNAL}: {key} is still there {PATIENCE:.0f} s after it was inserted. See its file."
+        )
+        self.key = key
+
+
+def show_work(look_up: Lookup, show: Callable[..., Any]) -> None:
+    """Fill the journal, work on it, and say what became of it."""
+    declared = find_journal(JOURNAL)
+    cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
+    work, _ = Work.create(declared, cassandra=cassandra, owner="make demo")
+    show(f"\nWork journal {JOURNAL}:")
+    for page, priority in (("page/1", 20), ("page/2", 180), ("page/3", 10)):
+        show(f"  {page}, priority {priority}: {work.insert(page, {'revision': 1}, priority=priority)}")
+    show(f"  page/2 again: {work.insert('page/2', {'revision': 2})}")
+    for item in work.claim(10):
+        outcome = work.fail(item, "no such page") if item.key == "page/3" else work.done(item)
+        show(f"  {item.key}, revision {item.payload['revision']}: claimed, {outcome}")
+    work.insert("page/4", {"revision": 1}, expires=SHORT_LIVED)
+    _wait_for_expiry(work, "page/4")
+    show("  page/4: expired before anything claimed it")
+    for line in figures_lines(work.stats()):
+        show(f"  {line}")
+    show(f"  .venv/bin/tidemark work dead {JOURNAL}        the dead letter, with its error")
+
+
+def _wait_for_expiry(work: Work, key: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while work.get(key) is not None:
+        if time.monotonic() > deadline:
+            raise DemoExpiryUnseen(key)
+        time.sleep(0.2)

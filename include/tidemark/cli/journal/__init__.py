@@ -1,0 +1,1 @@
+"""``tidemark journal``: one module per group of its commands."""

@@ -1,0 +1,150 @@
+"""``tidemark journal verify``, ``diff`` and ``history``: what a journal holds, proved and explained.
+
+A few entities are read in this process; for more, Spark is started here too.
+"""
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from tidemark.cli.opened_pipeline import open_pipeline
+from tidemark.cli.options import Json, PipelineName, print_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tidemark.app.open_pipeline import OpenPipeline
+
+Writer = Annotated[str | None, typer.Argument(help="A journal writer; the only one when left out.")]
+Topic = Annotated[str | None, typer.Option(help="Only this topic.")]
+
+
+def verify(
+    pipeline: PipelineName,
+    writer: Writer = None,
+    entity: Annotated[list[str] | None, typer.Option(help="Only this key; may be repeated.")] = None,
+    topic: Topic = None,
+    from_t: Annotated[
+        int | None, typer.Option(help="Entities touched by bindings from this time (µs).")
+    ] = None,
+    to_t: Annotated[int | None, typer.Option(help="And up to this one, included.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="At most so many of those.")] = None,
+    seed: Annotated[int, typer.Option(help="Another number draws another sample.")] = 0,
+    most: Annotated[int, typer.Option(min=1, help="How many differences are told.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Prove the tables of a journal against the log. Exit code 1 when something is different."""
+    from tidemark.cli.output.verification import verification_table
+    from tidemark.verification.journal.entities import verify_entities
+    from tidemark.verification.selection import Selection
+
+    if entity and (from_t, to_t, sample) != (None, None, None):
+        raise typer.BadParameter("goes with --topic only", param_hint="--entity")
+    opened = open_pipeline(pipeline)
+    journal = opened.journal(writer)
+    if entity:
+        with opened.log.held("journal verify") as log:
+            found = verify_entities(journal, log, opened.positions, entity, topic, most)
+    else:
+        from tidemark.spark.jobs.verify import verify_with_spark
+
+        topics = (topic,) if topic else ()
+        selection = Selection(topics=topics, from_t=from_t, to_t=to_t, sample=sample, seed=seed)
+        with local_spark(opened, "verify") as spark, opened.log.held("journal verify") as log:
+            found = verify_with_spark(spark, journal, log, opened.positions, selection, most)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        Console().print(verification_table(found))
+    raise typer.Exit(0 if found.is_clean else 1)
+
+
+def diff(
+    pipeline: PipelineName,
+    keyspaces: Annotated[str, typer.Option(help="The old keyspace and the new one: a,b.")],
+    most: Annotated[int, typer.Option(min=1, help="How many differences are told.")] = 100,
+    as_json: Json = False,
+) -> None:
+    """Compare two keyspaces of a pipeline. Exit code 0 when readers may be switched to the second."""
+    from tidemark.cli.output.verification import diff_table
+    from tidemark.spark.jobs.diff import diff_with_spark
+
+    names = [name.strip() for name in keyspaces.split(",")]
+    if len(names) != 2 or names[0] == names[1] or not all(names):
+        raise typer.BadParameter("name two keyspaces, the old one first: a,b", param_hint="--keyspaces")
+    opened = open_pipeline(pipeline)
+    old, new = opened.journals_of(names)
+    with local_spark(opened, "diff") as spark, opened.log.held("journal diff") as log:
+        found = diff_with_spark(spark, old, new, log, opened.positions, most)
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        Console().print(diff_table(found))
+    raise typer.Exit(0 if found.is_safe else 1)
+
+
+def history(
+    pipeline: PipelineName,
+    entity: Annotated[str, typer.Argument(metavar="ENTITY", help="Its key.")],
+    writer: Annotated[str | None, typer.Option(help="A journal writer; the only one when left out.")] = None,
+    topic: Topic = None,
+    limit: Annotated[
+        int, typer.Option(min=0, help="How many messages at most, the newest; 0 for all.")
+    ] = 100,
+    as_json: Json = False,
+) -> None:
+    """Show an entity's life: what was done to it, what readers see now, and what is hidden why."""
+    from tidemark.cli.output.verification import history_table
+    from tidemark.journal_tables.reader import JournalReader
+    from tidemark.verification.basis import read_basis
+    from tidemark.verification.errors import NoSuchEntity
+    from tidemark.verification.journal.history import read_histories
+
+    opened = open_pipeline(pipeline)
+    journal = opened.journal(writer)
+    with opened.log.held("journal history") as log:
+        basis = read_basis(journal, log, opened.positions)
+        topics = basis.require_topics([topic] if topic else [])
+        tables = JournalReader.open(journal.connection, journal.declared)
+        found = list(read_histories(basis, log, tables, entity, topics, limit or None))
+    if not found:
+        raise NoSuchEntity(basis.pipeline, basis.writer, entity)
+    if as_json:
+        print_json([each.to_dict() for each in found])
+    else:
+        for each in found:
+            Console().print(history_table(each))
+
+
+@contextmanager
+def local_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSession]":
+    """A session in this process, as quiet as those of the applications."""
+    from tidemark.embedded.jars.class_archive import driver_java_options
+    from tidemark.embedded.jars.ivy import pyspark_folder
+    from tidemark.embedded.ports import LOOPBACK
+    from tidemark.settings import Settings
+    from tidemark.spark import application as job
+
+    quiet = Path(job.__file__).with_name("log4j2.properties")
+    java = f"{driver_java_options(Settings.read())} -Dlog4j2.configurationFile=file:{quiet}"
+    shown = str(sys.stderr.isatty()).lower()
+    arguments = ["--conf", f"spark.ui.showConsoleProgress={shown}", "--driver-java-options", java]
+    wanted = {
+        "SPARK_HOME": str(pyspark_folder()),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": shlex.join(["--master", "local[*]", *arguments, "pyspark-shell"]),
+    }
+    # What somebody has set for their own Spark holds.
+    os.environ.update({name: value for name, value in wanted.items() if name not in os.environ})
+    call = job.Job(application, opened.pipeline, opened.connections, None, argparse.Namespace())
+    with job.spark_session(call) as spark:
+        yield spark

@@ -1,0 +1,1 @@
+"""``tidemark log``: one module per group of its commands."""

@@ -1,0 +1,71 @@
+"""The proof before the swap: what was read is kept or dropped, and every drop has its reason.
+
+Pure, and made from what was counted in the files on the way, not from what the plan intended. For
+``progress`` and ``latest``: every key has its last message, unless that was a tombstone whose time is over.
+For a ``journal``: everything that is dropped is a mark or no action, or has a later delete of its entity
+that stays, or a later purge of it, which stays as long as anything older does.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tidemark.compaction.census import Census
+from tidemark.compaction.drops import Dropped
+from tidemark.compaction.errors import NotConserved
+from tidemark.compaction.policies.rules import Rules
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.choices import CompactionPolicy
+
+
+def prove_verdicts(
+    pipeline: str, plan: str, rules: Rules, census: Census, files: Sequence[LogFile], drops: Sequence[Dropped]
+) -> None:
+    """Refuse verdicts that do not account for every message and every key."""
+    for problem in _problems(rules, census, files, drops):
+        raise NotConserved(pipeline, plan, problem)
+
+
+def _problems(
+    rules: Rules, census: Census, files: Sequence[LogFile], drops: Sequence[Dropped]
+) -> Iterable[str]:
+    counts = {file.path: file.count for file in files}
+    if sorted(counts) != sorted(one.path for one in drops):
+        yield "other files were filtered than were to be"
+    for one in drops:
+        if counts.get(one.path) != one.count:
+            yield f"{one.path} was to hold {counts.get(one.path)} messages, and {one.count} were found"
+        if one.dropped > one.eligible or one.eligible > one.count:
+            yield f"{one.path}: {one.dropped} of {one.eligible} of {one.count} messages cannot be dropped"
+        if one.last_dropped >= rules.watermark:
+            yield f"{one.path}: id {one.last_dropped} is not below the watermark {rules.watermark}"
+        if one.pinned_dropped:
+            yield f"{one.path}: {one.pinned_dropped} pinned messages would be dropped"
+        if one.nothing + one.purged + one.deleted + one.superseded != one.dropped:
+            yield f"{one.path}: not every one of {one.dropped} dropped messages has its reason"
+        if one.kept_below_gone_purge:
+            yield f"{one.path}: {one.kept_below_gone_purge} purged messages would stay without their purge"
+    found = {
+        "deletes that stay": (census.deletes, sum(one.kept_deletes for one in drops)),
+        "purges that stay": (census.kept_purges, sum(one.kept_purges for one in drops)),
+        "purges that go": (census.gone_purges, sum(one.gone_purges for one in drops)),
+        "last messages of a key": (census.chosen, sum(one.kept_chosen for one in drops)),
+    }
+    for what, (wanted, counted) in found.items():
+        if wanted != counted:
+            yield f"{wanted} {what} were to be found, and {counted} were"
+    if rules.policy is not CompactionPolicy.JOURNAL and census.chosen + census.gone != census.keys:
+        yield f"of {census.keys} keys {census.chosen} have a last message and {census.gone} need none"
+
+
+def prove_outputs(
+    pipeline: str, plan: str, expected: Mapping[str, int], written: Mapping[str, int], lost: int
+) -> None:
+    """Refuse new files that do not hold what their inputs held without what was dropped.
+
+    Both counts are by group; ``lost`` is how many ids are in one of the two and not in the other.
+    """
+    for group, wanted in expected.items():
+        if written.get(group, 0) != wanted:
+            found = written.get(group, 0)
+            raise NotConserved(pipeline, plan, f"{group}: {wanted} messages stay, and {found} were written")
+    if lost:
+        raise NotConserved(pipeline, plan, f"{lost} ids are not where they were")

@@ -1,0 +1,106 @@
+"""Where one plan's work lies: the log's files to read, and small notes about them under ``staging``.
+
+Notes are named after the file they are about and hold the same whoever writes them, so a task that is done
+twice changes nothing. They are nobody's once the plan is published or given up, and go with the area.
+"""
+
+import io
+import posixpath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from tidemark.log.files.folder import STAGING, Folder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.manifest import LogFile
+
+AREA = "compaction-"
+"""Begins the name of a plan's area under ``staging``; the sweep knows a plan's by the digits behind it."""
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """The folder of a log, and the area in it that belongs to one plan."""
+
+    pipeline: str
+    root: str
+    plan: str
+    """The plan's digest."""
+    look: str = field(default="", kw_only=True)
+    """Tells a look at what a plan would be from the plan itself, and from other looks."""
+
+    @cached_property
+    def log(self) -> LogFolder:
+        """The log's files."""
+        return LogFolder(self.pipeline, self.root)
+
+    @cached_property
+    def folder(self) -> Folder:
+        """The folder itself."""
+        return Folder(self.pipeline, self.root)
+
+    @property
+    def area(self) -> str:
+        """The plan's own area, below the one for staged files."""
+        return AREA + self.plan[:12] + self.look
+
+    def eligible(
+        self, file: LogFile, watermark: int, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of a file below the watermark, in id order; a damaged file is refused."""
+        return self.log.read_file(file, columns, 0, watermark - 1)
+
+    def may_lack_values(self, file: LogFile) -> bool:
+        """Whether some message of a file may have no value, by the file's own footer."""
+        with self.folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            column = parquet.schema_arrow.names.index("value")
+            for number in range(parquet.num_row_groups):
+                statistics = parquet.metadata.row_group(number).column(column).statistics
+                if statistics is None or not statistics.has_null_count or statistics.null_count:
+                    return True
+        return False
+
+    def note_reach(self, file: LogFile, reach: NDArray[np.int64]) -> None:
+        """Note what the messages of a file below the watermark are."""
+        self._note("reach", file, reach)
+
+    def reach(self, file: LogFile) -> NDArray[np.int64]:
+        """What the messages of a file below the watermark are."""
+        return self._noted("reach", file)
+
+    def note_dropped(self, file: LogFile, ids: NDArray[np.int64]) -> None:
+        """Note which messages of a file go, in id order."""
+        self._note("dropped", file, ids)
+
+    def dropped(self, file: LogFile) -> NDArray[np.int64]:
+        """Which messages of a file go, in id order."""
+        return self._noted("dropped", file)
+
+    def is_noted(self, file: LogFile) -> bool:
+        """Whether it is noted which messages of a file go."""
+        return self.folder.exists(self._path("dropped", file))
+
+    def remove(self) -> None:
+        """Remove everything that was noted for the plan."""
+        self.folder.remove_area(posixpath.join(STAGING, self.area))
+
+    def _note(self, kind: str, file: LogFile, numbers: NDArray[np.int64]) -> None:
+        sink, batch = io.BytesIO(), pa.record_batch([pa.array(numbers)], names=["number"])
+        options = pa.ipc.IpcWriteOptions(compression="zstd")
+        with pa.ipc.new_file(sink, batch.schema, options=options) as writer:
+            writer.write_batch(batch)
+        self.folder.write_once(self._path(kind, file), sink.getvalue(), self.area)
+
+    def _noted(self, kind: str, file: LogFile) -> NDArray[np.int64]:
+        with pa.ipc.open_file(self.folder.read(self._path(kind, file))) as reader:
+            numbers: NDArray[np.int64] = reader.read_all()["number"].to_numpy()
+        return numbers
+
+    def _path(self, kind: str, file: LogFile) -> str:
+        name = posixpath.basename(file.path).removesuffix(".parquet")
+        return posixpath.join(STAGING, self.area, f"{name}.{kind}")

@@ -1,0 +1,1 @@
+"""Dead letters: copies of messages that were acknowledged without being written."""

@@ -1,0 +1,158 @@
+"""A dead letter put through its writer after all: a plan first, then done by an operator with a reason.
+
+Possible only where no reader can tell that the message comes late: the writer judges that by what it was
+given since. Refused are messages that were never acknowledged, that the writer has not passed yet or that the
+log has no longer. Under the lease; an attempt that died is found and finished by the next one, and no message
+is written twice.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
+from tidemark.delivery.deliver import said
+from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.published_log import PublishedLog, read_messages
+from tidemark.delivery.state.handed_back import refuse_handed_back
+from tidemark.delivery.state.lease import LeaseLost, holding
+from tidemark.delivery.state.positions import Positions, refuse_other_shape
+from tidemark.delivery.state.writer_state import Deed, Redelivered, WriterState
+from tidemark.delivery.target import Verdict, compare, replaced
+from tidemark.delivery.writer import Later, Part, Writer
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+
+REDELIVERING = "a redelivery"
+"""Holds the writer meanwhile: one that died is taken up by the same command at once."""
+COLUMNS = ("id", "topic", "key", "namespace")
+
+
+class NotRedelivered(TidemarkError):
+    """The target did not take a dead letter."""
+
+    def __init__(self, pipeline: str, writer: str, id_: int, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: id {id_} was not redelivered: {problem.rstrip('.')}. It is a dead letter "
+            f"as before. Try again: tidemark dead-letters redeliver {pipeline} {writer} {id_}"
+        )
+        self.pipeline, self.writer, self.id, self.problem = pipeline, writer, id_, problem
+
+
+class Redelivery:
+    """Dead letters of one pipeline on their way back to their writers."""
+
+    def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
+        self._positions, self._log, self._clock = positions, log, clock
+
+    def plan(self, writer: Writer, letter: ListedLetter) -> Plan:
+        """What redelivering one letter would do; refuses where it is not safe, and says why."""
+        state = self._positions.load(writer.name)
+        if state is None:
+            raise self._refuse(writer, letter, "the writer is not registered any more.")
+        refuse_held(state, REDELIVERING, self._clock())
+        refuse_handed_back(state, self._positions.handed_back(state))
+        self._refuse_decided(writer, letter, state)
+        writer = self._bound(writer, state)
+        refuse_other_shape(state, writer.shape)
+        message = self._message(writer, letter)
+        if refusal := writer.refuses_redelivery(message, self._later(state, letter.id)):
+            raise self._refuse(writer, letter, refusal)
+        in_place = writer.redelivers_in_place
+
+        def execute(deed: Deed) -> None:
+            done = Redelivered(letter.id, deed.who, deed.reason, deed.at, in_place)
+            with holding(take_as_seen(self._positions, state, REDELIVERING, self._clock)) as hold:
+                mark = self._positions.redelivery_mark(writer.name, letter.id)
+                try:
+                    if mark is None:
+                        fresh = writer.mark_redelivery(message)
+                        hold.change(
+                            lambda held, lease: self._positions.begin_redelivery(
+                                held, letter.id, fresh, lease
+                            )
+                        )
+                        mark = fresh
+                    reach(FaultPoint.REDELIVER_MARKED)
+                    ticket = hold.ticket(lambda: self._positions.load(writer.name))
+                    ticket.check()
+                    writer.redeliver(message, mark, ticket)
+                except LeaseLost:
+                    raise
+                except Exception as error:
+                    raise NotRedelivered(state.pipeline, state.name, letter.id, said(error)) from error
+                reach(FaultPoint.REDELIVER_WRITTEN)
+                hold.change(lambda held, lease: self._positions.end_redelivery(held, done, deed, lease))
+                reach(FaultPoint.REDELIVER_RECORDED)
+
+        where = "in its place" if in_place else "beside the regular output, which stays as it is"
+        lines = (
+            f"id {letter.id} ({letter.place}) is written after all, {where}",
+            "position and gate stay as they are",
+        )
+        return Plan(
+            "redeliver",
+            state.pipeline,
+            state.name,
+            lines,
+            {"id": letter.id, "in_place": in_place},
+            execute,
+        )
+
+    def _bound(self, writer: Writer, state: WriterState) -> Writer:
+        """The writer, which writes to no other target than the one that it delivers to."""
+        present = writer.identify()
+        if present is None:
+            return writer
+        if compare(state, present) is not Verdict.SAME:
+            raise replaced(state, present)
+        return writer.bound_to(present)
+
+    def _refuse_decided(self, writer: Writer, letter: ListedLetter, state: WriterState) -> None:
+        """Refuse what is not a dead letter, or not one yet."""
+        if letter.fate is Fate.REDELIVERED and letter.redelivered:
+            raise self._refuse(writer, letter, f"{letter.redelivered.by} has redelivered it already.")
+        if letter.fate is Fate.UNDECIDED:
+            raise self._refuse(
+                writer, letter, "it is not acknowledged: only its copy is there. The writer delivers it."
+            )
+        if letter.id > state.position:
+            raise self._refuse(
+                writer,
+                letter,
+                f"the writer is at {state.position} and has not passed it yet: deliver or resume first.",
+            )
+
+    def _message(self, writer: Writer, letter: ListedLetter) -> Mapping[str, Any]:
+        """The message as the log has it, with its time and headers."""
+        for batch in self._read(letter.id, letter.id, None):
+            for message in batch.to_pylist():
+                return dict(message)
+        raise self._refuse(
+            writer,
+            letter,
+            "the log does not have it any more, compaction removed it; what is left is its copy: tidemark "
+            f"dead-letters show {self._positions.pipeline} {writer.name} {letter.id}.",
+        )
+
+    def _later(self, state: WriterState, id_: int) -> Later:
+        passed = self._positions.acknowledged(state.name)
+
+        def batches() -> Iterable[pa.RecordBatch]:
+            for batch in self._read(id_ + 1, state.position, COLUMNS):
+                yield batch.filter(pa.array([one not in passed for one in batch["id"].to_pylist()]))
+
+        return Later(id_ >= self._log.manifest.compacted_below, batches)
+
+    def _read(self, first: int, last: int, columns: tuple[str, ...] | None) -> Iterable[pa.RecordBatch]:
+        for binding, files in self._log.waiting(first - 1):
+            if binding.base > last:
+                return
+            part = Part(binding, tuple(files), first_id=first, last_id=last)
+            yield from read_messages(self._log.folder, part, (), columns)
+
+    def _refuse(self, writer: Writer, letter: ListedLetter, problem: str) -> NotPossible:
+        said_ = f"id {letter.id} cannot be redelivered: {problem}"
+        return NotPossible(self._positions.pipeline, writer.name, said_)

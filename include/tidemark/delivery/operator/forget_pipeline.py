@@ -1,0 +1,282 @@
+"""Forgetting a pipeline that no file declares any more: its control state and, if asked, its log.
+
+A plan first; it is carried out by a named person with a reason. The order makes every half of it visible: the
+log is marked, so that nothing is added any more and its gate shows as closed; then writers, dead letters,
+bindings and the log's files go; the log object with the mark goes last. A process that is killed in between
+leaves the mark, and the same command goes on where it stopped.
+
+What it refuses to do: touch a pipeline that a file declares; remove what a process holds; remove a folder
+that is not known to be this log, or that another pipeline uses. Outputs (tables, folders, topics) stay.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from cassandra.cluster import Session
+
+from tidemark.consensus.lease import Clock, Lease, wall_clock
+from tidemark.consensus.lightweight import KEYSPACE
+from tidemark.consensus.objects import Consensus, Outpaced
+from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
+from tidemark.delivery.state.lease import LeaseHeld
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Deed, WriterState
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.files.removal import LogFiles, count_files, find_log, remove_files
+from tidemark.log.state.control import Decision, LogControl
+from tidemark.log.state.forgotten import (
+    FORGET,
+    Forgetting,
+    begin_forgetting,
+    end_forgetting,
+    read_mark,
+    refuse_readers,
+    source_topics,
+)
+from tidemark.log.state.lease import LEASE_ROW, refuse_while_held
+from tidemark.pipeline import checks
+from tidemark.pipeline.loader import LoadedPipelines
+
+
+class StillDeclared(TidemarkError):
+    """A file has the pipeline."""
+
+    def __init__(self, pipeline: str, file: str) -> None:
+        super().__init__(
+            f"{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of "
+            f"its writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
+        )
+        self.pipeline, self.file = pipeline, file
+
+
+class FolderShared(TidemarkError):
+    """Another pipeline has its files where this one's log lies."""
+
+    def __init__(self, pipeline: str, root: str, other: str) -> None:
+        super().__init__(
+            f"{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. "
+            "Leave out --log: the files belong to the other one now."
+        )
+        self.pipeline, self.root, self.other = pipeline, root, other
+
+
+class TakenMeanwhile(TidemarkError):
+    """A process took a writer after the removal had begun."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, "
+            f"and has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the "
+            "same command again: it goes on where it stopped."
+        )
+        self.pipeline, self.writer, self.lease = pipeline, writer, lease
+
+
+class Letters(Protocol):
+    """The copies of acknowledged messages in the control plane's keyspace."""
+
+    def count(self, pipeline: str, writers: Collection[str]) -> int:
+        """How many there are."""
+
+    def remove(self, pipeline: str, writers: Collection[str]) -> None:
+        """Remove them; removing again changes nothing."""
+
+
+class LettersInTable:
+    """Those of the table ``dead_letter``."""
+
+    def __init__(self, connect: Callable[[], Session], keyspace: str = KEYSPACE) -> None:
+        self._connect, self._keyspace = connect, keyspace
+
+    def count(self, pipeline: str, writers: Collection[str]) -> int:
+        """See ``Letters.count``."""
+        return sum(self._execute("SELECT count(*) FROM", pipeline, name) for name in writers)
+
+    def remove(self, pipeline: str, writers: Collection[str]) -> None:
+        """See ``Letters.remove``."""
+        for name in writers:
+            self._execute("DELETE FROM", pipeline, name)
+
+    def _execute(self, what: str, pipeline: str, writer: str) -> int:
+        session = self._connect()
+        keyspace = session.cluster.metadata.keyspaces.get(self._keyspace)
+        if keyspace is None or "dead_letter" not in keyspace.tables:
+            return 0  # the table is made with the first letter
+        statement = f"{what} {self._keyspace}.dead_letter WHERE pipeline = %s AND writer = %s"
+        found = session.execute(statement, (pipeline, writer)).one()
+        return int(found[0]) if found else 0
+
+
+def refuse_declared(pipeline: str, loaded: LoadedPipelines) -> None:
+    """Refuse to forget a pipeline whose file is there, also one that is refused as it stands."""
+    for file, one in zip(loaded.files, loaded.pipelines, strict=True):
+        if one.name == pipeline:
+            raise StillDeclared(pipeline, str(file))
+    for refusal in loaded.refused:
+        if pipeline in (refusal.name, refusal.file.stem):
+            raise StillDeclared(pipeline, str(refusal.file))
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlan:
+    """What would be removed."""
+
+    pipeline: str
+    lines: tuple[str, ...]
+    """For people."""
+    details: Mapping[str, Any]
+    execute: Callable[[Deed], None] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of ``--json``."""
+        return {"action": "forget", "pipeline": self.pipeline, "plan": list(self.lines), **self.details}
+
+
+@dataclass(frozen=True)
+class PipelineForgetting:
+    """One pipeline that no file declares, and what may not be taken from others."""
+
+    consensus: Consensus
+    pipeline: str
+    letters: Letters
+    locations: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The folders of declared pipelines, by name."""
+    clock: Clock = wall_clock
+
+    @property
+    def _control(self) -> LogControl:
+        return LogControl(self.consensus, self.pipeline)
+
+    @property
+    def _positions(self) -> Positions:
+        return Positions(self.consensus, self.pipeline)
+
+    def plan(self, *, with_log: bool = False, log_path: str | None = None) -> ForgetPlan:
+        """What would be removed, and what would stay. Read-only."""
+        control = self._control
+        if not is_known(self.consensus, self.pipeline):
+            raise NotKnown(self.pipeline, known_pipelines(self.consensus))
+        begun = read_mark(control)
+        root = self._root(begun, with_log, log_path)
+        states = self._states()
+        self._refuse_held(states, reading=root is not None)
+        names = sorted({*control.writer_names(), *known_writers(control, self._positions)})
+        files = count_files(self.pipeline, root) if root else None
+        letters = self.letters.count(self.pipeline, names)
+
+        def execute(deed: Deed) -> None:
+            self._execute(deed, root, names)
+
+        lines = self._lines(begun, states, letters, files)
+        details = {
+            "writers": [state.name for state in states],
+            "end": control.log_head().end,
+            "dead_letters": letters,
+            "log": root,
+            "files": files.files if files else 0,
+            "bytes": files.bytes if files else 0,
+            "begun": begun is not None,
+        }
+        return ForgetPlan(self.pipeline, tuple(lines), details, execute)
+
+    def _root(self, begun: Forgetting | None, with_log: bool, log_path: str | None) -> str | None:
+        """The folder to remove; what one that was killed has decided stays so."""
+        if begun is not None and begun.root is not None:
+            return None if self._other_user(begun.root) else begun.root
+        if not with_log:
+            return None
+        root = find_log(self.pipeline, self._control.log_head(), log_path)
+        if other := self._other_user(root):
+            raise FolderShared(self.pipeline, root, other)
+        return root
+
+    def _other_user(self, root: str) -> str | None:
+        """Another pipeline that has its files in this folder."""
+        for other, places in self._places_of_others():
+            if any(checks.overlap(root, place) for place in places):
+                return other
+        return None
+
+    def _places_of_others(self) -> list[tuple[str, Sequence[str]]]:
+        others = [name for name in known_pipelines(self.consensus) if name != self.pipeline]
+        roots = {name: LogControl(self.consensus, name).log_head().root for name in others}
+        logs = [(name, [root]) for name, root in roots.items() if root is not None]
+        return [*self.locations.items(), *logs]
+
+    def _states(self) -> list[WriterState]:
+        found = (self._positions.load(name) for name in known_writers(self._control, self._positions))
+        return [state for state in found if state is not None]
+
+    def _refuse_held(self, states: Sequence[WriterState], *, reading: bool) -> None:
+        now, rows = self.clock(), self._control.read_log_rows([LEASE_ROW])
+        refuse_while_held(self.pipeline, rows, now, "forgetting the pipeline is refused")
+        for state in states:
+            if lease := state.held_at(now):
+                raise LeaseHeld(self.pipeline, state.name, lease)
+        if reading:
+            refuse_readers(self._control, now)
+
+    def _lines(
+        self, begun: Forgetting | None, states: Sequence[WriterState], letters: int, files: LogFiles | None
+    ) -> list[str]:
+        head, bindings = self._control.log_head(), self._control.bindings_head()
+        lines = [f"goes on with what {begun.who} began ({begun.reason})"] if begun else []
+        lines += [
+            f"writer {one.name}: position {one.position}, gate and offset log are removed; its output stays"
+            for one in states
+        ]
+        if bindings.reached:
+            topics = ", ".join(sorted({topic for topic, _ in bindings.reached}))
+            lines.append(f"bindings of {topics} are removed: a new pipeline of this name begins anew")
+        if bindings.newest is not None and bindings.newest > head.t:
+            lines.append("a binding waits to be published: a run of it that is still going on fails")
+        if letters:
+            lines.append(f"{letters} dead letters are removed from the control plane")
+        if files is None:
+            where = f" in {head.root}" if head.root else ""
+            if head.manifest is not None:
+                lines.append(
+                    f"the log's files{where} stay ({head.count} messages, ids to {head.end}): a new pipeline "
+                    "needs another log.path. Remove them too with --log"
+                )
+        else:
+            lines.append(f"the log is removed: {files.files} files, {files.bytes} bytes in {files.root}")
+            if files.others:
+                lines.append(f"not the log's, stays in {files.root}: {', '.join(files.others)}")
+        return lines
+
+    def _execute(self, deed: Deed, root: str | None, names: Sequence[str]) -> None:
+        control, positions = self._control, self._positions
+        self._refuse_held(self._states(), reading=root is not None)
+        begun = Forgetting(deed.who, deed.reason, deed.at, root, source_topics(control))
+        mark = begin_forgetting(control, begun)
+        reach(FaultPoint.PIPELINE_MARKED)
+        for state in self._states():
+            self._forget_writer(positions, state, deed)
+            reach(FaultPoint.PIPELINE_WRITER_FORGOTTEN)
+        self.letters.remove(self.pipeline, names)
+        reach(FaultPoint.PIPELINE_LETTERS_REMOVED)
+        control.forget_bindings()
+        reach(FaultPoint.PIPELINE_BINDINGS_FORGOTTEN)
+        folder = None if mark.root is None or self._other_user(mark.root) else mark.root
+        if folder is not None:
+            remove_files(self.pipeline, folder)
+            reach(FaultPoint.PIPELINE_FILES_REMOVED)
+        what = f"with the log's files in {folder}" if folder else "without the log's files"
+        end_forgetting(control, Decision(FORGET, deed.who, deed.reason, deed.at, what, mark.topic_ids))
+        reach(FaultPoint.PIPELINE_FORGOTTEN)
+
+    def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:
+        found: WriterState | None = state
+        while found is not None:
+            if lease := found.held_at(self.clock()):
+                raise TakenMeanwhile(self.pipeline, state.name, lease)
+            try:
+                positions.forget(found, replace(deed, what=FORGET_PIPELINE))
+                return
+            except Outpaced:
+                found = positions.load(state.name)

@@ -1,0 +1,1 @@
+"""State of writers in the control plane: positions, gates, leases, offset logs."""

@@ -1,0 +1,66 @@
+"""A writer whose tables a kafka-journal replicator may have written since: nothing but a take-over opens it.
+
+The tables may have moved on by any number of messages, with write times that are later than those of bindings
+which are in the log already. Only a take-over looks at both; every other way to open the gate, or to write to
+the target while it is closed, is refused here.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from tidemark.consensus.lease import SECOND
+from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
+from tidemark.errors import TidemarkError
+
+HAND_BACK = "hand back"
+LEFT = "leave to a replicator"
+TAKE_OVER = "take over"
+"""What is kept of these among a writer's deeds, which outlive the writer."""
+
+
+class TablesHandedBack(TidemarkError):
+    """Something was asked of a writer that only a take-over may do."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, handed_back: HandedBack) -> None:
+        since = datetime.fromtimestamp(handed_back.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        super().__init__(
+            f"{pipeline}/{writer}: its tables are a kafka-journal replicator's since {since} "
+            f"({handed_back.by}: {handed_back.reason.rstrip('.')}). Nothing was changed. Stop the "
+            f"replicator, then take them over: {take_over_command(pipeline, writer)}"
+        )
+        self.pipeline, self.writer, self.handed_back = pipeline, writer, handed_back
+
+
+def take_over_command(pipeline: str, writer: str) -> str:
+    """The one command that opens the gate of such a writer."""
+    return f"tidemark journal take-over {pipeline} {writer}"
+
+
+def refuse_handed_back(state: WriterState, handed_back: HandedBack | None) -> None:
+    """Refuse to open a gate, or to write behind it, while the tables are another replicator's."""
+    if handed_back:
+        raise TablesHandedBack(state.pipeline, state.name, handed_back)
+
+
+def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> WriterGate:
+    """The gate of a writer whose tables are another replicator's: closed where it is."""
+    stopped = state.position + 1
+    verb = "handed back by" if cause is Cause.HAND else "left to another replicator by"
+    reason = f"{verb} {handed_back.by}: {handed_back.reason}"
+    return WriterGate(cause, stopped, stopped, state.position, reason, handed_back.at)
+
+
+def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBack | None:
+    """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first.
+
+    What was handed back are the tables of a keyspace: with another one the writer begins as any new one.
+    """
+    last = before = None  # what a writer with another keyspace did is over when that one is forgotten
+    for deed in deeds:
+        if deed.what in (HAND_BACK, LEFT, TAKE_OVER):
+            last = deed
+        elif deed.is_forgetting:
+            last = before = last if deed.keyspace in (None, keyspace) else before
+    return None if last is None or last.what == TAKE_OVER else HandedBack(last.at, last.who, last.reason)

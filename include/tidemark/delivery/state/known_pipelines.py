@@ -1,0 +1,65 @@
+"""The pipelines that the control plane knows, whether a file declares them or not. Read-only.
+
+A pipeline is known from its first binding or its first writer until it is forgotten. Objects outlive that,
+because versions and tokens must never come back: one with nothing in it but those and what people decided is
+not known.
+"""
+
+from collections.abc import Collection
+
+from tidemark.consensus.objects import Consensus, Kind
+from tidemark.delivery.state.positions import Positions
+from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.log.state.control import GATE, HEAD, LogControl
+from tidemark.log.state.forgotten import MARK
+from tidemark.log.state.registered_writers import enrolled
+
+
+class NotKnown(TidemarkError):
+    """Neither a file nor the control plane has a pipeline of this name."""
+
+    def __init__(self, pipeline: str, known: Collection[str]) -> None:
+        listed = f"Known there: {', '.join(known)}." if known else "It knows none."
+        hint = did_you_mean(pipeline, known, listed)
+        super().__init__(
+            f"No file declares a pipeline `{pipeline}`, and the control plane knows none. {hint}"
+        )
+        self.pipeline, self.known = pipeline, tuple(known)
+
+
+def names_in_control_plane(consensus: Consensus) -> set[str]:
+    """The names of all pipelines that ever had a state, those that were forgotten too."""
+    return {
+        *consensus.names(Kind.BINDINGS),
+        *consensus.names(Kind.LOG),
+        *(name.partition("/")[0] for name in consensus.names(Kind.WRITER)),
+    }
+
+
+def known_pipelines(consensus: Consensus) -> list[str]:
+    """The names of all pipelines with a state, in order."""
+    return [name for name in sorted(names_in_control_plane(consensus)) if is_known(consensus, name)]
+
+
+def orphans(consensus: Consensus, declared: Collection[str]) -> list[str]:
+    """Those that no file declares."""
+    return [name for name in known_pipelines(consensus) if name not in declared]
+
+
+def is_known(consensus: Consensus, pipeline: str) -> bool:
+    """Whether the control plane has a state of this pipeline."""
+    control = LogControl(consensus, pipeline)
+    bindings = control.bindings_head()
+    return (
+        bindings.upper > 0
+        or bool(bindings.reached)
+        or bool(control.read_log_rows([HEAD, GATE, MARK]).rows)
+        or bool(known_writers(control, Positions(consensus, pipeline)))
+    )
+
+
+def known_writers(control: LogControl, positions: Positions) -> list[str]:
+    """The writers that are registered, and those that the log waits for, in the order of their names."""
+    waited_for = enrolled(control)
+    registered = [name for name in control.writer_names() if positions.load(name) is not None]
+    return sorted({*waited_for, *registered})

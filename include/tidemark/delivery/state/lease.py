@@ -1,0 +1,165 @@
+"""The lease of a writer: one at a time moves its position, and an old holder is recognised.
+
+Moves of the position are fenced by the control plane itself. Plain writes to a target are not, so whoever
+does them asks ``check`` before every batch.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tidemark.consensus.lease import (
+    LEASE,
+    SECOND,
+    Clock,
+    Lease,
+    kept_alive,
+    lease_of_another,
+    new_lease,
+    wall_clock,
+)
+from tidemark.consensus.objects import Outpaced
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.errors import TidemarkError
+
+
+class LeaseHeld(TidemarkError):
+    """Somebody else has the writer."""
+
+    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {lease.holder} has this writer until {lease.until} at least. Nothing was "
+            "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
+        )
+        self.pipeline, self.writer, self.lease = pipeline, writer, lease
+
+
+class LeaseLost(TidemarkError):
+    """The writer was given to somebody else, because this holder was silent for too long."""
+
+    def __init__(self, pipeline: str, writer: str, holder: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was "
+            "not committed is delivered by the new holder; nothing is lost or doubled."
+        )
+        self.pipeline, self.writer, self.holder = pipeline, writer, holder
+
+    def __reduce__(self) -> tuple[type["LeaseLost"], tuple[str, str, str]]:
+        return type(self), (self.pipeline, self.writer, self.holder)
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A holder's claim as it travels to the tasks that write for it."""
+
+    pipeline: str
+    writer: str
+    lease: Lease
+    """As it was known last: it is asked for again only when its time is nearly over."""
+    reload: Callable[[], WriterState | None]
+    """Reads the writer's state anew: the holder may have prolonged its lease since."""
+    clock: Clock = wall_clock
+
+    def check(self) -> None:
+        """Refuse to write for a holder whose time may be over."""
+        if self.lease.is_safe_at(self.clock()):
+            return
+        state = self.reload()
+        held = state.lease if state else None
+        if held is None or held.token != self.lease.token or not held.is_safe_at(self.clock()):
+            raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
+        self.lease = held
+
+
+class Hold:
+    """A writer in the hands of its holder."""
+
+    def __init__(self, positions: Positions, state: WriterState, clock: Clock) -> None:
+        if state.lease is None:
+            raise ValueError(f"{state.pipeline}/{state.name} is held by nobody")
+        self._positions, self._clock = positions, clock
+        self._lock = threading.Lock()
+        self.state, self.holder = state, state.lease.holder
+
+    def ticket(self, reload: Callable[[], WriterState | None]) -> Ticket:
+        """What tasks check before they write."""
+        with self._lock:
+            return Ticket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
+
+    def commit(
+        self,
+        position: int,
+        namespaces: Mapping[str, int],
+        gate: WriterGate | None = None,
+        further: Mapping[str, str] | None = None,
+    ) -> WriterState:
+        """Move the position, and close or open the gate with it; ``further`` rows become durable with it."""
+        with self._lock:
+            entry = None
+            if position > self.state.position:
+                entry = OffsetEntry(
+                    Entry.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
+                )
+            return self._change(
+                lambda state, lease: self._positions.commit(state, position, entry, gate, lease, further)
+            )
+
+    def change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
+        """Anything else that is to be durable with the writer, while it is held."""
+        with self._lock:
+            return self._change(change)
+
+    def renew(self) -> None:
+        """Say that the holder is alive."""
+        with self._lock:
+            self._change(self._positions.lend)
+
+    def release(self) -> None:
+        """Give the writer back."""
+        with self._lock:
+            self._change(lambda state, _: self._positions.lend(state, None))
+
+    def _change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
+        while True:
+            lease = self._lease().prolonged(self._clock())
+            try:
+                self.state = change(self.state, lease)
+                return self.state
+            except Outpaced:
+                # Whoever changed it without taking it has not taken the lease either.
+                newer = self._positions.load(self.state.name)
+                if newer is None or newer.lease is None or newer.lease.token != lease.token:
+                    # Whoever asks next, on whatever thread, is refused without being asked twice.
+                    self.state = replace(self.state, lease=None)
+                    raise LeaseLost(self.state.pipeline, self.state.name, self.holder) from None
+                self.state = newer
+
+    def _lease(self) -> Lease:
+        if self.state.lease is None:
+            raise LeaseLost(self.state.pipeline, self.state.name, self.holder)
+        return self.state.lease
+
+
+def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> Hold:
+    """Take the writer; refused while somebody else has it. The same holder may take it again."""
+    while True:
+        now = clock()
+        if other := lease_of_another(state.lease, holder, now):
+            raise LeaseHeld(state.pipeline, state.name, other)
+        try:
+            return Hold(positions, positions.lend(state, new_lease(state.token, holder, now)), clock)
+        except Outpaced:
+            newer = positions.load(state.name)
+            if newer is None:
+                raise
+            state = newer
+
+
+@contextmanager
+def holding(hold: Hold, every: float = LEASE / SECOND / 4) -> Iterator[Hold]:
+    """Keep the lease alive while the block works, however long one step takes; then give it back."""
+    what = f"{hold.state.pipeline}/{hold.state.name}"
+    with kept_alive(what, hold.renew, hold.release, lambda error: isinstance(error, LeaseLost), every):
+        yield hold

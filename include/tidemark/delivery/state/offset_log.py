@@ -1,0 +1,206 @@
+"""Offset logs compacted: what newer entries made obsolete goes, in one conditional transaction.
+
+No position, gate or lease is touched, and it is compared before and after. So no lease is needed: a holder
+that commits meanwhile is outpaced once, or outpaces this, and both read again and go on. What this refuses
+to do: compact a log whose newest entry does not say where the writer stands.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidemark.consensus.objects import Consensus, Kind, Outpaced, RowRange
+from tidemark.delivery.resume import NotRegistered
+from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Deed, Newest, Standing
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+
+MOST_RANGES = 100
+"""Ranges of one transaction: a log with more rewinds than that takes several."""
+ATTEMPTS = 50
+"""A holder commits about once a second and an attempt takes milliseconds, so a second one is rare."""
+
+
+class WriterBusy(TidemarkError):
+    """Somebody else was faster, again and again."""
+
+    def __init__(self, pipeline: str, writer: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: it was changed {ATTEMPTS} times while its offset log was to be compacted. "
+            "No position was touched; what is left is removed by the next compaction."
+        )
+        self.pipeline, self.writer = pipeline, writer
+
+
+class OffsetLogWrong(TidemarkError):
+    """An offset log and the writer it belongs to do not say the same."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
+        super().__init__(
+            f"{pipeline}/{writer}: {problem} Nothing more is removed. Look at it before anything else is "
+            f"done to this writer: tidemark offsets list {pipeline} {writer}"
+        )
+        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+
+
+class OffsetsNotCompacted(TidemarkError):
+    """Some offset logs could not be compacted; the others were."""
+
+    def __init__(self, failures: Sequence[str]) -> None:
+        super().__init__(" ".join(failures))
+        self.failures = tuple(failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one writer's offset log, or would."""
+
+    pipeline: str
+    writer: str
+    plan: OffsetPlan | None
+    """None where none could be made."""
+    executed: bool
+    failure: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The form of summaries and of ``--json``."""
+        names = {"pipeline": self.pipeline, "writer": self.writer}
+        planned = self.plan.to_dict() if self.plan else {}
+        return {**names, **planned, "executed": self.executed, "failure": self.failure}
+
+    @property
+    def line(self) -> str:
+        """One line for people."""
+        name = f"{self.pipeline}/{self.writer}"
+        if self.plan is None or self.failure:
+            return self.failure or name
+        plan = self.plan
+        rewinds = f", {plan.rewinds} of them rewinds" if plan.rewinds else ""
+        if not plan.ranges:
+            return f"{name}: nothing to remove; entries: {plan.rows_after:,}{rewinds}"
+        return (
+            f"{name}: entries {plan.rows_before:,} → {plan.rows_after:,}{rewinds}; "
+            f"bytes {plan.bytes_before:,} → {plan.bytes_after:,}"
+        )
+
+
+def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
+    """Every registered writer with its pipeline, also those that are in no file any more."""
+    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(Kind.WRITER)):
+        if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
+            yield its_pipeline, writer
+
+
+def choose_writers(
+    consensus: Consensus, pipeline: str | None, writer: str | None = None
+) -> list[tuple[str, str]]:
+    """The registered writers that are meant: one, all of a pipeline, or all there are."""
+    found = list(find_writers(consensus, pipeline))
+    if writer is None:
+        return found
+    if (pipeline or "", writer) not in found:
+        raise NotRegistered(pipeline or "", writer, [name for _, name in found])
+    return [(pipeline or "", writer)]
+
+
+def compact_offsets(
+    consensus: Consensus,
+    writers: Iterable[tuple[str, str]],
+    *,
+    execute: bool = False,
+    deed: Deed | None = None,
+) -> list[Outcome]:
+    """Plan for every writer, and do it only where that is asked for. One's trouble holds up no other."""
+    outcomes = []
+    for pipeline, writer in writers:
+        try:
+            plan = plan_writer(Positions(consensus, pipeline), writer)
+        except TidemarkError as error:
+            outcomes.append(Outcome(pipeline, writer, None, executed=False, failure=str(error)))
+            continue
+        outcomes.append(carry_out(consensus, plan, execute=execute, deed=deed))
+    return outcomes
+
+
+def carry_out(
+    consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: Deed | None = None
+) -> Outcome:
+    """Do what a plan says, where that is asked for and there is something to do."""
+    if not execute or not plan.ranges:
+        return Outcome(plan.pipeline, plan.writer, plan, executed=False)
+    try:
+        compact_writer(Positions(consensus, plan.pipeline), plan, deed)
+    except TidemarkError as error:
+        return Outcome(plan.pipeline, plan.writer, plan, executed=False, failure=str(error))
+    return Outcome(plan.pipeline, plan.writer, plan, executed=True)
+
+
+def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
+    """What compacting the writer's offset log would do. Changes nothing."""
+    plan = plan_offsets(positions.pipeline, writer, positions.offset_rows(writer))
+    _refuse_other_end(positions.newest(writer))
+    return plan
+
+
+def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = None) -> None:
+    """Remove what the plan names; done already or forgotten meanwhile, there is nothing to do."""
+    for start in range(0, len(plan.ranges), MOST_RANGES):
+        # A deed is kept with the first of what it removes.
+        _remove(positions, plan, plan.ranges[start : start + MOST_RANGES], None if start else deed)
+        reach(FaultPoint.OFFSETS_COMPACTED)
+    verify_writer(positions, plan)
+
+
+def _remove(positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: Deed | None) -> None:
+    for _ in range(ATTEMPTS):
+        before = positions.standing(plan.writer)
+        if before is None or not any(positions.holds(plan.writer, rows) for rows in ranges):
+            return
+        reach(FaultPoint.OFFSETS_PLANNED)
+        try:
+            version = positions.compact(before.state, ranges, deed)
+        except Outpaced:
+            continue
+        _prove(before, positions.standing(plan.writer), version)
+        return
+    raise WriterBusy(plan.pipeline, plan.writer)
+
+
+def _prove(before: Standing, after: Standing | None, version: int) -> None:
+    """Refuse to go on where anything but the offset log has changed.
+
+    Where somebody else has committed since, there is nothing to compare: that writer is further on.
+    """
+    if after is None or after.state.version != version:
+        return
+    if changed := before.differences(after):
+        state = before.state
+        raise OffsetLogWrong(state.pipeline, state.name, f"compacting has changed its {', '.join(changed)}.")
+
+
+def verify_writer(positions: Positions, plan: OffsetPlan) -> None:
+    """Refuse a log in which something of the plan was not done, or more than that."""
+    newest = positions.newest(plan.writer)
+    if newest is None:
+        if plan.kept and positions.load(plan.writer):
+            raise OffsetLogWrong(plan.pipeline, plan.writer, "its offset log is gone.")
+        return
+    # What was the newest entry may go as soon as there is a newer one; a rewind never.
+    stays = plan.kept[1:] if newest.row not in plan.kept else plan.kept
+    if missing := positions.missing_entries(plan.writer, stays):
+        raise OffsetLogWrong(plan.pipeline, plan.writer, f"entries that stay are gone: {missing}.")
+    if left := [rows for rows in plan.ranges if positions.holds(plan.writer, rows)]:
+        raise OffsetLogWrong(plan.pipeline, plan.writer, f"entries that go are still there: {left}.")
+    _refuse_other_end(newest)
+
+
+def _refuse_other_end(newest: Newest | None) -> None:
+    """Refuse a log whose newest entry does not say where the writer stands."""
+    if newest and newest.entry.position != newest.state.position:
+        said, state = newest.entry.position, newest.state
+        problem = f"it is at {state.position}, and the newest entry of its offset log says {said}."
+        raise OffsetLogWrong(state.pipeline, state.name, problem)

@@ -1,0 +1,333 @@
+"""The writers of a pipeline in the control plane: one object each, changed by compare-and-set only.
+
+Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
+position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
+unwritten, one ``redelivered/…`` per such id that was written after all, one ``redelivering/…`` while that is
+under way, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
+grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided
+in ``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+from tidemark.consensus.lease import Lease
+from tidemark.consensus.objects import (
+    AFTER_EVERY_NAME,
+    Change,
+    Consensus,
+    Kind,
+    ObjectKey,
+    Outpaced,
+    RowRange,
+)
+from tidemark.delivery.state.handed_back import closing, handed_back_before
+from tidemark.delivery.state.offset_log_plan import ACK, ack_row
+from tidemark.delivery.state.writer_state import (
+    LEFT_OUT,
+    Acknowledgement,
+    Cause,
+    Deed,
+    Entry,
+    HandedBack,
+    LeftOut,
+    Newest,
+    OffsetEntry,
+    Redelivered,
+    Standing,
+    TopicStart,
+    WriterGate,
+    WriterState,
+)
+from tidemark.errors import TidemarkError
+from tidemark.log.model.binding import NOTHING_YET
+
+HEAD, AUDIT = "head", "audit/"
+ACKNOWLEDGED, REDELIVERED, REDELIVERING = "acknowledged/", "redelivered/", "redelivering/"
+PAGE = 500
+ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
+
+
+class ShapeChanged(TidemarkError):
+    """A setting that shapes a writer's output is not what it was when the writer was registered."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, writer: str, changed: Mapping[str, tuple[Any, Any]]) -> None:
+        what = ", ".join(f"{key} was {old!r} and is now {new!r}" for key, (old, new) in changed.items())
+        super().__init__(
+            f"{pipeline}/{writer}: {what}. Nothing was delivered, because old and new output would mix. "
+            "Change it back, or add a writer under a new name with the new setting."
+        )
+        self.pipeline, self.writer, self.changed = pipeline, writer, changed
+
+
+def refuse_other_shape(known: WriterState, shape: Mapping[str, Any]) -> None:
+    """Refuse to write output of another shape than the writer was registered with."""
+    pairs = {key: (known.shape.get(key), shape.get(key)) for key in sorted({*known.shape, *shape})}
+    if changed := {key: (old, new) for key, (old, new) in pairs.items() if old != new}:
+        raise ShapeChanged(known.pipeline, known.name, changed)
+
+
+class Positions:
+    """The writers of one pipeline."""
+
+    def __init__(self, consensus: Consensus, pipeline: str) -> None:
+        self.consensus = consensus
+        self.pipeline = pipeline
+
+    def load(self, writer: str) -> WriterState | None:
+        """The writer's state; None when it is not registered."""
+        return self._load(writer)[1]
+
+    def version(self, writer: str) -> int:
+        """The version of a writer's object, registered or not: it never comes back."""
+        return self._load(writer)[0]
+
+    def _load(self, writer: str) -> tuple[int, WriterState | None]:
+        snapshot = self.consensus.read(self._key(writer), [HEAD])
+        if HEAD not in snapshot.rows:
+            return snapshot.version, None
+        row = json.loads(snapshot.rows[HEAD])
+        return snapshot.version, WriterState.from_row(self.pipeline, writer, snapshot.version, row)
+
+    def register(
+        self,
+        writer: str,
+        shape: Mapping[str, Any],
+        position: int = NOTHING_YET,
+        target: str | None = None,
+        starts: Mapping[str, TopicStart] | None = None,
+    ) -> WriterState:
+        """Make the writer known at its first run; refuse one whose output would change its shape."""
+        version, known = self._load(writer)
+        if known is None:
+            # A version never comes back. Beginning with it, no token does, and whoever held the writer
+            # before it was forgotten is still recognised.
+            fresh = WriterState(
+                self.pipeline,
+                writer,
+                version,
+                position,
+                shape,
+                token=version,
+                reached=position,
+                target=target,
+                since=position + 1,
+                starts=starts or {},
+            )
+            # Forgetting a writer does not give its tables back to it.
+            if handed_back := handed_back_before(self.deeds(writer), shape.get("keyspace")):
+                gate = closing(fresh, Cause.HAND, handed_back)
+                fresh = replace(fresh, handed_back=handed_back, gate=gate)
+            try:
+                return self._store(fresh)
+            except Outpaced:
+                return self.register(writer, shape, position, target, starts)
+        refuse_other_shape(known, shape)
+        return known
+
+    def handed_back(self, state: WriterState) -> HandedBack | None:
+        """Since when the writer's tables are a kafka-journal replicator's; None where they are its own.
+
+        A hand-back of an older version is known only by its deed, and only while the gate is closed for it.
+        """
+        if state.handed_back or state.gate is None:
+            return state.handed_back
+        found = handed_back_before(self.deeds(state.name), state.shape.get("keyspace"))
+        return found if found and found.at >= state.gate.at else None
+
+    def lend(self, state: WriterState, lease: Lease | None) -> WriterState:
+        """Give the writer to a holder, for longer, or back."""
+        token = max(state.token, lease.token) if lease else state.token
+        return self._store(replace(state, lease=lease, token=token))
+
+    def commit(
+        self,
+        state: WriterState,
+        position: int,
+        entry: OffsetEntry | None,
+        gate: WriterGate | None = None,
+        lease: Lease | None = None,
+        further: Mapping[str, str] | None = None,
+        unfinished: Sequence[str] = (),
+    ) -> WriterState:
+        """Move the position forward and set the gate, at once, if the writer is still as we saw it.
+
+        A rewind moves it back, and names the namespaces of which nothing is finished any more.
+        """
+        is_rewind = entry is not None and entry.kind is Entry.REWIND
+        if position < state.position and not is_rewind:
+            raise ValueError(
+                f"{state.pipeline}/{state.name}: {position} is behind the position {state.position}"
+            )
+        closed = replace(gate, version=state.version + 1) if gate and gate != state.gate else gate
+        reached = max(position, state.reached)
+        changed = replace(state, position=position, gate=closed, lease=lease, reached=reached)
+        puts = dict(further or {})
+        if entry is not None:
+            puts[ack_row(state.version + 1)] = json.dumps(asdict(entry), sort_keys=True)
+            puts |= {f"ns/{name}": json.dumps(last_id) for name, last_id in entry.namespaces.items()}
+        return self._store(changed, puts, [f"ns/{name}" for name in unfinished])
+
+    def acknowledge(
+        self,
+        state: WriterState,
+        ids: Sequence[int],
+        by: str,
+        lease: Lease | None,
+        reason: str | None = None,
+        at: int | None = None,
+    ) -> WriterState:
+        """Keep that a person let these ids pass unwritten; one row, because a transaction is bounded."""
+        kept = {"ids": list(ids), "by": by, "reason": reason, "at": at}
+        # What was written after all may have to be let pass again, after a rewind.
+        again = [_redelivered_row(id_) for id_ in self.redelivered(state.name) if id_ in set(ids)]
+        row = {f"{ACKNOWLEDGED}{ids[0]:020d}": json.dumps(kept)}
+        return self._store(replace(state, lease=lease), row, again)
+
+    def begin_redelivery(
+        self, state: WriterState, id_: int, mark: Mapping[str, Any], lease: Lease | None
+    ) -> WriterState:
+        """Keep what tells a second attempt whether the first has written the message."""
+        row = {_redelivering_row(id_): json.dumps(dict(mark), sort_keys=True)}
+        return self._store(replace(state, lease=lease), row)
+
+    def adopt(
+        self, state: WriterState, target: str | None, shape: Mapping[str, Any], lease: Lease | None
+    ) -> WriterState:
+        """Keep which target the writer goes on with."""
+        return self._store(replace(state.on_target(target, shape), lease=lease))
+
+    def redelivery_mark(self, writer: str, id_: int) -> Mapping[str, Any] | None:
+        """What an attempt that did not end has left; None where there is none."""
+        row = _redelivering_row(id_)
+        found = self.consensus.read(self._key(writer), [row]).rows.get(row)
+        mark: Mapping[str, Any] | None = json.loads(found) if found else None
+        return mark
+
+    def end_redelivery(
+        self, state: WriterState, done: Redelivered, deed: Deed, lease: Lease | None
+    ) -> WriterState:
+        """Keep that an acknowledged message was written after all."""
+        body = json.dumps(asdict(done), sort_keys=True)
+        puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
+        return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
+
+    def forget(self, state: WriterState, deed: Deed) -> None:
+        """Remove everything of a writer but what people did to it."""
+        kept = replace(deed, keyspace=state.shape.get("keyspace"))
+        change = Change(self.audit_row(state, kept), ranges=ALL_BUT_AUDIT)
+        self.consensus.commit(self._key(state.name), state.version, change)
+
+    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: Deed | None = None) -> int:
+        """Remove entries of the offset log and nothing else, if the writer is still as we saw it."""
+        audit = self.audit_row(state, deed) if deed else {}
+        return self.consensus.commit(self._key(state.name), state.version, Change(audit, ranges=gone))
+
+    def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
+        """The row that keeps a deed, as part of the change it is about."""
+        return {f"{AUDIT}{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
+
+    def acknowledged(self, writer: str) -> frozenset[int]:
+        """The ids that a person let pass unwritten, those left out that are in the output by now."""
+        ids = frozenset(id_ for one in self.acknowledgements(writer) for id_ in one.ids)
+        if not ids:
+            return ids
+        return ids - {one.id for one in self.redelivered(writer).values() if one.in_place}
+
+    def acknowledgements(self, writer: str) -> list[Acknowledgement]:
+        """What people let pass unwritten, in the order of the ids; also what was written after all."""
+        rows = self._rows(writer, ACKNOWLEDGED).values()
+        return [Acknowledgement.from_row(json.loads(body)) for body in rows]
+
+    def redelivered(self, writer: str) -> dict[int, Redelivered]:
+        """The acknowledged ids that were written after all."""
+        rows = self._rows(writer, REDELIVERED).values()
+        return {one.id: one for one in (Redelivered(**json.loads(body)) for body in rows)}
+
+    def left_out(self, writer: str) -> dict[str, LeftOut]:
+        """The topics that the writer goes on without, because they were made again."""
+        found = (LeftOut(**json.loads(body)) for body in self._rows(writer, LEFT_OUT).values())
+        return {one.topic: one for one in found}
+
+    def namespaces(self, writer: str) -> dict[str, int]:
+        """The last finished id of every namespace."""
+        rows = self._rows(writer, "ns/")
+        return {row.removeprefix("ns/"): json.loads(body) for row, body in rows.items()}
+
+    def history(self, writer: str, limit: int = PAGE) -> list[OffsetEntry]:
+        """The newest entries of the offset log, oldest first."""
+        rows = self.consensus.scan(self._key(writer), ACK, limit=limit).rows
+        return [OffsetEntry.from_row(json.loads(body)) for body in rows.values()]
+
+    def offset_rows(self, writer: str) -> Iterator[tuple[str, str]]:
+        """Every row of the offset log, newest first, page by page."""
+        for page in self._pages(writer, ACK):
+            yield from reversed(list(page.items()))
+
+    def newest(self, writer: str) -> Newest | None:
+        """Where the offset log ends; None where it is empty."""
+        while True:
+            last = self.consensus.scan(self._key(writer), ACK, limit=1)
+            if not last.rows:
+                return None
+            ((row, body),) = last.rows.items()
+            version, state = self._load(writer)
+            if state and version == last.version:
+                return Newest(state, row, OffsetEntry.from_row(json.loads(body)))
+
+    def holds(self, writer: str, rows: RowRange) -> bool:
+        """Whether the offset log has an entry in this range."""
+        found = self.consensus.scan(self._key(writer), ACK, before=rows.end, limit=1).rows
+        return any(row in rows for row in found)
+
+    def missing_entries(self, writer: str, rows: Sequence[str]) -> list[str]:
+        """Those of these rows that are not in the offset log."""
+        found = self.consensus.read(self._key(writer), rows).rows
+        return [row for row in rows if row not in found]
+
+    def standing(self, writer: str) -> Standing | None:
+        """All that is known of a writer but its offset log, at one version; None when not registered."""
+        while state := self.load(writer):
+            deeds = tuple(self.deeds(writer))
+            found = Standing(state, self.namespaces(writer), self.acknowledged(writer), deeds)
+            if self._load(writer)[0] == state.version:
+                return found
+        return None
+
+    def deeds(self, writer: str) -> list[Deed]:
+        """What people did, oldest first."""
+        return [Deed(**json.loads(body)) for body in self._rows(writer, AUDIT).values()]
+
+    def _rows(self, writer: str, prefix: str) -> dict[str, str]:
+        pages = list(self._pages(writer, prefix))
+        return {row: body for page in reversed(pages) for row, body in page.items()}
+
+    def _pages(self, writer: str, prefix: str) -> Iterator[Mapping[str, str]]:
+        before = None
+        while page := self.consensus.scan(self._key(writer), prefix, before=before, limit=PAGE).rows:
+            yield page
+            before = next(iter(page))
+
+    def _store(
+        self, state: WriterState, further: Mapping[str, str] | None = None, gone: Sequence[str] = ()
+    ) -> WriterState:
+        if state.handed_back and state.gate is None:
+            raise ValueError(f"{state.pipeline}/{state.name} handed its tables back and may not be open")
+        puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}
+        version = self.consensus.commit(self._key(state.name), state.version, Change(puts, gone))
+        return replace(state, version=version)
+
+    def _key(self, writer: str) -> ObjectKey:
+        return ObjectKey(Kind.WRITER, f"{self.pipeline}/{writer}")
+
+
+def _redelivered_row(id_: int) -> str:
+    return f"{REDELIVERED}{id_:020d}"
+
+
+def _redelivering_row(id_: int) -> str:
+    return f"{REDELIVERING}{id_:020d}"

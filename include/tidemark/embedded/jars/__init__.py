@@ -1,0 +1,1 @@
+"""The jars that the embedded services run from: resolved, locked, fetched."""

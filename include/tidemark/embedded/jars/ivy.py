@@ -1,0 +1,164 @@
+"""Ivy, which ships inside pyspark: how it is called, and what its output means."""
+
+import importlib.util
+import os
+import re
+import selectors
+import subprocess
+import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidemark.embedded.errors import FetchFailed, NoSpace, RegistryUnreachable
+from tidemark.embedded.jars.lock_file import HERE, Jar
+from tidemark.embedded.java import Java
+
+RETRIEVE = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
+"""The classifier matters: the native variants of one jar differ by nothing else."""
+SILENCE = 90.0
+"""Seconds without output after which the registry counts as unreachable: Ivy itself would try every jar."""
+_MISSING = re.compile(r"(?:module not found:|\[(?:FAILED|NOT FOUND)\s*\]|::) ([^#\s]+)#([^;\s]+);([^!:\s]+)")
+_MAVEN = "http://ant.apache.org/ivy/maven"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetching:
+    """How far a fetch has come: ``done`` of ``total`` jars are here, ``artifact`` is on its way."""
+
+    done: int
+    total: int
+    artifact: str
+
+
+Progress = Callable[[Fetching], None]
+
+
+def pyspark_folder() -> Path:
+    """Where pyspark is installed, found without importing it (that takes seconds)."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise ModuleNotFoundError("pyspark is not installed")
+    return Path(spec.origin).parent
+
+
+def flat_module(jars: Iterable[Jar]) -> str:
+    """An Ivy file that asks for exactly these jars: no POM to read, a sixth of the time."""
+    ET.register_namespace("m", _MAVEN)
+    root = ET.Element("ivy-module", version="2.0")
+    ET.SubElement(root, "info", organisation="tidemark", module="locked")
+    confs = ET.SubElement(root, "configurations")
+    dependencies = ET.SubElement(root, "dependencies")
+    asked: dict[tuple[str, str, str, str], ET.Element] = {}
+    for jar in jars:
+        if confs.find(f"conf[@name='{jar.conf}']") is None:
+            ET.SubElement(confs, "conf", name=jar.conf)
+        key = (jar.conf, jar.organisation, jar.module, jar.version)
+        if key not in asked:
+            names = {"org": jar.organisation, "name": jar.module, "rev": jar.version}
+            asked[key] = ET.SubElement(dependencies, "dependency", {**names, "conf": f"{jar.conf}->default"})
+            asked[key].set("transitive", "false")
+        artifact = ET.SubElement(asked[key], "artifact", name=jar.module, type="jar", ext="jar")
+        if jar.classifier:
+            artifact.set(f"{{{_MAVEN}}}classifier", jar.classifier)
+    return ET.tostring(root, encoding="unicode")
+
+
+def settings_xml(registry: str | None, resolve: bool = False) -> str:
+    """ivysettings.xml, with another registry if given, and reading POMs when versions are to be resolved."""
+    root = ET.parse(HERE / "ivysettings.xml").getroot()
+    resolver = root.find("resolvers/ibiblio")
+    assert resolver is not None
+    if registry:
+        resolver.set("root", registry)
+    if resolve:
+        del resolver.attrib["usepoms"], resolver.attrib["checksums"]
+    return ET.tostring(root, encoding="unicode")
+
+
+def run_ivy(
+    java: Java,
+    module: str,
+    settings: str,
+    into: Path,
+    cache: Path,
+    log: Path,
+    expected: Sequence[Jar] = (),
+    progress: Progress | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> None:
+    """Fetch what ``module`` (an Ivy file's text) asks for into ``into/<conf>/``."""
+    work = into / "ivy"
+    work.mkdir(parents=True, exist_ok=True)
+    (work / "ivy.xml").write_text(module, encoding="utf-8")
+    (work / "ivysettings.xml").write_text(settings, encoding="utf-8")
+    jar = next((pyspark_folder() / "jars").glob("ivy-*.jar"))
+    command = [str(java.path), f"-Divy.cache.dir={cache}", "-jar", str(jar)]
+    command += [
+        "-settings",
+        str(work / "ivysettings.xml"),
+        "-ivy",
+        str(work / "ivy.xml"),
+        "-cache",
+        str(cache),
+    ]
+    command += ["-types", "jar", "bundle", "-retrieve", str(into / RETRIEVE)]
+    reader = OutputReader(len({jar.coordinate for jar in expected}), progress or (lambda _: None))
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environ) as process:
+        try:
+            for line in _lines(process, log):
+                reader.read(line)
+        except TimeoutError:
+            raise RegistryUnreachable(sorted({jar.coordinate for jar in expected}), log) from None
+        finally:
+            if process.poll() is None:
+                process.kill()
+    if reader.no_space:
+        raise NoSpace(cache)
+    if reader.missing:
+        raise RegistryUnreachable(sorted(reader.missing), log)
+    if process.returncode != 0:
+        raise FetchFailed(reader.last_lines, log)
+
+
+def _lines(process: subprocess.Popen[bytes], log: Path) -> Iterator[str]:
+    """Ivy's lines as they come, copied to a log; a registry that never answers is given up after a while."""
+    assert process.stdout is not None
+    rest = b""
+    with log.open("wb", buffering=0) as copy, selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while True:
+            if not selector.select(SILENCE):
+                raise TimeoutError
+            if not (chunk := os.read(process.stdout.fileno(), 65536)):
+                break
+            copy.write(chunk)
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                yield line.decode(errors="replace").strip()
+        process.wait()
+    yield rest.decode(errors="replace").strip()
+
+
+class OutputReader:
+    """Makes progress and failures out of Ivy's lines."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self._total, self._done, self._progress = total, 0, progress
+        self.missing: set[str] = set()
+        self.no_space = False
+        self.last_lines: list[str] = []
+
+    def read(self, line: str) -> None:
+        """Take in one line of output."""
+        if not line or set(line) <= set(". "):
+            return
+        if found := re.match(r"downloading \S*/(\S+\.jar)", line):
+            self._progress(Fetching(self._done, self._total, found.group(1)))
+        elif line.startswith("[SUCCESSFUL ]"):
+            self._done = min(self._done + 1, self._total)
+            self._progress(Fetching(self._done, self._total, ""))
+        elif found := _MISSING.match(line):
+            self.missing.add(":".join(found.groups()))
+        self.no_space = self.no_space or "No space left on device" in line
+        self.last_lines = [*self.last_lines[-4:], line]

@@ -1,0 +1,1 @@
+"""The embedded services: Kafka, Cassandra, Spark and Airflow."""

@@ -1,0 +1,140 @@
+"""A small client for Airflow's REST API: enough to start a run, follow it and read what its tasks said.
+
+Speaks only to the embedded Airflow of one home, as its admin.
+"""
+
+import json
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx
+
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.airflow import passwords_file
+from tidemark.errors import TidemarkError
+from tidemark.settings import Settings
+
+
+class AirflowRefused(TidemarkError):
+    """Airflow did not do what it was asked."""
+
+    def __init__(self, what: str, status: int, detail: str) -> None:
+        super().__init__(f"Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status")
+        self.status, self.detail = status, detail
+
+
+@dataclass(frozen=True, slots=True)
+class TaskState:
+    """One task of a run; ``state`` is None before the scheduler has looked at it."""
+
+    task_id: str
+    state: str | None
+
+
+class _Login(httpx.Auth):
+    """Asks for a token before the first request, so that an API that is never used needs no Airflow."""
+
+    requires_response_body = True
+
+    def __init__(self, settings: Settings, base: str) -> None:
+        self._settings, self._base = settings, base
+        self._token: str | None = None
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """See ``httpx.Auth.auth_flow``."""
+        if self._token is None:
+            password = json.loads(passwords_file(self._settings).read_text())["admin"]
+            credentials = {"username": "admin", "password": password}
+            answer = yield httpx.Request("POST", f"{self._base}/auth/token", json=credentials)
+            self._token = str(_checked(answer, "log in").json()["access_token"])
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        yield request
+
+
+class AirflowApi:
+    """The REST API of this home's Airflow."""
+
+    def __init__(self, settings: Settings) -> None:
+        base = f"http://{LOOPBACK}:{settings.airflow_port}"
+        self._client = httpx.Client(base_url=f"{base}/api/v2", auth=_Login(settings, base), timeout=30)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._client.close()
+
+    def request(self, method: str, path: str, what: str, **arguments: Any) -> Any:
+        """Any call: the answer's JSON."""
+        return _checked(self._client.request(method, path, **arguments), what).json()
+
+    def has_dag(self, dag_id: str) -> bool:
+        """Whether Airflow has read the DAG's file yet."""
+        return self._client.get(f"/dags/{dag_id}").status_code == httpx.codes.OK
+
+    def is_paused(self, dag_id: str) -> bool:
+        """Whether the DAG waits for somebody to let it run."""
+        return bool(self.request("GET", f"/dags/{dag_id}", f"show {dag_id}")["is_paused"])
+
+    def has_runs(self, dag_id: str) -> bool:
+        """Whether the DAG has ever run or is about to."""
+        found = self.request(
+            "GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}", params={"limit": 1}
+        )
+        return bool(found["total_entries"])
+
+    def unpause(self, dag_id: str) -> None:
+        """Let the DAG run."""
+        self.request("PATCH", f"/dags/{dag_id}", f"unpause {dag_id}", json={"is_paused": False})
+
+    def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
+        """Start a run; its id."""
+        body = {"logical_date": None, "conf": conf or {}}
+        run: str = self.request("POST", f"/dags/{dag_id}/dagRuns", f"trigger {dag_id}", json=body)[
+            "dag_run_id"
+        ]
+        return run
+
+    def active_runs(self, dag_id: str) -> list[str]:
+        """Ids of the runs that are queued or running."""
+        states = {"state": ["queued", "running"]}
+        found = self.request("GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}", params=states)
+        return [run["dag_run_id"] for run in found["dag_runs"]]
+
+    def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
+        """A run as it is now."""
+        found: dict[str, Any] = self.request("GET", f"/dags/{dag_id}/dagRuns/{run_id}", f"show {run_id}")
+        return found
+
+    def tasks(self, dag_id: str, run_id: str) -> list[TaskState]:
+        """The tasks of a run as they are now."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances"
+        found = self.request("GET", path, f"show the tasks of {run_id}")["task_instances"]
+        return [TaskState(task["task_id"], task["state"]) for task in found]
+
+    def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> Iterator[str]:
+        """The lines a task logged, as a person reads them."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
+        content = self.request("GET", path, f"show the log of {task_id}", params={"full_content": True})
+        for line in content["content"]:
+            yield str(line.get("event", line)) if isinstance(line, dict) else str(line)
+
+    def returned(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
+        """What a task left for others (its XCom)."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
+        return self.request("GET", path, f"show what {task_id} returned")["value"]
+
+    def page(self, address: str) -> str:
+        """A page that only people who may see it can open."""
+        return _checked(self._client.get(address), f"show {address}").text
+
+
+def _checked(answer: httpx.Response, what: str) -> httpx.Response:
+    if answer.is_error:
+        raise AirflowRefused(what, answer.status_code, answer.text[:300])
+    return answer

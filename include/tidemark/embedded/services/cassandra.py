@@ -1,0 +1,83 @@
+"""Cassandra 5: one node with loopback addresses. Several homes can have one each: only their ports differ."""
+
+import os
+import socket
+
+from tidemark.embedded.jars.fetch import Jars
+from tidemark.embedded.java import Java
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.state import State
+from tidemark.embedded.whole_files import filled, write_atomically
+from tidemark.settings import Settings
+
+INTERNAL_PORTS = ("cassandra.storage",)
+HEAP = "1g"
+
+
+def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, heap: str = HEAP) -> Service:
+    """Cassandra of this home, as one can start it."""
+    folder = settings.home / "cassandra"
+    port = settings.cassandra_port
+
+    def prepare() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        values = {"port": port, "storage_port": state.ports["cassandra.storage"], "data": folder}
+        write_atomically(folder / "cassandra.yaml", filled("cassandra.yaml", **values))
+        write_atomically(folder / "logback.xml", filled("cassandra-logback.xml"))
+        options = filled(
+            "cassandra-jvm.options",
+            heap=heap,
+            data=folder,
+            config=(folder / "cassandra.yaml").as_uri(),
+            logback=(folder / "logback.xml").as_uri(),
+            jamm=jars.named("cassandra", "jamm"),
+            classpath=jars.classpath("cassandra"),
+        )
+        write_atomically(folder / "jvm.options", options)
+
+    program = Program(
+        name="cassandra",
+        title="Cassandra",
+        command=(
+            str(java.path),
+            f"@{folder / 'jvm.options'}",
+            "org.apache.cassandra.service.CassandraDaemon",
+        ),
+        environ=dict(os.environ),
+        cwd=settings.home,
+        port=port,
+        variable="TIDEMARK_CASSANDRA_PORT",
+    )
+    return Service(
+        name="cassandra",
+        title="Cassandra",
+        programs=(program,),
+        prepare=prepare,
+        question=lambda _: ask_cassandra(port),
+        deadline=180.0,
+        address=f"{LOOPBACK}:{port}",
+    )
+
+
+def ask_cassandra(port: int) -> str | None:
+    """Run a CQL query; nothing when rows come back, else what went wrong."""
+    from cassandra import DriverException
+    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
+    from cassandra.policies import RoundRobinPolicy
+
+    profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=5)
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=2).close()  # the driver would log every refusal
+        cluster = Cluster(
+            [LOOPBACK],
+            port=port,
+            protocol_version=5,
+            execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+            connect_timeout=5,
+        )
+        with cluster, cluster.connect() as session:
+            rows = session.execute("SELECT release_version FROM system.local").all()
+    except (OSError, DriverException, NoHostAvailable) as error:
+        return f"{type(error).__name__}: {error}"
+    return None if rows else "no row in system.local"

@@ -1,0 +1,94 @@
+"""Kafka: one KRaft process, broker and controller in one."""
+
+import base64
+import os
+import socket
+import subprocess
+import uuid
+from pathlib import Path
+
+from tidemark.embedded.errors import ServiceDied
+from tidemark.embedded.jars.fetch import Jars
+from tidemark.embedded.java import Java
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.state import State
+from tidemark.embedded.whole_files import fill, filled, write_atomically
+from tidemark.settings import Settings
+
+INTERNAL_PORTS = ("kafka.controller",)
+HEAP = "768m"
+
+
+def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> Service:
+    """Kafka of this home, as one can start it."""
+    folder = settings.home / "kafka"
+    config = folder / "server.properties"
+    port = settings.kafka_port
+    logging = f"-Dlog4j2.configurationFile={(folder / 'log4j2.properties').as_uri()}"
+
+    def prepare() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        values = {"port": port, "controller_port": state.ports["kafka.controller"], "data": folder / "data"}
+        further = folder / "further.properties"
+        own = fill(further.read_text(encoding="utf-8"), **values) if further.exists() else ""
+        write_atomically(config, filled("server.properties", **values) + own)
+        write_atomically(folder / "log4j2.properties", filled("kafka-log4j2.properties"))
+        if not (folder / "data" / "meta.properties").exists():
+            _format_storage(java, jars, config, logging, settings.home / "logs" / "kafka.log")
+
+    program = Program(
+        name="kafka",
+        title="Kafka",
+        command=(
+            *(str(java.path), "-Xms256m", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError"),
+            *("-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", logging),
+            *("-cp", jars.classpath("kafka"), "kafka.Kafka", str(config)),
+        ),
+        environ=dict(os.environ),
+        cwd=settings.home,
+        port=port,
+        variable="TIDEMARK_KAFKA_PORT",
+    )
+    return Service(
+        name="kafka",
+        title="Kafka",
+        programs=(program,),
+        prepare=prepare,
+        question=lambda _: ask_kafka(port),
+        deadline=90.0,
+        address=f"{LOOPBACK}:{port}",
+    )
+
+
+def ask_kafka(port: int) -> str | None:
+    """Ask for the cluster's metadata; nothing when a broker answers, else what went wrong."""
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    try:
+        socket.create_connection((LOOPBACK, port), timeout=2).close()  # the client would log every refusal
+        client = KafkaAdminClient(bootstrap_servers=f"{LOOPBACK}:{port}", request_timeout_ms=5000)
+        try:
+            brokers = client.describe_cluster()["brokers"]
+        finally:
+            client.close()
+    except (OSError, KafkaError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None if brokers else "no broker is registered yet"
+
+
+def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Path) -> None:
+    """Give the data folder its identity, once."""
+    command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
+    command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
+    # One word, because an id may begin with a dash and would be taken for another option.
+    command += [f"--cluster-id={_new_cluster_id(uuid.uuid4())}", "--config", str(config)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise ServiceDied("Kafka's storage tool", log, (done.stdout + done.stderr).splitlines()[-15:])
+
+
+def _new_cluster_id(uid: uuid.UUID) -> str:
+    """Kafka's text of a UUID: 22 characters of URL-safe base 64."""
+    return base64.urlsafe_b64encode(uid.bytes).decode().rstrip("=")

@@ -1,0 +1,95 @@
+"""Spark: a standalone cluster of one master and two workers with a core each, for who wants to see one work.
+
+Without it Spark runs inside the driver (``local[2]``), which needs no service.
+"""
+
+import json
+import os
+import sys
+import urllib.request
+
+from tidemark.embedded.jars.ivy import pyspark_folder
+from tidemark.embedded.java import Java
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.state import State
+from tidemark.embedded.whole_files import filled, write_atomically
+from tidemark.settings import Settings
+
+WORKERS = 2
+INTERNAL_PORTS = (
+    *("spark.master", "spark.master_ui"),
+    *(f"spark.worker_{number}{kind}" for number in range(1, WORKERS + 1) for kind in ("", "_ui")),
+)
+WORKER_MEMORY = "2g"
+
+
+def spark_service(settings: Settings, state: State, java: Java) -> Service:
+    """The cluster of this home, as one can start it."""
+    folder, ports = settings.home / "spark", state.ports
+    logging = folder / "log4j2.properties"
+    url = f"spark://{LOOPBACK}:{ports['spark.master']}"
+    environ = {
+        **os.environ,
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(pyspark_folder()),
+        "SPARK_SCALA_VERSION": "2.13",  # what spark-class would set: workers need it to start executors
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    runner = (
+        *(
+            str(java.path),
+            "-Xmx512m",
+            "-XX:+UseSerialGC",
+            "-XX:-UsePerfData",
+            "-Djava.net.preferIPv4Stack=true",
+        ),
+        *(f"-Dlog4j2.configurationFile={logging.as_uri()}", "--add-opens=java.base/java.lang=ALL-UNNAMED"),
+        *("--add-opens=java.base/sun.nio.ch=ALL-UNNAMED", "--add-opens=java.base/java.nio=ALL-UNNAMED"),
+        *("-cp", str(pyspark_folder() / "jars" / "*")),
+    )
+
+    def prepare() -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(logging, filled("spark-log4j2.properties"))
+
+    def program(name: str, title: str, main: str, port: str, *more: str) -> Program:
+        where = ("--host", LOOPBACK, "--port", str(ports[port]), "--webui-port", str(ports[f"{port}_ui"]))
+        command = (*runner, f"org.apache.spark.deploy.{main}", *where, *more)
+        return Program(name, title, command, environ, settings.home, ports[port])
+
+    master = program("spark-master", "Spark's master", "master.Master", "spark.master")
+    workers = (
+        program(
+            *(
+                f"spark-worker-{number}",
+                f"Spark's worker {number}",
+                "worker.Worker",
+                f"spark.worker_{number}",
+            ),
+            *("--cores", "1", "--memory", WORKER_MEMORY, "--work-dir", str(folder / f"worker-{number}")),
+            url,
+        )
+        for number in range(1, WORKERS + 1)
+    )
+    return Service(
+        name="spark",
+        title="Spark",
+        programs=(master, *workers),
+        prepare=prepare,
+        question=lambda _: ask_spark(ports["spark.master_ui"]),
+        deadline=90.0,
+        address=url,
+    )
+
+
+def ask_spark(port: int) -> str | None:
+    """Ask the master who is there; nothing when every worker is alive, else how many are."""
+    try:
+        with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/json/", timeout=5) as answer:
+            report = json.load(answer)
+    except (OSError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+    alive = sum(worker["state"] == "ALIVE" for worker in report["workers"])
+    return None if alive >= WORKERS else f"{alive} of {WORKERS} workers are alive"

@@ -1,0 +1,50 @@
+"""Whether a writer has passed the purges of a run: bound, published, delivered."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tidemark.delivery.state.positions import Positions
+from tidemark.expiry.overtaken_appends import SentPurge
+from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.state.control import LogControl
+
+
+def last_offsets(sent: Iterable[SentPurge]) -> dict[TopicPartition, int]:
+    """The offset of the last purge in every partition."""
+    found: dict[TopicPartition, int] = {}
+    for one in sent:
+        place = (one.topic, one.partition)
+        found[place] = max(one.offset, found.get(place, one.offset))
+    return found
+
+
+def not_passed(
+    wanted: Mapping[TopicPartition, int],
+    reached: Mapping[TopicPartition, int],
+    beyond: Sequence[Binding],
+    position: int,
+) -> dict[TopicPartition, int]:
+    """Those of these offsets that a writer has not finished with.
+
+    ``reached`` says how far the source is bound, ``beyond`` has the bindings with ids beyond the position.
+    """
+    waiting = {}
+    for place, offset in wanted.items():
+        is_bound = reached.get(place, 0) > offset
+        finished = [binding.offsets_at(position).get(place) for binding in beyond]
+        for binding, last in zip(beyond, finished, strict=True):
+            for s in binding.slices:
+                if (s.topic, s.partition) == place and s.lower <= offset and (last is None or last < offset):
+                    is_bound = False
+        if not is_bound:
+            waiting[place] = offset
+    return waiting
+
+
+def read_not_passed(
+    control: LogControl, positions: Positions, writer: str, wanted: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """The same, of the writer as it is now."""
+    state = positions.load(writer)
+    position = state.position if state else NOTHING_YET
+    # After the position: a binding that is cut meanwhile counts as not finished.
+    return not_passed(wanted, control.bindings_head().reached, control.bindings_after(position), position)

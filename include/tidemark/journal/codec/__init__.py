@@ -1,0 +1,1 @@
+"""Actions as Kafka records and their payloads, in both directions. Pure."""

@@ -1,0 +1,237 @@
+"""Actions as Kafka records, in both directions.
+
+Reading follows the original's order of looking, because it decides which odd record is ignored and which one
+is an error: no key, no timestamp, no ``journal.action`` header, an action nobody knows yet and an append
+without a value are no actions; a header that cannot be understood is ``Undecodable``. An append as the
+original writes it is read quickly, everything else member by member. The payload is not looked at.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.json import Decoder
+
+from tidemark.journal.action import Action, Append, Delete, Mark, Purge
+from tidemark.journal.codec.json_text import (
+    LONG_MAX,
+    UNUSUAL,
+    NeedsCare,
+    SeqNr,
+    canonical,
+    optional_text,
+    parse,
+    sequence_number,
+    shown,
+    storable,
+)
+from tidemark.journal.codec.payload import Form
+from tidemark.journal.errors import Undecodable, Unwritable
+
+ACTION_HEADER = "journal.action"
+NO_TIMESTAMP = -1
+"""Kafka's timestamp type of a record that has none."""
+
+_CESU_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
+_Headers = Sequence[tuple[str, bytes | None]]
+_Object = dict[str, object]
+
+
+class KafkaRecord(NamedTuple):
+    """What a producer is to send; topic and partition are not an action's business."""
+
+    key: bytes
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class _Range(Struct, forbid_unknown_fields=True):
+    first: SeqNr = field(name="from")
+    last: SeqNr = field(name="to")
+
+
+class _NoMetadata(Struct, forbid_unknown_fields=True):
+    pass
+
+
+class _Body(Struct, forbid_unknown_fields=True, rename="camel"):
+    range: _Range
+    payload_type: Form
+    origin: str | None = None
+    version: str | None = None
+    metadata: _NoMetadata | None = None
+
+
+class _AppendHeader(Struct, forbid_unknown_fields=True):
+    append: _Body
+
+
+# Text and bounded numbers only: there is nothing in it that msgspec could read in another way than ``parse``.
+_read_append = Decoder(_AppendHeader).decode
+
+
+def read_action(
+    key: bytes | None,
+    value: bytes | None,
+    timestamp: int | None,
+    timestamp_type: int,
+    headers: _Headers,
+) -> Action | None:
+    """The action of a Kafka record; None when it is none. ``timestamp`` is in milliseconds."""
+    if key is None or timestamp is None or timestamp_type == NO_TIMESTAMP:
+        return None
+    for name, header in headers:
+        if name == ACTION_HEADER:
+            if header is None:
+                raise Undecodable(f"header {ACTION_HEADER} is null")
+            break
+    else:
+        return None
+    try:
+        body = _read_append(header).append
+        if body.range.first > body.range.last:
+            raise NeedsCare
+    except UNUSUAL:
+        return _read_with_care(read_key(key), value, timestamp, header, headers)
+    if value is None:
+        return None
+    return Append(
+        read_key(key),
+        timestamp,
+        body.range.first,
+        body.range.last,
+        body.payload_type,
+        value,
+        body.origin,
+        body.version,
+        None,
+        _text_headers(headers) if len(headers) > 1 else {},
+    )
+
+
+def _read_with_care(
+    key: str, value: bytes | None, timestamp: int, data: bytes, headers: _Headers
+) -> Action | None:
+    header = parse(data)
+    if type(header) is not dict:
+        return None
+    body: object
+    if type(body := header.get("append")) is dict:
+        return _append(key, value, timestamp, body, headers)
+    if type(body := header.get("mark")) is dict:
+        mark = optional_text(body.get("id"), "mark.id")
+        if mark is None:
+            raise Undecodable("mark.id is missing")
+        return Mark(key, timestamp, mark, *_origin_and_version(body))
+    if type(body := header.get("delete")) is dict:
+        to = sequence_number(body.get("to"), "delete.to")
+        return Delete(key, timestamp, to, *_origin_and_version(body))
+    if type(body := header.get("purge")) is dict:
+        return Purge(key, timestamp, *_origin_and_version(body))
+    return None
+
+
+def _append(key: str, value: bytes | None, timestamp: int, body: _Object, headers: _Headers) -> Append | None:
+    between = body.get("range")
+    if type(between) is not dict:
+        raise Undecodable(f"append.range must be an object, not {shown(between)}")
+    first = sequence_number(between.get("from"), "append.range.from")
+    last = sequence_number(between.get("to"), "append.range.to")
+    if first > last:
+        raise Undecodable(f"append.range goes from {first} to {last}")
+    origin, version = _origin_and_version(body)
+    form = body.get("payloadType")
+    if form != "json" and form != "binary":
+        raise Undecodable(f"append.payloadType must be json or binary, not {shown(form)}")
+    metadata = body.get("metadata")  # old writers had none, and anything but an object counts as none
+    data = metadata.get("data") if type(metadata) is dict else None
+    if value is None:
+        return None
+    return Append(
+        key,
+        timestamp,
+        first,
+        last,
+        "json" if form == "json" else "binary",
+        value,
+        origin,
+        version,
+        None if data is None else canonical(data),
+        _text_headers(headers) if len(headers) > 1 else {},
+    )
+
+
+def _origin_and_version(body: _Object) -> tuple[str | None, str | None]:
+    return optional_text(body.get("origin"), "origin"), optional_text(body.get("version"), "version")
+
+
+def _text_headers(headers: _Headers) -> dict[str, str]:
+    """The headers that are not the action, as text; of several with one name the last counts."""
+    texts = {}
+    for name, data in headers:
+        if name == ACTION_HEADER:
+            continue
+        if data is None:
+            raise Undecodable(f"header {shown(name)} is null")
+        try:
+            texts[name] = data.decode()
+        except UnicodeDecodeError as error:
+            raise Undecodable(f"header {shown(name)} is not UTF-8 at byte {error.start}") from None
+    return texts
+
+
+def read_key(key: bytes) -> str:
+    """A key as Java decodes it: what is not UTF-8 becomes U+FFFD, an encoded surrogate a single one."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return _CESU_SURROGATE.sub("\ufffd".encode(), key).decode("utf-8", "replace")
+
+
+def write_action(action: Action) -> KafkaRecord:
+    """The record that carries an action; the payload of an append is taken as it is."""
+    match action:
+        case Append():
+            if ACTION_HEADER in action.headers:
+                raise Unwritable(f"{ACTION_HEADER} is not free for a header of one's own")
+            if not 1 <= action.first <= action.last <= LONG_MAX:
+                raise Unwritable(f"an append from {action.first} to {action.last}")
+            metadata = "{}" if action.metadata is None else f'{{"data":{action.metadata}}}'
+            members = [
+                f'"range":{{"from":{action.first},"to":{action.last}}}',
+                *_written_origin_and_version(action),
+                f'"payloadType":"{action.form}"',
+                f'"metadata":{metadata}',
+            ]
+            extra = tuple((name, storable(text).encode()) for name, text in action.headers.items())
+            return _record(action, "append", members, action.payload, extra)
+        case Mark():
+            return _record(
+                action, "mark", [f'"id":{canonical(action.id)}', *_written_origin_and_version(action)]
+            )
+        case Delete():
+            if not 1 <= action.to <= LONG_MAX:
+                raise Unwritable(f"a delete to {action.to}")
+            return _record(action, "delete", [f'"to":{action.to}', *_written_origin_and_version(action)])
+        case Purge():
+            return _record(action, "purge", _written_origin_and_version(action))
+
+
+def _written_origin_and_version(action: Action) -> list[str]:
+    named = (("origin", action.origin), ("version", action.version))
+    return [f'"{name}":{canonical(text)}' for name, text in named if text is not None]
+
+
+def _record(
+    action: Action,
+    name: str,
+    members: list[str],
+    value: bytes | None = None,
+    extra: tuple[tuple[str, bytes], ...] = (),
+) -> KafkaRecord:
+    header = f'{{"{name}":{{{",".join(members)}}}}}'.encode()
+    key = storable(action.key).encode()
+    return KafkaRecord(key, value, action.timestamp, ((ACTION_HEADER, header), *extra))

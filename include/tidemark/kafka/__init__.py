@@ -1,0 +1,1 @@
+"""Kafka: the only package that imports a Kafka client."""

@@ -1,0 +1,127 @@
+"""Topics that a pipeline needs, created where they are missing.
+
+The broker is asked before and after; what is found is judged in ``topic_shape``. A topic is created with
+``cleanup.policy=delete``, whatever the broker's default is. One that exists is never changed.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import KafkaError
+
+from tidemark.connections import KafkaConnection
+from tidemark.errors import TidemarkError
+from tidemark.kafka.topic_shape import Outcome, TopicFound, TopicOutcome, TopicShape, judge
+
+BROKERS_DEFAULT = -1
+"""As the protocol says that the broker shall decide."""
+BOOTSTRAP_MS = 10_000
+_ALREADY_THERE = 36
+_POLICY, _RETENTION = "cleanup.policy", "retention.ms"
+
+
+class TopicsUnreachable(TidemarkError):
+    """Kafka did not say which topics it has, or what became of a request."""
+
+    def __init__(self, pipeline: str, servers: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}: Kafka at {servers} did not answer ({reason}). Whether topics were created is not "
+            "known: run the same command again, it leaves alone what is there."
+        )
+        self.pipeline, self.servers, self.reason = pipeline, servers, reason
+
+
+def create_topics(
+    pipeline: str, connection: KafkaConnection, wanted: Mapping[str, TopicShape]
+) -> list[TopicOutcome]:
+    """Create those of the topics that are missing; what became of each, in their order."""
+    with _admin(pipeline, connection) as admin:
+        before = _describe(admin, wanted)
+        missing = {name: _request(shape) for name, shape in wanted.items() if name not in before}
+        failures: dict[str, str] = {}
+        if missing:
+            answer = admin.create_topics(missing, raise_errors=False, wait_for_metadata=False)
+            failures = dict(_failures(answer["topics"]))
+            made = [name for name in missing if name not in failures]
+            if made:
+                admin.wait_for_topics(made)
+        after = _describe(admin, wanted)
+    return [_outcome(name, shape, before, after, failures) for name, shape in wanted.items()]
+
+
+def missing_topics(pipeline: str, connection: KafkaConnection, topics: Iterable[str]) -> list[str]:
+    """Those of the topics that do not exist."""
+    with _admin(pipeline, connection) as admin:
+        existing = set(admin.list_topics())
+    return [topic for topic in topics if topic not in existing]
+
+
+def _outcome(
+    name: str,
+    shape: TopicShape,
+    before: Mapping[str, TopicFound],
+    after: Mapping[str, TopicFound],
+    failures: Mapping[str, str],
+) -> TopicOutcome:
+    if name in before:
+        return judge(before[name], shape)
+    if name in failures:
+        if name in after:  # another process was faster
+            return judge(after[name], shape)
+        problem = (
+            f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
+        )
+        return TopicOutcome(name, Outcome.REFUSED, None, problem)
+    return TopicOutcome(name, Outcome.CREATED, after.get(name))
+
+
+def _request(shape: TopicShape) -> dict[str, Any]:
+    configs = {_POLICY: "delete"}
+    if shape.retention_ms is not None:
+        configs[_RETENTION] = str(shape.retention_ms)
+    return {
+        "num_partitions": shape.partitions or BROKERS_DEFAULT,
+        "replication_factor": shape.replication or BROKERS_DEFAULT,
+        "configs": configs,
+    }
+
+
+def _failures(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    for answer in answers:
+        if code := answer["error_code"]:
+            reason = "it exists already" if code == _ALREADY_THERE else f"error {code}"
+            yield answer["name"], answer["error_message"] or reason
+
+
+def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, TopicFound]:
+    existing = set(admin.list_topics())  # asking for one that is not there could create it
+    there = [topic for topic in topics if topic in existing]
+    if not there:
+        return {}
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [_POLICY, _RETENTION]) for topic in there]
+    configs = admin.describe_configs(resources, config_filter="all").get("topic", {})
+    return {
+        topic["name"]: TopicFound(
+            topic["name"],
+            len(topic["partitions"]),
+            min((len(one["replica_nodes"]) for one in topic["partitions"]), default=0),
+            int(configs[topic["name"]][_RETENTION]["value"]),
+            str(configs[topic["name"]][_POLICY]["value"]),
+        )
+        for topic in admin.describe_topics(there)
+        if not topic["error_code"]
+    }
+
+
+@contextmanager
+def _admin(pipeline: str, connection: KafkaConnection) -> Iterator[KafkaAdminClient]:
+    options = connection.client_options() | {"bootstrap_timeout_ms": BOOTSTRAP_MS}
+    try:
+        with KafkaAdminClient(**options) as admin:
+            yield admin
+    except KafkaError as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise TopicsUnreachable(pipeline, connection.servers, reason) from error

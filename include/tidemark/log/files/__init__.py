@@ -1,0 +1,1 @@
+"""The log's files: a folder of immutable Parquet files, read and verified."""

@@ -1,0 +1,329 @@
+"""The log's files: Parquet, one per binding and Kafka partition, sorted by id.
+
+Who captures writes them into an area of its own; here they are counted, checked against what was bound and
+given the name under which the log knows them. A file's bytes depend on nothing but its messages, so whoever
+captures the same binding again gets the same digest.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
+from tidemark.log.files.digest_cache import VERIFIED
+from tidemark.log.files.folder import Folder
+from tidemark.log.files.footer import MAGIC, TAIL, footer_length, in_order
+from tidemark.log.files.row_groups import Group, groups_of, read_groups
+from tidemark.log.files.statistics import Tally
+from tidemark.log.model.audit_result import AuditRecord
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import Captured, CapturedFile
+from tidemark.log.model.manifest import LogFile, Manifest, digest_of
+
+ROWS_PER_GROUP = 65_536
+"""Fixed, because the bytes of a file must not depend on the batches it was written from."""
+SUFFIX = ".parquet"
+MANIFESTS = "manifests"
+
+LOG_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("t", pa.int64(), nullable=False),
+        pa.field("write_time", pa.int64(), nullable=False),
+        pa.field("topic", pa.string(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("timestamp_type", pa.int32(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
+        pa.field("namespace", pa.string(), nullable=False),
+    ]
+)
+
+_ENCODING = {
+    "compression": "zstd",
+    "write_statistics": ["id", "offset", "key", "value"],
+    # Looking for repeated values in columns that have none takes half of the time of writing a file.
+    "use_dictionary": ["t", "topic", "partition", "timestamp_type", "key", "namespace"],
+    "column_encoding": dict.fromkeys(("id", "write_time", "offset", "timestamp"), "DELTA_BINARY_PACKED"),
+}
+
+
+class LogFolder:
+    """The folder of one pipeline's log: ``files/``, ``captured/``, ``audits/`` and ``manifests/``."""
+
+    def __init__(self, pipeline: str, root: str) -> None:
+        self._folder = Folder(pipeline, root)
+        self.root = root
+
+    def new_area(self, t: int) -> str:
+        """Where one attempt at the capture of ``t`` writes its files: nobody else does."""
+        return self._folder.new_area(_moment(t))
+
+    def files_in(self, area: str) -> list[str]:
+        """The files that an attempt has written."""
+        return self._folder.list_files(area, SUFFIX)
+
+    def remove_area(self, area: str) -> None:
+        """Remove what an attempt has left of its area."""
+        self._folder.remove_area(area)
+
+    def adopt_file(
+        self,
+        binding: Binding,
+        slices: Sequence[Slice],
+        staged: str,
+        is_declared: Callable[[str], bool] = lambda namespace: True,
+    ) -> CapturedFile | None:
+        """Take a file with the messages of one slice, or of what is left of it, into the log's folder.
+
+        It is read back on the way: what is counted is what is on disk. None when it holds no message.
+        """
+        with self._folder.open(staged) as source, pq.ParquetFile(source) as parquet:
+            batches = parquet.iter_batches(batch_size=8192, columns=Tally.COLUMNS)
+            first = next(batches, None)
+            if first is None:
+                return None
+            slice_ = self._slice_of(first, slices)
+            tally = Tally(binding, slice_, is_declared)
+            for batch in chain([first], batches):
+                tally.count(batch)
+            tally.count_nulls(parquet.metadata)
+        self._refuse_strangers(binding, slice_, tally)
+        self._put_footer_in_order(staged)
+        path, size, digest = (
+            file_path(binding, slice_),
+            self._folder.size(staged),
+            self._folder.digest(staged),
+        )
+        reach(FaultPoint.CAPTURE_FILE_STAGED)
+        self._folder.adopt(staged, path, digest)
+        reach(FaultPoint.CAPTURE_FILE_NAMED)
+        return tally.conclude(path, size, digest)
+
+    def _put_footer_in_order(self, staged: str) -> None:
+        with self._folder.open(staged) as source:
+            length = footer_length(source.read_at(TAIL, source.size() - TAIL))
+            footer = source.read_at(length, source.size() - TAIL - length)
+        if (ordered := in_order(footer)) != footer:
+            end = ordered + length.to_bytes(4, "little") + MAGIC
+            self._folder.replace_end(staged, len(end), end)
+
+    def _slice_of(self, messages: pa.RecordBatch, slices: Sequence[Slice]) -> Slice:
+        place = messages.column("topic")[0].as_py(), messages.column("partition")[0].as_py()
+        for s in slices:
+            if (s.topic, s.partition) == place:
+                return s
+        raise RecordsMissing(self._folder.owner, *place, 0, 0, "capture found records of it")
+
+    def _refuse_strangers(self, binding: Binding, s: Slice, tally: Tally) -> None:
+        """Refuse messages that the slice does not own, before the file has its final name."""
+        lowest = binding.id_of(s.topic, s.partition, s.lower)
+        first, last, count = tally.first_id, tally.last_id, tally.rows
+        if not lowest <= first <= last < lowest + s.width or count > s.width:
+            found = f"capture found ids {first} to {last} ({count} records) instead of {lowest} and the next"
+            raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
+
+    def require_writable(self, t: int) -> None:
+        """Refuse a folder that cannot be written before anybody does the work whose result goes there."""
+        with self._folder.stage(_moment(t)):
+            return
+
+    def write_captured(self, captured: Captured) -> None:
+        """Record what a capture produced."""
+        self._folder.write_once(_captured_path(captured.t), captured.to_bytes(), _moment(captured.t))
+
+    def read_captured(self, t: int) -> Captured | None:
+        """What the capture of ``t`` produced; None when it has not come that far."""
+        if not self._folder.exists(_captured_path(t)):
+            return None
+        return Captured.from_bytes(self._folder.read(_captured_path(t)))
+
+    def write_audit(self, record: AuditRecord) -> None:
+        """Record what an audit found; a later audit of the same binding takes its place."""
+        self._folder.replace(_audit_path(record.t), record.to_bytes(), _moment(record.t))
+
+    def read_audit(self, t: int) -> AuditRecord | None:
+        """What the newest audit of ``t`` found; None when there was none."""
+        if not self._folder.exists(_audit_path(t)):
+            return None
+        return AuditRecord.from_bytes(self._folder.read(_audit_path(t)))
+
+    def write_manifest(self, manifest: Manifest) -> tuple[str, str]:
+        """Write a manifest nobody names yet; its path and digest."""
+        data = manifest.to_bytes()
+        digest = digest_of(data)
+        path = f"manifests/{_moment(manifest.t)}-{digest[:12]}.json"
+        # In an area of no binding: one that is published meanwhile would sweep it.
+        self._folder.write_once(path, data, MANIFESTS)
+        return path, digest
+
+    def read_manifest(self, path: str, digest: str) -> Manifest:
+        """The manifest that the control row names."""
+        data = self._folder.read(path)
+        if digest_of(data) != digest:
+            raise ManifestDamaged(self._folder.owner, self._folder.at(path), digest, digest_of(data))
+        return Manifest.from_bytes(data)
+
+    def read_older_manifest(self, path: str) -> Manifest | None:
+        """A manifest that was the log once, known by its name alone; None where it is gone."""
+        if not self._folder.exists(path):
+            return None
+        data = self._folder.read(path)
+        expected = path.rpartition("-")[2].removesuffix(".json")
+        if not digest_of(data).startswith(expected):
+            raise ManifestDamaged(self._folder.owner, self._folder.at(path), expected, digest_of(data))
+        return Manifest.from_bytes(data)
+
+    def sweep(self, t: int) -> None:
+        """Remove what killed attempts at ``t`` and before have left: those bindings are published."""
+        self._folder.sweep(lambda area: area.isdecimal() and int(area) <= t)
+
+    def verify(self, file: LogFile) -> None:
+        """Refuse a file whose bytes are not the recorded ones; they are read in any case."""
+        self._folder.verify(file.path, file.digest)
+
+    def ensure_verified(self, file: LogFile) -> None:
+        """Refuse a file whose bytes are not the recorded ones; one found right in this process is believed,
+        unless it was touched since."""
+        VERIFIED.ensure(
+            self._folder.address(file.path),
+            file.digest,
+            self._folder.condition(file.path),
+            lambda: self.verify(file),
+        )
+
+    def verify_range(self, file: LogFile) -> None:
+        """Refuse a file that does not hold the ids its manifest says, by its own footer."""
+        groups = self._groups(file)
+        firsts = [group.first_id for group in groups if group.first_id is not None]
+        lasts = [group.last_id for group in groups if group.last_id is not None]
+        found = (min(firsts, default=-1), max(lasts, default=-1), sum(group.rows for group in groups))
+        expected = (file.first_id, file.last_id, file.count)
+        if found != expected:
+            raise RangeWrong(self._folder.owner, self._folder.at(file.path), expected, found)
+
+    def count_between(self, file: LogFile, first_id: int, last_id: int) -> int:
+        """How many messages of a file have ids of a range; of most row groups the footer is enough."""
+        if first_id <= file.first_id and file.last_id <= last_id:
+            return file.count
+        groups = [group for group in self._groups(file) if group.may_have(first_id, last_id)]
+        whole = sum(group.rows for group in groups if group.is_within(first_id, last_id))
+        cut = [group.number for group in groups if not group.is_within(first_id, last_id)]
+        read = self._read_groups(file, cut, ["id"], (first_id, last_id))
+        return whole + sum(int(batch.num_rows) for batch in read)
+
+    def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
+        """The last id of a range that a message of a file has; None where none has one."""
+        if first_id <= file.last_id <= last_id:
+            return file.last_id
+        for group in reversed(self._groups(file)):
+            if group.may_have(first_id, last_id):
+                found = list(self._read_groups(file, [group.number], ["id"], (first_id, last_id)))
+                if found:
+                    return int(found[-1].column("id")[-1].as_py())
+        return None
+
+    def _groups(self, file: LogFile) -> list[Group]:
+        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            return list(groups_of(parquet.metadata))
+
+    def at(self, file: LogFile) -> str:
+        """Where a file lies, for whoever reads it with other means."""
+        return self._folder.address(file.path)
+
+    def area_at(self, area: str) -> str:
+        """Where an attempt's area lies, for whoever writes there with other means."""
+        return self._folder.address(area)
+
+    def read_file(
+        self,
+        file: LogFile,
+        columns: Sequence[str] | None = None,
+        first_id: int | None = None,
+        last_id: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The messages of one file in id order, all or those from an id to another; a bounded number in
+        memory. A damaged file is refused."""
+        self.ensure_verified(file)
+        first = file.first_id if first_id is None else max(first_id, file.first_id)
+        last = file.last_id if last_id is None else min(last_id, file.last_id)
+        if (first, last) == (file.first_id, file.last_id):
+            yield from self._read_groups(file, None, columns, None)
+        elif first <= last:
+            numbers = [group.number for group in self._groups(file) if group.may_have(first, last)]
+            yield from self._read_groups(file, numbers, columns, (first, last))
+
+    def _read_groups(
+        self,
+        file: LogFile,
+        numbers: Sequence[int] | None,
+        columns: Sequence[str] | None,
+        ids: tuple[int, int] | None,
+    ) -> Iterator[pa.RecordBatch]:
+        if numbers is None or numbers:
+            with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+                yield from read_groups(parquet, LOG_SCHEMA, numbers, columns, ids)
+
+    def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
+        """The messages whose keys are chosen, in id order; of where there are none only keys are read."""
+        self.ensure_verified(file)
+        with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
+            for number in range(parquet.num_row_groups):
+                chosen = choose(parquet.read_row_group(number, ["key"])["key"])
+                if chosen.true_count:
+                    group = parquet.read_row_group(number).filter(chosen)
+                    yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
+
+
+def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write messages in id order; how many."""
+    count = 0
+    with pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING) as writer:
+        for group in _regrouped(batches):
+            count += group.num_rows
+            writer.write_table(group, row_group_size=ROWS_PER_GROUP)
+            del group  # or there would be two in memory while the next one is gathered
+    return count
+
+
+def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in groups of a fixed size, however they arrived."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        while rows >= ROWS_PER_GROUP:
+            table = pa.Table.from_batches(waiting, LOG_SCHEMA)
+            rest = table.slice(ROWS_PER_GROUP)
+            waiting, rows = rest.to_batches(), rest.num_rows
+            group = table.slice(0, ROWS_PER_GROUP).combine_chunks()
+            del table  # what the group was made of need not be kept while it is written
+            yield group
+            del group
+    if rows:
+        yield pa.Table.from_batches(waiting, LOG_SCHEMA).combine_chunks()
+
+
+def file_path(binding: Binding, slice_: Slice) -> str:
+    """Named after the ids it may hold, so that what is left of a slice never takes the whole one's name."""
+    first = binding.id_of(slice_.topic, slice_.partition, slice_.lower)
+    return f"files/{first:020d}-{first + slice_.width - 1:020d}.parquet"
+
+
+def _moment(t: int) -> str:
+    return f"{t:020d}"
+
+
+def _captured_path(t: int) -> str:
+    return f"captured/{_moment(t)}.json"
+
+
+def _audit_path(t: int) -> str:
+    return f"audits/{_moment(t)}.json"

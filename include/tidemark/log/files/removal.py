@@ -1,0 +1,116 @@
+"""The files of a log, counted and removed: only where the whole pipeline is forgotten.
+
+A folder is a log's by the manifest in it that the control plane names. Only what Tidemark puts into a log's
+folder is removed; anything else stays and is named. The manifest goes first, so that a folder that is half
+removed cannot be read as a log; removing again what is gone changes nothing.
+"""
+
+from dataclasses import dataclass
+
+from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
+from tidemark.log.files.folder import STAGING, Folder
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.state.control import LogHead
+from tidemark.log.sweep import CONDEMNED
+
+AREAS = (
+    "manifests",
+    "captured",
+    "audits",
+    "plans",
+    "reconciliations",
+    "outputs",
+    "expiry",
+    "dead_letters",
+    STAGING,
+    "files",
+)
+"""Every folder that Tidemark makes in a log's folder, in the order in which they are removed."""
+FILES = (CONDEMNED,)
+"""Files beside them."""
+
+
+class NotThisLog(TidemarkError):
+    """A folder is not known to be this pipeline's log."""
+
+    def __init__(self, pipeline: str, problem: str, advice: str) -> None:
+        super().__init__(f"{pipeline}: {problem}. Nothing was removed. {advice}")
+        self.pipeline, self.problem = pipeline, problem
+
+
+class FilesLeft(TidemarkError):
+    """A log's files cannot all be removed."""
+
+    needs_person = True
+
+    def __init__(self, pipeline: str, root: str, reason: str) -> None:
+        super().__init__(
+            f"{pipeline}: not all of the log's files in {root} could be removed ({reason}). Make the folder "
+            "writable for this user and run the same command again: it goes on where it stopped."
+        )
+        self.pipeline, self.root, self.reason = pipeline, root, reason
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """What a log's folder holds."""
+
+    root: str
+    files: int
+    bytes: int
+    others: tuple[str, ...]
+    """What is in the folder and not Tidemark's: it stays."""
+
+
+def find_log(pipeline: str, head: LogHead, given: str | None) -> str:
+    """The folder of a pipeline's log: the one that is given, else the one that the control plane names.
+
+    Refuses one that does not have the manifest which is the log.
+    """
+    root = given or head.root
+    if head.manifest is None or head.digest is None:
+        raise NotThisLog(
+            pipeline,
+            "nothing of it was ever published, so no folder can be told to be its log",
+            "Leave out --log, and remove what captures have left by hand.",
+        )
+    if root is None:
+        raise NotThisLog(
+            pipeline,
+            "the control plane does not know where its log lies: it was published last by an older version",
+            "Say where with --log-path, or leave out --log.",
+        )
+    try:
+        LogFolder(pipeline, root).read_manifest(head.manifest, head.digest)
+    except (LogError, OSError, ValueError) as error:
+        raise NotThisLog(
+            pipeline,
+            f"{root} does not have the manifest {head.manifest} that is this log ({error})",
+            "Give the log's folder with --log-path, or leave out --log.",
+        ) from None
+    return root
+
+
+def count_files(pipeline: str, root: str) -> LogFiles:
+    """What would be removed of a log's folder, and what would stay."""
+    folder = Folder(pipeline, root)
+    entries = folder.entries()
+    stored = [file.bytes for area in AREAS for file in folder.walk(area)]
+    stored += [folder.size(name) for name in entries if name in FILES]
+    others = tuple(name for name in entries if name not in AREAS and name not in FILES)
+    return LogFiles(root, len(stored), sum(stored), others)
+
+
+def remove_files(pipeline: str, root: str) -> None:
+    """Remove a log's files, and its folder where nothing else is in it."""
+    folder = Folder(pipeline, root)
+    try:
+        for area in AREAS:
+            folder.remove_area(area)
+        for name in FILES:
+            folder.remove(name)
+        if not folder.entries():
+            folder.remove_area("")
+    except OSError as error:
+        raise FilesLeft(pipeline, root, error.strerror or str(error)) from error

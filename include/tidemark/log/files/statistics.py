@@ -1,0 +1,100 @@
+"""Counts the messages of a captured file while they pass by. Changes none, keeps none."""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import CapturedFile
+from tidemark.log.model.manifest import LogFile
+from tidemark.log.model.statistics import FileStatistics
+
+
+class Tally:
+    """What has passed of one slice."""
+
+    COLUMNS: ClassVar = ["id", "topic", "partition", "offset", "timestamp", "namespace"]
+    """All it looks at."""
+
+    def __init__(self, binding: Binding, slice_: Slice, is_declared: Callable[[str], bool]) -> None:
+        self._binding, self._slice, self._is_declared = binding, slice_, is_declared
+        self._shift = binding.shifts[slice_.topic, slice_.partition]
+        self.rows = self.disorder = self.misnumbered = self.strangers = 0
+        self.null_keys = self.null_values = 0
+        self.first_id = self.last_id = self.first_offset = self.last_offset = -1
+        self.first_timestamp = self.last_timestamp = 0
+
+    def count(self, batch: pa.RecordBatch) -> None:
+        """Let a batch pass."""
+        if batch.num_rows == 0:
+            return
+        ids, offsets = batch.column("id").to_numpy(), batch.column("offset").to_numpy()
+        lowest, highest = pc.min_max(batch.column("timestamp")).as_py().values()
+        if self.rows == 0:
+            self.first_id, self.first_offset = int(ids[0]), int(offsets[0])
+            self.first_timestamp, self.last_timestamp = lowest, highest
+        else:
+            self.disorder += int(offsets[0] <= self.last_offset)
+            self.first_timestamp = min(self.first_timestamp, lowest)
+            self.last_timestamp = max(self.last_timestamp, highest)
+        self.disorder += int(np.count_nonzero(np.diff(offsets) <= 0))
+        self.misnumbered += int(np.count_nonzero(ids - offsets != self._shift))
+        self.last_id, self.last_offset = int(ids[-1]), int(offsets[-1])
+        self.rows += batch.num_rows
+        for namespace in pc.value_counts(batch.column("namespace")).to_pylist():
+            if not self._is_declared(namespace["values"]):
+                self.strangers += namespace["counts"]
+
+    def count_nulls(self, metadata: pq.FileMetaData) -> None:
+        """Take the numbers of missing keys and values from the file's footer: the widest columns are not
+        read for them."""
+        self.null_keys, self.null_values = _nulls(metadata, "key"), _nulls(metadata, "value")
+
+    def conclude(self, path: str, size: int, digest: str) -> CapturedFile:
+        """The file that was written, with everything that was counted."""
+        s, first_owned = self._slice, self._slice.lower + self._shift
+        file = LogFile(
+            path=path,
+            t=self._binding.t,
+            topic=s.topic,
+            partition=s.partition,
+            first_id=self.first_id,
+            last_id=self.last_id,
+            count=self.rows,
+            bytes=size,
+            digest=digest,
+        )
+        statistics = FileStatistics(
+            path=path,
+            topic=s.topic,
+            partition=s.partition,
+            lower=s.lower,
+            upper=s.upper,
+            first_owned_id=first_owned,
+            last_owned_id=first_owned + s.width - 1,
+            first_id=self.first_id,
+            last_id=self.last_id,
+            first_offset=self.first_offset,
+            last_offset=self.last_offset,
+            rows_written=self.rows,
+            disorder=self.disorder,
+            misnumbered=self.misnumbered,
+            strangers=self.strangers,
+            null_keys=self.null_keys,
+            null_values=self.null_values,
+            first_timestamp=self.first_timestamp,
+            last_timestamp=self.last_timestamp,
+            bytes=size,
+            digest=digest,
+        )
+        return CapturedFile(file, statistics)
+
+
+def _nulls(metadata: pq.FileMetaData, column: str) -> int:
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    chunks = [group.column(i) for group in groups for i in range(group.num_columns)]
+    return sum(chunk.statistics.null_count for chunk in chunks if chunk.path_in_schema == column)

@@ -1,0 +1,1 @@
+"""Values of the commit log: bindings, manifests, losses, gates. Pure."""

@@ -1,0 +1,1 @@
+"""The log's state in the control plane."""

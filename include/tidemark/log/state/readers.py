@@ -1,0 +1,115 @@
+"""Readers of a log: who works on a manifest for long says so, and its files stay until it is done.
+
+One row a reader in the log object, with the manifests it has opened and a deadline that it prolongs. The row
+is written at the very version at which its manifest was the log, so nobody can have removed anything of it.
+One that died is forgotten when its deadline is over.
+"""
+
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from os import getpid
+from threading import Lock
+from uuid import uuid4
+
+from tidemark.consensus.lease import SECOND, Clock, kept_alive, wall_clock
+from tidemark.consensus.objects import Change, Snapshot
+from tidemark.log.state.control import HEAD, LogControl, LogHead
+
+PREFIX = "reader/"
+TERM = 600 * SECOND
+"""How long a reader that died keeps old files."""
+MOST_FORGOTTEN = 100
+"""How many are forgotten at once: a transaction is bounded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """One reader, as others see it."""
+
+    name: str
+    who: str
+    """For people: what it does, and where."""
+    manifests: tuple[str, ...]
+    deadline: int
+
+    @property
+    def row(self) -> str:
+        """The name of its row."""
+        return f"{PREFIX}{self.name}"
+
+    def to_json(self) -> str:
+        """The row as the control plane keeps it."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "Reader":
+        """The reader a row holds."""
+        row = json.loads(text)
+        return cls(row["name"], row["who"], tuple(row["manifests"]), row["deadline"])
+
+
+class Reading:
+    """A log that is being read."""
+
+    def __init__(self, control: LogControl, who: str, clock: Clock = wall_clock) -> None:
+        self._control, self._clock = control, clock
+        self._reader = Reader(uuid4().hex, f"{who} on {socket.gethostname()} ({getpid()})", (), 0)
+        self._lock = Lock()
+
+    def take_up(self) -> LogHead:
+        """The log's head now; its manifest, and those taken up before, stay readable."""
+        with self._lock:
+            head = self._control.amend_log([HEAD], self._add)
+            if head.manifest is not None and head.manifest not in self._reader.manifests:
+                self._reader = replace(self._reader, manifests=(*self._reader.manifests, head.manifest))
+            return head
+
+    def renew(self) -> None:
+        """Say that it is still being read."""
+        with self._lock:
+            if self._reader.manifests:
+                reader = self._prolonged()
+                self._control.amend_log([HEAD], lambda _: (Change({reader.row: reader.to_json()}), None))
+
+    def release(self) -> None:
+        """Let go of everything that was taken up."""
+        with self._lock:
+            if self._reader.manifests:
+                self._control.amend_log([HEAD], lambda _: (Change(deletes=[self._reader.row]), None))
+
+    def _add(self, snapshot: Snapshot) -> tuple[Change | None, LogHead]:
+        head = LogHead.of(snapshot)
+        if head.manifest is None or head.manifest in self._reader.manifests:
+            return None, head
+        reader = replace(self._prolonged(), manifests=(*self._reader.manifests, head.manifest))
+        return Change({reader.row: reader.to_json()}, self._over(snapshot)), head
+
+    def _over(self, snapshot: Snapshot) -> list[str]:
+        """Readers whose time is over; none where somebody may have prolonged one since."""
+        found = self._control.scan_log(PREFIX, MOST_FORGOTTEN)
+        if found.version != snapshot.version:
+            return []
+        readers = [Reader.from_json(body) for body in found.rows.values()]
+        return [one.row for one in readers if one.deadline <= self._clock() and one.name != self._reader.name]
+
+    def _prolonged(self) -> Reader:
+        return replace(self._reader, deadline=self._clock() + TERM)
+
+
+@contextmanager
+def reading_log(
+    control: LogControl, who: str, clock: Clock = wall_clock, every: float = TERM / SECOND / 4
+) -> Iterator[Reading]:
+    """Keep what is taken up readable while the block works, however long it takes."""
+    one = Reading(control, who, clock)
+    with kept_alive(f"log read by {who}", one.renew, one.release, lambda error: False, every):
+        yield one
+
+
+def readers(control: LogControl, now: int) -> list[Reader]:
+    """Who reads the log now; those whose time is over do not."""
+    found = (Reader.from_json(body) for body in control.log_rows(PREFIX).values())
+    return [one for one in found if one.deadline > now]

@@ -1,0 +1,1 @@
+"""What a pipeline file declares: its model, its checks and its loader."""

@@ -1,0 +1,175 @@
+"""Pipeline files: found, read, checked, and refused with the file, the line and what was meant.
+
+A broken file never hides the others: it is reported beside the pipelines that are right. Rules about several
+keys are checked once every key is right by itself; of two files that want the same thing, the first by path
+keeps it.
+
+What it refuses to do: guess, repair or drop a key; open a connection; read a secret; let one file's mistake
+raise for all. Every DAG file imports it, so nothing heavy is imported here.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from tidemark.errors import did_you_mean
+from tidemark.pipeline import checks
+from tidemark.pipeline.conflicts import conflicts
+from tidemark.pipeline.document import read_declared
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.problems import Finding, PipelineRefused, Problem, UnknownPipeline, quoted
+from tidemark.pipeline.refusals import explain
+from tidemark.pipeline.yaml import Document, NotYaml
+from tidemark.settings import Settings
+
+__all__ = [
+    "LoadedPipelines",
+    "PipelineRefused",
+    "Problem",
+    "UnknownPipeline",
+    "find_pipeline",
+    "load_pipeline",
+    "load_pipelines",
+]
+
+SUFFIXES = (".yaml", ".yml")
+SUITE_SUFFIXES = (".yaml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedPipelines:
+    """Every pipeline that can be used, in the order of their files, and every file that cannot."""
+
+    pipelines: tuple[Pipeline, ...]
+    refused: tuple[PipelineRefused, ...]
+    files: tuple[Path, ...] = ()
+    """The file of each pipeline."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the pipelines that can be used."""
+        return frozenset(pipeline.name for pipeline in self.pipelines)
+
+    @property
+    def refused_names(self) -> frozenset[str]:
+        """What the refused files are probably about: the names they declare, and their own."""
+        declared = {refusal.name for refusal in self.refused if refusal.name is not None}
+        return frozenset({*declared, *(refusal.file.stem for refusal in self.refused)})
+
+
+def load_pipelines(settings: Settings | None = None) -> LoadedPipelines:
+    """All pipelines of the installation. Never raises for a bad file or folder: see ``refused``."""
+    settings = settings or Settings.read()
+    accepted: list[tuple[Path, Pipeline]] = []
+    refused: list[PipelineRefused] = []
+    found_files: set[Path] = set()
+    folders = {folder.resolve(): folder.absolute() for folder in settings.pipeline_folders}
+    for folder in folders.values():
+        try:
+            found_files.update(_files_in(folder, settings))
+        except PipelineRefused as refusal:
+            refused.append(refusal)
+    for file in sorted(found_files):
+        try:
+            pipeline, document = _read(file, settings)
+            if found := list(conflicts(pipeline, accepted)):
+                raise PipelineRefused(file, _problems(found, document), pipeline.name)
+            accepted.append((file, pipeline))
+        except PipelineRefused as refusal:
+            refused.append(refusal)
+    files, pipelines = [file for file, _ in accepted], [pipeline for _, pipeline in accepted]
+    return LoadedPipelines(tuple(pipelines), tuple(refused), tuple(files))
+
+
+def load_pipeline(path: Path | str, settings: Settings | None = None) -> Pipeline:
+    """The pipeline of one file, whatever the others declare. Raises ``PipelineRefused``."""
+    return _read(Path(path), settings or Settings.read())[0]
+
+
+def find_pipeline(name: str, settings: Settings | None = None) -> Pipeline:
+    """The pipeline of this name. Raises ``UnknownPipeline``, ``PipelineRefused`` if its file is broken."""
+    loaded = load_pipelines(settings)
+    for pipeline in loaded.pipelines:
+        if pipeline.name == name:
+            return pipeline
+    for refusal in loaded.refused:
+        if name in (refusal.name, refusal.file.stem):
+            raise refusal
+    known = sorted(pipeline.name for pipeline in loaded.pipelines)
+    raise UnknownPipeline(name, known, [refusal.file for refusal in loaded.refused])
+
+
+def expectations_folder(file: Path) -> Path:
+    """Where the suites lie that a pipeline file may name: beside the folder of the pipelines."""
+    return file.absolute().parent.parent / "expectations"
+
+
+def _files_in(folder: Path, settings: Settings) -> list[Path]:
+    """The pipeline files of a folder; only the installation's own folder may be absent."""
+    try:
+        return [
+            file
+            for file in folder.iterdir()
+            if file.suffix in SUFFIXES
+            and not file.name.startswith(".")  # editors' own files begin with a dot
+        ]
+    except FileNotFoundError:
+        if folder == (settings.root / "include" / "pipelines").absolute():
+            return []
+        problem = "there is no such folder. Create it, or take it out of TIDEMARK_PIPELINES."
+    except NotADirectoryError:
+        problem = "this is not a folder. Name the folder of the pipeline files in TIDEMARK_PIPELINES."
+    except OSError as error:
+        problem = f"the folder cannot be read ({error.strerror}). Give this user the right to read it."
+    raise PipelineRefused(folder, [Problem(None, problem)])
+
+
+def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
+    """One file, checked by itself."""
+    try:
+        document = read_declared(file)
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
+        raise PipelineRefused(file, [Problem(1, problem)]) from None
+    except NotYaml as error:
+        raise PipelineRefused(file, error.problems) from None
+    if not isinstance(document.data, dict):
+        line = document.line_of(())
+        raise PipelineRefused(file, [Problem(line, "the file is not a mapping. Begin it with `name: …`.")])
+    declared = document.data.get("name")
+    pipeline, findings = None, list(_unreachable_suite(document.data.get("expectations"), file))
+    try:
+        pipeline = Pipeline.model_validate(document.data, context=checks.path_variables(settings))
+    except ValidationError as error:
+        findings += explain(error)
+    if pipeline is None or findings or document.problems:
+        problems = (*document.problems, *_problems(findings, document))
+        raise PipelineRefused(
+            file,
+            sorted(problems, key=lambda problem: problem.line or 0),
+            declared if isinstance(declared, str) else None,
+        )
+    return pipeline, document
+
+
+def _problems(findings: Iterable[Finding], document: Document) -> list[Problem]:
+    return [Problem(document.line_of(finding.place), finding.text) for finding in findings]
+
+
+def _unreachable_suite(declared: Any, file: Path) -> Iterator[Finding]:
+    """A suite of expectations lies beside the folder of the pipelines; ``default`` comes with Tidemark."""
+    try:
+        name = checks.name(declared)
+    except (TypeError, ValueError):
+        return  # not declared, or refused as a name
+    folder = expectations_folder(file)
+    try:
+        suites = {suite.stem for suite in folder.iterdir() if suite.suffix in SUITE_SUFFIXES}
+    except OSError:
+        suites = set()
+    if name not in {"default", *suites}:
+        hint = did_you_mean(name, {"default", *suites}, f"Put {name}.yaml or {name}.json into {folder}.")
+        yield Finding(("expectations",), f"`expectations` is {quoted(name)}, which names no suite. {hint}")

@@ -1,0 +1,137 @@
+"""What every Spark application has in common: its arguments, its session and its summary.
+
+The summary is a JSON file, written on failure too: it is how an application answers whoever submitted it.
+Connections come through a file named by an argument, never through the command line itself.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from tidemark.connections import Connections
+from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.pipeline.model import Pipeline
+from tidemark.settings import Settings
+from tidemark.spark.library_archive import ensure_package
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One call of an application."""
+
+    application: str
+    pipeline: Pipeline
+    connections: Connections
+    summary: Path | None
+    arguments: argparse.Namespace
+
+
+def read_job(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Job:
+    """Parse the arguments all applications share, and the application's own."""
+    parser.add_argument("--pipeline", required=True, help="name of the pipeline")
+    parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
+    parser.add_argument("--summary", type=Path, help="where to write the JSON summary")
+    arguments = parser.parse_args(argv)
+    return Job(
+        application=parser.prog,
+        pipeline=find_pipeline(arguments.pipeline),
+        connections=Connections.load(arguments.connections),
+        summary=arguments.summary,
+        arguments=arguments,
+    )
+
+
+def run_job(
+    parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[Job], dict[str, Any]]
+) -> int:
+    """Do the work of a pipeline's application and write its summary, whatever happens; the exit code."""
+    return summarise(argv, lambda: work(read_job(parser, argv)))
+
+
+def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) -> int:
+    """Do an application's work and write its summary, whatever happens; the exit code."""
+    summary = _summary_path(argv)
+    started = time.monotonic()
+    try:
+        result = work()
+        code, outcome = 0, {"ok": True, **result}
+    except (TidemarkError, LogError) as error:
+        code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
+        outcome["needs_person"] = isinstance(error, TidemarkError) and error.needs_person
+        log.error(str(error))
+    except SystemExit as leaving:  # argparse has said why on stderr
+        if not leaving.code:
+            raise
+        wrong = f"bad arguments: {list(argv or sys.argv[1:])}"
+        code, outcome = 2, {"ok": False, "error": wrong, "kind": "BadArguments"}
+    except Exception as error:
+        code, outcome = 1, {"ok": False, "error": cause_of(error), "kind": type(error).__name__}
+        traceback.print_exc()
+    outcome["seconds"] = round(time.monotonic() - started, 3)
+    if summary:
+        summary.write_text(json.dumps(outcome))
+    print(json.dumps(outcome), file=sys.stderr)
+    return code
+
+
+def cause_of(error: Exception) -> str:
+    """What went wrong in one line: what an executor said, without the stacks that Spark puts around it."""
+    if isinstance(error, TidemarkError | LogError):
+        return str(error)
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    marks = [i for i, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):")]
+    if not marks:
+        return f"{type(error).__name__}: {error}"
+    raised = [line for line in lines[marks[-1] + 1 :] if not line[0].isspace()]
+    return (raised or [type(error).__name__])[0].strip()
+
+
+def spark_session(job: Job) -> "AbstractContextManager[SparkSession]":
+    """The session of a pipeline's application."""
+    return named_session(f"{job.pipeline.name}.{job.application}")
+
+
+@contextmanager
+def named_session(name: str) -> "Iterator[SparkSession]":
+    """A session: UTC, no web UI, and options that hold secrets kept out of plans and logs."""
+    from pyspark.sql import SparkSession
+
+    spark = (
+        SparkSession.builder.appName(name)
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
+        .config("spark.redaction.regex", "(?i)secret|password|token|jaas|keystore")
+        .config("spark.sql.redaction.options.regex", "(?i)url|secret|password|token|jaas|keystore")
+        .getOrCreate()
+    )
+    try:
+        # Executors get the very library this driver runs: nobody has to install it there.
+        spark.sparkContext.addPyFile(str(ensure_package(Settings.read().home / "packages")))
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _summary_path(argv: Sequence[str] | None) -> Path | None:
+    """Where the summary goes, known even when the other arguments are wrong."""
+    finder = argparse.ArgumentParser(add_help=False)
+    finder.add_argument("--summary", type=Path)
+    summary: Path | None = finder.parse_known_args(argv)[0].summary
+    return summary

@@ -1,0 +1,1 @@
+"""What the Spark applications do, as functions over DataFrames."""

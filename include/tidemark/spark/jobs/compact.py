@@ -1,0 +1,281 @@
+"""The two passes of a compaction, in tasks: what is understood, judged and filtered is the library's.
+
+The first pass reads every file once, gathers facts per key in its task and brings those of a key together by
+one shuffle; the verdicts go to the files they are about by another. What is shuffled is a few numbers a key,
+never a payload. The second pass is one task a new file, and shuffles nothing.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import msgpack
+
+from tidemark.compaction.census import Census, JournalCensus
+from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
+from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
+from tidemark.compaction.plan import Plan
+from tidemark.compaction.policies.facts_table import FACTS, judge_table
+from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
+from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.verdicts import VERDICTS, Verdicts
+from tidemark.compaction.rewrite import differing_ids, rewrite_group
+from tidemark.compaction.staging import Workplace
+from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.choices import CompactionPolicy
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TASKS_A_CORE = 3
+"""Pieces of work for every core: they are never equally large."""
+MESSAGES_A_PARTITION = 250_000
+"""How many messages' facts are brought together in one task, at most and only when no key repeats."""
+MOST_PARTITIONS = 2_000
+MESSAGES_A_GROUP = 250_000
+"""How many messages one task reads at most, files being whole: it holds the verdicts about their keys."""
+ROWS_A_BATCH = 10_000
+ROWS_AT_ONCE = 50_000
+"""How many rows of facts are judged together, more or less."""
+CENSUS = -1
+"""In the place of a group's number: the row is a census."""
+
+_GATHERED = pa.schema([pa.field("group", pa.int32(), nullable=False), *FACTS])
+_JUDGED = pa.schema([pa.field("group", pa.int32(), nullable=False), *VERDICTS, pa.field("body", pa.binary())])
+_CHOSEN = pa.schema(
+    [pa.field("group", pa.int32(), nullable=False), pa.field("id", pa.int64()), pa.field("body", pa.binary())]
+)
+_FOUND = pa.schema([pa.field("is_census", pa.bool_()), pa.field("body", pa.binary())])
+
+_Batches = Iterable[pa.RecordBatch]
+
+
+class SparkEngine:
+    """Does the passes with Spark; the session is started when it is needed first."""
+
+    def __init__(self, session: "Callable[[], SparkSession]") -> None:
+        self._session = session
+
+    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+        """See ``Engine``."""
+        if not files:
+            return Surveyed(Census(), ())
+        spark = self._session()
+        if rules.policy is CompactionPolicy.JOURNAL:
+            found = _survey_journal(spark, place, rules, files)
+        else:
+            found = _survey_keyed(spark, place, rules, files)
+        census, drops = [], []
+        for row in found.collect():
+            if row.is_census:
+                census.append(msgpack.decode(bytes(row.body), type=Census))
+            else:
+                drops.append(msgpack.decode(bytes(row.body), type=Dropped))
+        return Surveyed(Census.sum(census), tuple(sorted(drops, key=lambda one: one.path)))
+
+    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+        """See ``Engine``."""
+        rules = plan.rules
+
+        def rewrite(number: int) -> LogFile | None:
+            return rewrite_group(place, rules, groups[number])
+
+        groups = plan.groups
+        written = self._in_tasks(rewrite, len(groups))
+        return sorted((file for file in written if file), key=lambda one: (one.place, one.first_id))
+
+    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+        """See ``Engine``."""
+        rules, groups, by_group = plan.rules, plan.groups, outputs_by_group(plan, outputs)
+
+        def count(number: int) -> int:
+            return differing_ids(place, rules, groups[number], by_group.get(number))
+
+        return sum(self._in_tasks(count, len(groups)))
+
+    def _in_tasks(self, work: Callable[[int], Any], tasks: int) -> list[Any]:
+        if not tasks:
+            return []
+        context = self._session().sparkContext
+        return context.parallelize(range(tasks), tasks).map(work).collect()
+
+
+def _survey_journal(
+    spark: "SparkSession", place: Workplace, rules: Rules, files: Sequence[LogFile]
+) -> "DataFrame":
+    groups = _groups(files, TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        for facts in survey_journal(place, rules, groups[number]):
+            group = pa.repeat(pa.scalar(number, pa.int32()), facts.num_rows)
+            table = pa.Table.from_arrays([group, *facts.columns], schema=_GATHERED)
+            yield from table.to_batches(max_chunksize=ROWS_A_BATCH)
+
+    def judge(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        census = JournalCensus()
+        for table in _whole_entities(batches):
+            yield from _judged(table, census)
+        yield _census(census.conclude(), _JUDGED)
+
+    def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
+        verdicts = Verdicts.of_table(told.select(VERDICTS.names))
+        return (drop_journal(place, rules, file, verdicts) for file in groups[number])
+
+    facts = _of_tasks(spark, len(groups), read, _GATHERED)
+    together = facts.repartition(_partitions(spark, files), "topic", "key")
+    judged = together.sortWithinPartitions("topic", "key").mapInArrow(judge, _spark(_JUDGED))
+    return _drop(spark, judged, len(groups), drop, _JUDGED)
+
+
+def _whole_entities(batches: _Batches) -> Iterator[pa.Table]:
+    """The same rows, no entity in two tables; they are sorted by it."""
+    waiting = _GATHERED.empty_table()
+    for batch in batches:
+        own = batch.select(_GATHERED.names).cast(_GATHERED)
+        waiting = pa.concat_tables([waiting, pa.Table.from_batches([own])])
+        if waiting.num_rows >= ROWS_AT_ONCE:
+            is_last = pc.and_(*(pc.equal(waiting[name], waiting[name][-1]) for name in ("topic", "key")))
+            complete = waiting.num_rows - is_last.true_count
+            yield waiting.slice(0, complete)
+            waiting = waiting.slice(complete)
+    yield waiting
+
+
+def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
+    """The verdicts about the entities of a table, once for every group that has messages of it."""
+    judged = judge_table(table, census)
+    is_told = judged.of_row >= 0
+    groups, count = table["group"].to_numpy().astype(np.int64), max(judged.verdicts.num_rows, 1)
+    group, verdict = np.divmod(np.unique(groups[is_told] * count + judged.of_row[is_told]), count)
+    verdicts = judged.verdicts.take(verdict)
+    columns = [pa.array(group, pa.int32()), *verdicts.columns, pa.nulls(len(group), pa.binary())]
+    yield from pa.Table.from_arrays(columns, schema=_JUDGED).to_batches(max_chunksize=ROWS_A_BATCH)
+
+
+def _survey_keyed(
+    spark: "SparkSession", place: Workplace, rules: Rules, files: Sequence[LogFile]
+) -> "DataFrame":
+    numbered = list(enumerate(files))
+
+    def read(number: int) -> Iterator[pa.RecordBatch]:
+        for facts in survey_keyed(place, rules, [numbered[number]]):
+            yield from facts.to_batches(max_chunksize=ROWS_A_BATCH)
+
+    def judge(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        facts = pa.Table.from_batches([batch.cast(KEYED_FACTS) for batch in batches], KEYED_FACTS)
+        census, kept = choose(facts, rules)
+        columns = [kept["file"], kept["id"], pa.nulls(kept.num_rows, pa.binary())]
+        yield from pa.Table.from_arrays(columns, schema=_CHOSEN).to_batches(max_chunksize=ROWS_A_BATCH)
+        yield _census(census, _CHOSEN)
+
+    def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
+        yield drop_keyed(place, rules, files[number], told["id"].to_numpy())
+
+    facts = _of_tasks(spark, len(files), read, KEYED_FACTS)
+    together = facts.repartition(_partitions(spark, files), "namespace", "key")
+    judged = together.mapInArrow(judge, _spark(_CHOSEN))
+    return _drop(spark, judged, len(files), drop, _CHOSEN)
+
+
+def _drop(
+    spark: "SparkSession",
+    judged: "DataFrame",
+    groups: int,
+    drop: Callable[[int, pa.Table], Iterator[Dropped]],
+    schema: pa.Schema,
+) -> "DataFrame":
+    """Bring the verdicts to the files they are about, and filter those; also where there is no verdict."""
+    told = schema.names[1]
+
+    def every(number: int) -> Iterator[pa.RecordBatch]:
+        row = {name: pa.array([None], schema.field(name).type) for name in schema.names}
+        row["group"] = pa.array([number], pa.int32())
+        yield pa.RecordBatch.from_pydict(row, schema=schema)
+
+    def filter_files(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        for number, table in _by_group(batches, schema):
+            if number == CENSUS:
+                bodies = table["body"].to_pylist()
+                yield _found([True] * len(bodies), bodies)
+            else:
+                about = table.filter(pc.is_valid(table[told]))
+                bodies = [msgpack.encode(one) for one in drop(number, about)]
+                yield _found([False] * len(bodies), bodies)
+
+    all_groups = _of_tasks(spark, groups, every, schema)
+    dealt = judged.union(all_groups).repartition(min(groups + 1, MOST_PARTITIONS), "group")
+    return dealt.sortWithinPartitions("group").mapInArrow(filter_files, _spark(_FOUND))
+
+
+def _by_group(batches: _Batches, schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of every group, whole; they are sorted by it."""
+    waiting: list[pa.RecordBatch] = []
+    current: int | None = None
+    for batch in batches:
+        for number in batch["group"].unique().to_pylist():
+            if waiting and number != current:
+                yield current or 0, pa.Table.from_batches(waiting, schema)
+                waiting = []
+            current = number
+            own = batch.filter(pc.equal(batch["group"], number))
+            waiting.append(own.select(schema.names).cast(schema))
+    if waiting:
+        yield current or 0, pa.Table.from_batches(waiting, schema)
+
+
+def _of_tasks(
+    spark: "SparkSession", tasks: int, work: Callable[[int], Iterator[pa.RecordBatch]], schema: pa.Schema
+) -> "DataFrame":
+    """What comes of pieces of work, each done in a task of its own."""
+
+    def do(batches: _Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield from work(number)
+
+    return spark.range(0, tasks, 1, tasks).mapInArrow(do, _spark(schema))
+
+
+def _groups(files: Sequence[LogFile], wanted: int) -> list[list[LogFile]]:
+    """Neighbours of one partition, in about so many groups of about the same size, or more."""
+    share = min(max(sum(file.count for file in files) // wanted, 1), MESSAGES_A_GROUP)
+    in_order = sorted(files, key=lambda file: (file.place, file.first_id))
+    groups: list[list[LogFile]] = []
+    for _, own in groupby(in_order, key=lambda file: file.place):
+        size = share
+        for file in own:
+            if size + file.count > share:
+                groups.append([])
+                size = 0
+            groups[-1].append(file)
+            size += file.count
+    return groups
+
+
+def _partitions(spark: "SparkSession", files: Sequence[LogFile]) -> int:
+    messages = sum(file.count for file in files)
+    cores = spark.sparkContext.defaultParallelism
+    return min(max(-(-messages // MESSAGES_A_PARTITION), cores), MOST_PARTITIONS)
+
+
+def _census(census: Census, schema: pa.Schema) -> pa.RecordBatch:
+    row = {name: pa.array([None], schema.field(name).type) for name in schema.names}
+    row["group"] = pa.array([CENSUS], pa.int32())
+    row["body"] = pa.array([msgspec.msgpack.encode(census)], pa.binary())
+    return pa.RecordBatch.from_pydict(row, schema=schema)
+
+
+def _found(is_census: list[bool], bodies: list[bytes]) -> pa.RecordBatch:
+    columns = [pa.array(is_census, pa.bool_()), pa.array(bodies, pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, schema=_FOUND)
+
+
+def _spark(schema: pa.Schema) -> Any:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)

@@ -1,0 +1,43 @@
+"""The parts of a delivery, spread over Spark's executors."""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+from tidemark.connections import CassandraConnection
+from tidemark.delivery.deliver import PartDone, WriteParts, write_part
+from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.writer_state import WriterState
+from tidemark.delivery.writer import Part, Writer
+from tidemark.log.files.parquet import LogFolder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def write_parts_with(spark: "SparkSession") -> WriteParts:
+    """Writes the parts of a binding in tasks, as many at once as there are cores."""
+
+    def write_parts(
+        writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+    ) -> list[PartDone]:
+        def write(part: Part) -> PartDone:
+            return write_part(writer, part, log, acknowledged, ticket)
+
+        return spark.sparkContext.parallelize(parts, len(parts)).map(write).collect()
+
+    return write_parts
+
+
+def reload_from(
+    connection: CassandraConnection, pipeline: str, writer: str
+) -> Callable[[], WriterState | None]:
+    """Reads a writer's state from wherever it is called: it travels to tasks."""
+
+    def reload() -> WriterState | None:
+        from tidemark.cassandra.session import connect
+        from tidemark.consensus.lightweight import LightweightConsensus
+        from tidemark.delivery.state.positions import Positions
+
+        return Positions(LightweightConsensus(connect(connection)), pipeline).load(writer)
+
+    return reload

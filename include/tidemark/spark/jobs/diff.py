@@ -1,0 +1,106 @@
+"""Two keyspaces compared by Spark: both are scanned whole, and one shuffle brings every entity together."""
+
+import time
+from collections.abc import Iterable
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.journal.comparison import Comparison
+from tidemark.journal.head import Head
+from tidemark.journal.visible import Visible, choose_head
+from tidemark.journal_tables.reader import JournalReader
+from tidemark.spark.jobs.evidence import Kind, by_entity, to_head, to_row
+from tidemark.spark.jobs.evidence_sources import read_heads, read_rows
+from tidemark.spark.jobs.verify import count_verdicts
+from tidemark.verification.basis import Basis, read_basis
+from tidemark.verification.diff import Diff, Side
+from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.writers.journal.writer import JournalWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def diff_with_spark(
+    spark: "SparkSession",
+    old: JournalWriter,
+    new: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    most: int = MOST_TOLD,
+) -> Diff:
+    """What a reader could tell after going from one writer's keyspace to the other's; changes nothing."""
+    began = time.monotonic()
+    bases = {writer.name: read_basis(writer, log, positions) for writer in (old, new)}
+    topics = frozenset().union(*(basis.topics for basis in bases.values()))
+    together = reduce(
+        lambda one, other: one.union(other),
+        (
+            read(spark, writer.connection, writer.declared, topics, kind)
+            for read, writer, kind in (
+                (read_heads, old, Kind.HEAD),
+                (read_heads, new, Kind.OTHER_HEAD),
+                (read_rows, old, Kind.ROW),
+                (read_rows, new, Kind.OTHER_ROW),
+            )
+        ),
+    )
+    tally = count_verdicts(
+        spark, together, lambda batches: judge_both(batches, most), log.manifest.count, most
+    )
+    moved = [name for name, basis in bases.items() if _has_moved(positions, basis)]
+    places = sorted({place for basis in bases.values() for place in basis.ground.starts})
+    return Diff(
+        old.pipeline,
+        _side(old, bases[old.name], positions, places),
+        _side(new, bases[new.name], positions, places),
+        tally.topics,
+        tuple(tally.differences),
+        tally.total,
+        tuple(moved),
+        time.monotonic() - began,
+    )
+
+
+def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> Tally:
+    """Compares entities of which both keyspaces' heads and rows are together."""
+    tally = Tally(most)
+    for (topic, key), records in by_entity(batches):
+        heads: dict[int, dict[int, Head]] = {Kind.HEAD: {}, Kind.OTHER_HEAD: {}}
+        expected, comparison = Visible(), None
+        for kind, body in records:
+            if kind in heads:
+                head = to_head(body)
+                heads[kind][head.segment] = head
+                expected.head = choose_head(key, heads[Kind.HEAD])
+            elif kind == Kind.ROW:
+                expected.take(to_row(body))
+            else:
+                comparison = comparison or _comparison(topic, key, expected, heads)
+                comparison.take(to_row(body))
+        comparison = comparison or _comparison(topic, key, expected, heads)
+        differences = tuple(comparison.conclude())
+        if any(heads.values()):
+            tally.note(Verdict(topic, key, differences, comparison.total))
+    return tally
+
+
+def _comparison(topic: str, key: str, expected: Visible, heads: dict[int, dict[int, Head]]) -> Comparison:
+    return Comparison(topic, key, expected, choose_head(key, heads[Kind.OTHER_HEAD]))
+
+
+def _has_moved(positions: Positions, basis: Basis) -> bool:
+    state = positions.load(basis.writer)
+    return state is None or state.version != basis.version
+
+
+def _side(writer: JournalWriter, basis: Basis, positions: Positions, places: list[tuple[str, int]]) -> Side:
+    state = positions.load(writer.name)
+    gate = state.gate.reason if state and state.gate else None
+    tables = JournalReader.open(writer.connection, writer.declared)
+    return Side(basis.keyspace, writer.name, basis.position, gate, tables.read_pointers(places))

@@ -1,0 +1,158 @@
+"""Verification of many entities: one shuffle brings the log's messages and the tables' rows together.
+
+All entities of the tables are scanned, or those that are chosen are read by name when their messages are
+together. What comes back to the driver is counts and the first differences, never a payload.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.journal.head import Head
+from tidemark.journal.visible import choose_head
+from tidemark.journal_tables.reader import FoundTables, JournalReader
+from tidemark.spark.jobs.evidence import (
+    Evidence,
+    Kind,
+    bring_together,
+    by_entity,
+    to_head,
+    to_message,
+    to_row,
+)
+from tidemark.spark.jobs.evidence_sources import hash_entities, read_heads, read_log, read_rows, run_tasks
+from tidemark.verification.basis import Basis
+from tidemark.verification.journal.entities import Case, judge_found
+from tidemark.verification.journal.judge import EntityJudge
+from tidemark.verification.journal.messages import files_of
+from tidemark.verification.result import Verification
+from tidemark.verification.selection import EVERYTHING, Choice, Entity, Everything, Listed, Selection
+from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.writers.journal.writer import JournalWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RECORDS_A_PARTITION = 50_000
+ENTITIES_AT_ONCE = 200
+MESSAGES_AT_ONCE = 100_000
+"""How many entities are read by name together, unless they are large."""
+MOST_PARTITIONS = 2_000
+
+Judge = Callable[[Iterable[pa.RecordBatch]], Tally]
+
+
+def verify_with_spark(
+    spark: "SparkSession",
+    writer: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    selection: Selection = EVERYTHING,
+    most: int = MOST_TOLD,
+) -> Verification:
+    """Verify the tables of a writer against the log up to its position; moves and changes nothing."""
+    began, case = time.monotonic(), Case.of(writer, log, positions)
+    basis = case.basis
+    topics = frozenset(basis.require_topics(selection.topics))
+    files = files_of(log.manifest, basis, selection.topics)
+    choice = _choose(spark, log, basis, selection)
+    evidence = read_log(spark, log.folder, files, choice, basis.horizon)
+    if selection.is_everything:
+        for read in (read_heads, read_rows):
+            evidence = evidence.union(read(spark, writer.connection, writer.declared, topics))
+        judge = judge_everything(basis, most)
+    else:
+        evidence = evidence.union(_named(spark, selection.entities))
+        judge = judge_chosen(basis, writer, most)
+    records = sum(file.count for file in files)
+    return case.conclude(basis, count_verdicts(spark, evidence, judge, records, most), began)
+
+
+def count_verdicts(
+    spark: "SparkSession", evidence: "DataFrame", judge: Judge, records: int, most: int
+) -> Tally:
+    """Bring the evidence together and judge it, partition by partition."""
+    cores = spark.sparkContext.defaultParallelism
+    partitions = min(max(-(-records // RECORDS_A_PARTITION), cores), MOST_PARTITIONS)
+
+    def judge_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tally = msgspec.json.encode(judge(batches))
+        yield pa.RecordBatch.from_pydict({"tally": pa.array([tally], pa.binary())})
+
+    together = bring_together(evidence, partitions)
+    found = together.mapInArrow(judge_partition, "tally binary").collect()
+    return Tally.sum((msgspec.json.decode(bytes(row.tally), type=Tally) for row in found), most)
+
+
+def judge_everything(basis: Basis, most: int) -> Judge:
+    """Judges entities whose heads and rows were scanned."""
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Tally:
+        tally = Tally(most)
+        for (topic, key), records in by_entity(batches):
+            one, heads = EntityJudge(basis, topic, key), dict[int, Head]()
+            for kind, body in records:
+                if kind == Kind.HEAD:
+                    head = to_head(body)
+                    heads[head.segment] = head
+                    one.hear_head(choose_head(key, heads))
+                elif kind == Kind.MESSAGE:
+                    one.hear_message(to_message(body))
+                else:
+                    one.hear_row(to_row(body))
+            tally.note(one.conclude())
+        return tally
+
+    return judge
+
+
+def judge_chosen(basis: Basis, writer: JournalWriter, most: int) -> Judge:
+    """Judges entities that are read from the tables by name, some at a time."""
+
+    def judge(batches: Iterable[pa.RecordBatch]) -> Tally:
+        tally, tables = Tally(most), JournalReader.open(writer.connection, writer.declared)
+        waiting: dict[str, dict[str, EntityJudge]] = {}
+        entities = messages = 0
+        for (topic, key), records in by_entity(batches):
+            one = waiting.setdefault(topic, {})[key] = EntityJudge(basis, topic, key)
+            for kind, body in records:
+                if kind == Kind.MESSAGE:
+                    one.hear_message(to_message(body))
+                    messages += 1
+            entities += 1
+            if entities >= ENTITIES_AT_ONCE or messages >= MESSAGES_AT_ONCE:
+                _read_by_name(waiting, tables, tally)
+                waiting, entities, messages = {}, 0, 0
+        _read_by_name(waiting, tables, tally)
+        return tally
+
+    return judge
+
+
+def _read_by_name(
+    waiting: Mapping[str, Mapping[str, EntityJudge]], tables: FoundTables, tally: Tally
+) -> None:
+    for topic, judges in waiting.items():
+        for verdict in judge_found(topic, judges, tables):
+            tally.note(verdict)
+
+
+def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: Selection) -> Choice:
+    if selection.entities:
+        return Listed(frozenset(selection.entities))
+    if selection.is_everything:
+        return Everything()
+    files = [file for file in files_of(log.manifest, basis, selection.topics) if selection.may_have(file)]
+    found = hash_entities(spark, log.folder, files, basis.position, selection)
+    return found if selection.sample is None else found.sample(selection.sample)
+
+
+def _named(spark: "SparkSession", entities: Iterable[Entity]) -> "DataFrame":
+    """So that an entity is judged of which the log has nothing."""
+    named = [[Evidence(topic, key, Kind.NAMED, 0, 0, b"")] for topic, key in entities]
+    return run_tasks(spark, [[one for each in named for one in each]] if named else [], lambda each: each)

@@ -1,0 +1,69 @@
+"""Whether the Python that Spark starts for its tasks can run this library: said before anything fails in it.
+
+Spark starts ``python3`` unless ``PYSPARK_PYTHON`` (or ``spark.pyspark.python``) says otherwise, which is
+rarely the driver's own. Looks at the machine of the driver, where schemas and plans are made in such
+processes too; nodes of a cluster are not asked.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tidemark.spark.source.errors import WorkersRefused
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+NEEDED = ("tidemark", "cassandra", "pyarrow", "numpy", "pydantic")
+_PATIENCE = 60.0
+_QUESTION = (
+    "import importlib.util as u, json, sys; "
+    "print(json.dumps([sys.version_info[:2], [n for n in sys.argv[1:] if u.find_spec(n) is None]]))"
+)
+
+
+def check_workers(context: "SparkContext") -> None:
+    """Refuse a session whose Python processes cannot run the data source."""
+    from pyspark import SparkFiles
+
+    sent = [str(Path(SparkFiles.getRootDirectory()) / name) for name in context._python_includes or ()]
+    refuse_unable(str(context.pythonExec), sent)
+
+
+def refuse_unable(worker: str, sent: Sequence[str] = ()) -> None:
+    """Refuse a Python that is another version than this one or lacks what the source needs.
+
+    ``sent``: files that Spark puts on the path of its processes.
+    """
+    if problem := _problem(worker, sent):
+        raise WorkersRefused(worker, sys.executable, problem)
+
+
+def _problem(worker: str, sent: Sequence[str]) -> str | None:
+    found = shutil.which(worker)
+    if found is None:
+        return "there is no such program"
+    # Not resolved: the python of a virtual environment is a link to one that has none of its packages.
+    if Path(found).absolute() == Path(sys.executable).absolute():
+        return None
+    path = os.pathsep.join([*sent, *filter(None, [os.environ.get("PYTHONPATH")])])
+    try:
+        answer = subprocess.run(
+            [found, "-c", _QUESTION, *NEEDED],
+            env=os.environ | {"PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+            timeout=_PATIENCE,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"that does not run ({type(error).__name__})"
+    version, missing = json.loads(answer.stdout)
+    if tuple(version) != sys.version_info[:2]:
+        mine = ".".join(map(str, sys.version_info[:2]))
+        return f"that is Python {'.'.join(map(str, version))} where this driver is {mine}"
+    return f"that has no {', '.join(missing)}" if missing else None

@@ -1,0 +1,1 @@
+"""Verification of journals: entities of the log against rows of the tables."""

@@ -1,0 +1,142 @@
+"""Verification of a few entities in this process: the log's files and the tables, read for them alone."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.positions import Positions
+from tidemark.journal.difference import Difference
+from tidemark.journal_tables.reader import FoundTables, JournalReader, segments_to_read
+from tidemark.log.model.manifest import LogFile
+from tidemark.verification.basis import Basis, read_basis
+from tidemark.verification.errors import NoSuchEntity
+from tidemark.verification.journal.judge import EntityJudge, Verdict
+from tidemark.verification.journal.messages import files_of, read_in_order
+from tidemark.verification.result import Verification, verification_of
+from tidemark.verification.selection import Entity, Listed
+from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.writers.journal.writer import JournalWriter
+
+LOOKS = 3
+"""How often pointers are looked at while their writer moves."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is verified: a writer's tables against its log."""
+
+    writer: JournalWriter
+    log: PublishedLog
+    positions: Positions
+    tables: FoundTables
+
+    @classmethod
+    def of(cls, writer: JournalWriter, log: PublishedLog, positions: Positions) -> "Case":
+        """The tables that the writer writes."""
+        return cls(writer, log, positions, JournalReader.open(writer.connection, writer.declared))
+
+    @property
+    def basis(self) -> Basis:
+        """What is known now."""
+        return read_basis(self.writer, self.log, self.positions)
+
+    def newer_basis(self, basis: Basis) -> Basis | None:
+        """What is known now, if the writer has moved since; else nothing."""
+        state = self.positions.load(self.writer.name)
+        if state is None or state.version == basis.version:
+            return None
+        return replace(self, log=self.log.reopened()).basis
+
+    def conclude(self, basis: Basis, tally: Tally, began: float) -> Verification:
+        """The result: what was counted, and the pointers, which are looked at in any case.
+
+        Nothing is called wrong for being newer than what was known at first: if the writer has moved
+        meanwhile, whatever seems different is looked at once more.
+        """
+        if tally.differences and (newer := self.newer_basis(basis)):
+            entities = sorted(
+                {Entity(one.topic, one.key) for one in tally.differences if one.key is not None}
+            )
+            log = self.log.reopened()
+            tally = tally.replaced(list(judge_entities(newer, log, self.tables, entities)), entities)
+        wrong = self._check_pointers(basis)
+        return verification_of(basis, tally, wrong, time.monotonic() - began)
+
+    def _check_pointers(self, basis: Basis) -> list[Difference]:
+        wrong: list[Difference] = []
+        for _ in range(LOOKS):
+            wrong = list(basis.check_pointers(self.tables.read_pointers(sorted(basis.pointers))))
+            newer = self.newer_basis(basis) if wrong else None
+            if newer is None:
+                break
+            basis = newer
+        return wrong
+
+
+def verify_entities(
+    writer: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    keys: Sequence[str],
+    topic: str | None = None,
+    most: int = MOST_TOLD,
+) -> Verification:
+    """Verify these entities, in one topic or in all that have them, and all pointers."""
+    return verify_case(Case.of(writer, log, positions), keys, topic, most)
+
+
+def verify_case(
+    case: Case, keys: Sequence[str], topic: str | None = None, most: int = MOST_TOLD
+) -> Verification:
+    """The same, with tables that are read already or are no Cassandra's."""
+    began, basis, tally = time.monotonic(), case.basis, Tally(most)
+    topics = basis.require_topics([] if topic is None else [topic])
+    entities = [Entity(one, key) for one in topics for key in dict.fromkeys(keys)]
+    known = set()
+    for verdict in judge_entities(basis, case.log, case.tables, entities):
+        tally.note(verdict)
+        known.add(verdict.key)
+    for key in keys:
+        if key not in known:
+            raise NoSuchEntity(basis.pipeline, basis.writer, key)
+    return case.conclude(basis, tally, began)
+
+
+def judge_entities(
+    basis: Basis,
+    log: PublishedLog,
+    tables: FoundTables,
+    entities: Sequence[Entity],
+    files: Sequence[LogFile] | None = None,
+) -> Iterator[Verdict]:
+    """What to think of each of these entities, by all files that can say something or by the given ones.
+
+    Nothing of those that nobody knows.
+    """
+    judges = {entity: EntityJudge(basis, *entity) for entity in entities}
+    choice = Listed(frozenset(entities))
+    topics = sorted({entity.topic for entity in entities})
+    told = files_of(log.manifest, basis, topics) if files is None else files
+    for entity, record in read_in_order(log.folder, told, choice, basis.horizon):
+        judges[entity].hear_message(record)
+    for topic in topics:
+        of_topic = {entity.key: judge for entity, judge in judges.items() if entity.topic == topic}
+        yield from judge_found(topic, of_topic, tables)
+
+
+def judge_found(topic: str, judges: Mapping[str, EntityJudge], tables: FoundTables) -> Iterator[Verdict]:
+    """What to think of entities whose messages were heard: the tables are asked for them."""
+    heads = tables.read_heads(topic, list(judges))
+    for key, judge in judges.items():
+        judge.hear_head(heads.get(key))
+    wanted = (
+        (key, segment)
+        for key, judge in judges.items()
+        for segment in segments_to_read(judge.segments, heads.get(key))
+    )
+    for key, row in tables.read_rows(topic, wanted):
+        judges[key].hear_row(row)
+    for judge in judges.values():
+        if verdict := judge.conclude():
+            yield verdict

@@ -1,0 +1,1 @@
+"""Verification of files and topics against the log."""

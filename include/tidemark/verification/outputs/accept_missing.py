@@ -1,0 +1,61 @@
+"""Letting files go that cannot be made again: a person's decision, kept for ever.
+
+Only for files that are missing: what is there and damaged is moved away first, and made again from the log
+where the log still has it whole.
+"""
+
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.state.lease import holding
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed
+from tidemark.delivery.writer import Writer
+from tidemark.faults import FaultPoint, reach
+from tidemark.verification.outputs.files import verify_files
+from tidemark.verification.outputs.found import Extent, Problem
+from tidemark.writers.files.ledger import GivenUp
+from tidemark.writers.files.writer import FilesWriter
+
+LETTING_GO = "letting files go"
+MOST_NAMED = 20
+
+
+def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock) -> Plan:
+    """Ask for the missing files of a writer no more; its gate opens where nothing else is different."""
+    state = positions.load(writer.name)
+    if not isinstance(writer, FilesWriter):
+        problem = (
+            "only files can be let go. A topic with a hole is filled anew by a rewind into an empty one."
+        )
+        raise NotPossible(positions.pipeline, writer.name, problem)
+    ledger = writer.ledger
+    if state is None or ledger is None:
+        raise NotPossible(positions.pipeline, writer.name, "it has delivered nothing yet.")
+    refuse_held(state, LETTING_GO, clock())
+    found = verify_files(writer, log, positions, state, Extent())
+    missing = [one.where for one in found.of(Problem.MISSING)]
+    if not missing:
+        raise NotPossible(state.pipeline, state.name, "no file of it is missing.")
+    is_closed = state.gate is not None and state.gate.cause is Cause.VERIFICATION
+    opens = is_closed and len(missing) == len(found.differences)
+
+    def execute(deed: Deed) -> None:
+        with holding(take_as_seen(positions, state, LETTING_GO, clock)) as hold:
+            for name in missing:
+                ledger.give_up(GivenUp(name, deed.who, deed.reason, deed.at))
+            reach(FaultPoint.OUTPUT_GIVEN_UP)
+            gate = None if opens else state.gate
+            hold.change(
+                lambda held, _: positions.commit(
+                    held, held.position, None, gate, None, positions.audit_row(held, deed)
+                )
+            )
+
+    more = len(missing) - MOST_NAMED
+    lines = [
+        *(f"{name} is let go: no verification asks for it any more" for name in missing[:MOST_NAMED]),
+        *([f"and {more} more"] if more > 0 else []),
+        "the gate opens" if opens else "the gate stays as it is",
+    ]
+    return Plan("let go", state.pipeline, state.name, tuple(lines), {"files": missing}, execute)

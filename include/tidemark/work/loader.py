@@ -1,0 +1,93 @@
+"""Files of work journals: found, read, checked, and refused with the file, the line and what was meant.
+
+The same rules as for pipeline files, by the same functions. A broken file never hides the others.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tidemark.pipeline.document import read_declared
+from tidemark.pipeline.problems import Problem
+from tidemark.pipeline.refusals import explain
+from tidemark.pipeline.yaml import Kind, NotYaml
+from tidemark.settings import Settings
+from tidemark.work.errors import JournalRefused, UnknownJournal
+from tidemark.work.model.declaration import WorkDeclaration
+
+SUFFIXES = (".yaml", ".yml")
+KIND = Kind("work journal", "include/work/pages.yaml", "docs/work-journal.md")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedJournals:
+    """Every journal that can be used, in the order of their files, and every file that cannot."""
+
+    journals: tuple[WorkDeclaration, ...]
+    refused: tuple[JournalRefused, ...]
+
+
+def load_journals(settings: Settings | None = None) -> LoadedJournals:
+    """All work journals of the installation. Never raises for a bad file: see ``refused``."""
+    accepted: dict[str, WorkDeclaration] = {}
+    refused: list[JournalRefused] = []
+    for file in sorted(_files(settings or Settings.read())):
+        try:
+            declared = load_journal(file)
+            if declared.name in accepted:
+                raise JournalRefused(
+                    file,
+                    [Problem(1, f"`name` is `{declared.name}`, as another file's is. Choose another name.")],
+                    declared.name,
+                )
+            accepted[declared.name] = declared
+        except JournalRefused as refusal:
+            refused.append(refusal)
+    return LoadedJournals(tuple(accepted.values()), tuple(refused))
+
+
+def find_journal(name: str, settings: Settings | None = None) -> WorkDeclaration:
+    """The declared journal of this name. Raises ``UnknownJournal``, or ``JournalRefused`` for its file."""
+    loaded = load_journals(settings)
+    for declared in loaded.journals:
+        if declared.name == name:
+            return declared
+    for refusal in loaded.refused:
+        if name in (refusal.name, refusal.file.stem):
+            raise refusal
+    raise UnknownJournal(name, [declared.name for declared in loaded.journals])
+
+
+def load_journal(file: Path) -> WorkDeclaration:
+    """The journal of one file. Raises ``JournalRefused``."""
+    try:
+        document = read_declared(file, KIND)
+    except OSError as error:
+        text = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
+        raise JournalRefused(file, [Problem(1, text)]) from None
+    except NotYaml as error:
+        raise JournalRefused(file, error.problems) from None
+    if not isinstance(document.data, dict):
+        line = document.line_of(())
+        raise JournalRefused(file, [Problem(line, "the file is not a mapping. Begin it with `name: …`.")])
+    declared, problems = None, list(document.problems)
+    try:
+        declared = WorkDeclaration.model_validate(document.data)
+    except ValidationError as error:
+        found = explain(error, WorkDeclaration, KIND.page)
+        problems += [Problem(document.line_of(finding.place), finding.text) for finding in found]
+    if declared is None or problems:
+        name = document.data.get("name")
+        by_line = sorted(problems, key=lambda problem: problem.line or 0)
+        raise JournalRefused(file, by_line, name if isinstance(name, str) else None)
+    return declared
+
+
+def _files(settings: Settings) -> Iterator[Path]:
+    for folder in settings.work_folders:
+        if folder.is_dir():
+            yield from (
+                file for file in folder.iterdir() if file.suffix in SUFFIXES and not file.name.startswith(".")
+            )

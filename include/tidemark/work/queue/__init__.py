@@ -1,0 +1,1 @@
+"""Operations on a work journal: insert, claim, update, sweep."""

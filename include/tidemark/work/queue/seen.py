@@ -1,0 +1,19 @@
+"""Dead letters that a person has looked at: kept with the letter itself, then among the journal's deeds.
+
+Nothing else marks a letter as seen: neither showing it nor reporting it does.
+"""
+
+from tidemark.faults import FaultPoint, reach
+from tidemark.work.model.entry import DeadLetter, Seen
+from tidemark.work.queue.entry_updates import Parts
+from tidemark.work.store.registry import Deed
+
+
+def see(parts: Parts, letter: DeadLetter, seen: Seen) -> None:
+    """Note which person looked at a dead letter; it stays one.
+
+    A death in between leaves no deed; the letter says all the same who looked at it, when and why.
+    """
+    parts.archive.see(letter, seen)
+    reach(FaultPoint.WORK_SEEN)
+    parts.registry.note(Deed(f"seen {letter.key}", seen.by, seen.reason, seen.at))

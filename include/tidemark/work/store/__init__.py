@@ -1,0 +1,1 @@
+"""A work journal's tables in Cassandra."""

@@ -1,0 +1,105 @@
+"""Hints in order of priority and date, and records of what is over: plain writes, removed in whole buckets.
+
+Writing the same row again changes nothing. ``due`` has no way to remove a hint: only whole buckets go.
+"""
+
+from collections.abc import Iterable, Sequence
+from threading import Lock
+from typing import Protocol
+
+from tidemark.work.model.entry import DeadLetter, Hint, KeptLetter, Run, Seen
+from tidemark.work.store.registry import Lane
+
+Place = tuple[int, str]
+"""Where a hint stands in its lane: when it is due, and its id."""
+BEGINNING: Place = (0, "")
+HINT_LIFE = 30 * 86_400_000
+"""For how long after it was due a hint is kept, in case that its bucket is never disposed of."""
+
+
+class Due(Protocol):
+    """The hints of one journal."""
+
+    def put(self, *hints: Hint) -> None:
+        """Write hints, in as few steps as can be; they are durable when this returns."""
+
+    def priorities(self, bucket: str, shard: int) -> Sequence[int]:
+        """The priorities that a bucket has hints of, ascending."""
+
+    def page(self, lane: Lane, after: Place, until: int, limit: int) -> Sequence[Hint]:
+        """The next hints behind a place that are due at ``until`` or before, in order."""
+
+    def holds(self, hint: Hint) -> bool:
+        """Whether whoever looks for hints will find it."""
+
+    def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
+        """Remove a whole bucket, as far as it was written before ``now``."""
+
+
+class Archive(Protocol):
+    """The dead letters and the history of one journal."""
+
+    def bury(self, letter: DeadLetter) -> None:
+        """Keep a dead letter."""
+
+    def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
+        """Those that died on these days, each once, without those that were sent again.
+
+        In the order of the days, newest first; a letter that was written again on another day is the newest.
+        """
+
+    def dig_up(self, letter: DeadLetter, now: int) -> None:
+        """Note that a dead letter was sent again, or given up for good."""
+
+    def see(self, letter: DeadLetter, seen: Seen) -> None:
+        """Note that a person has looked at a dead letter; it stays where it is."""
+
+    def record(self, run: Run) -> None:
+        """Keep how a claim ended."""
+
+    def runs(self, days: Iterable[str]) -> Iterable[Run]:
+        """The claims that ended on these days, each once; in the order of the days, newest first."""
+
+
+def place_of(hint: Hint) -> Place:
+    """Where a hint stands in its lane."""
+    return (hint.due_at, hint.id)
+
+
+class MemoryDue:
+    """The contract of ``Due`` on a dictionary; for tests of what stands on it."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lanes: dict[Lane, dict[Place, Hint]] = {}
+
+    def put(self, *hints: Hint) -> None:
+        """See ``Due.put``."""
+        with self._lock:
+            for hint in hints:
+                self._lanes.setdefault((hint.bucket, hint.shard, hint.priority), {})[place_of(hint)] = hint
+
+    def priorities(self, bucket: str, shard: int) -> Sequence[int]:
+        """See ``Due.priorities``."""
+        with self._lock:
+            return sorted(p for b, s, p in self._lanes if (b, s) == (bucket, shard))
+
+    def page(self, lane: Lane, after: Place, until: int, limit: int) -> Sequence[Hint]:
+        """See ``Due.page``."""
+        with self._lock:
+            hints = self._lanes.get(lane, {})
+            places = sorted(place for place in hints if after < place and place[0] <= until)
+            return [hints[place] for place in places[:limit]]
+
+    def holds(self, hint: Hint) -> bool:
+        """See ``Due.holds``."""
+        with self._lock:
+            return place_of(hint) in self._lanes.get((hint.bucket, hint.shard, hint.priority), {})
+
+    def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
+        """See ``Due.dispose``."""
+        gone = set(shards)
+        with self._lock:
+            self._lanes = {
+                lane: hints for lane, hints in self._lanes.items() if lane[0] != bucket or lane[1] not in gone
+            }

@@ -1,0 +1,135 @@
+"""Entries, each of them the authority about its key, through compare-and-set.
+
+The object is named by the journal and a 16-byte hash of the key, its rows by the keys themselves: two keys of
+one hash are two entries that only share a version. No entry is ever written without its version having been
+read. Where an entry was, its row says since when it is gone: rows are not removed one by one, but the whole
+object in the end.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import msgspec
+
+from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.work.model.decision import Gone
+from tidemark.work.model.entry import Entry, Hint
+
+HASH_BYTES = 16
+NOTHING = Snapshot(ABSENT, {})
+GONE = "gone "
+"""How the text of a row begins whose entry is gone; the time follows, and how it went. An entry's is JSON."""
+GONE_FOR = 86_400_000
+"""Milliseconds for which what is gone is remembered: nobody changes what was read that long ago."""
+_to_entry: Callable[[str], Entry] = msgspec.json.Decoder(Entry).decode
+_to_gone: Callable[[str], Gone] = msgspec.json.Decoder(Gone).decode
+_to_json = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An entry as it was at one version; None where there is none."""
+
+    entry: Entry | None
+    version: int
+    gone: Gone | None = None
+    """What is known of the last entry where there is none now."""
+
+    def names(self, hint: Hint) -> bool:
+        """Whether this is the hint by which the entry is found."""
+        return self.entry is not None and self.entry.hint is not None and self.entry.hint.id == hint.id
+
+    def waits_for(self, hint: Hint) -> bool:
+        """Whether the entry is found by this hint, and nobody has claimed it."""
+        return self.names(hint) and self.entry is not None and self.entry.is_waiting
+
+    def will_name(self, hint: Hint, now: int, settle: int) -> bool:
+        """Whether somebody may still be about to make it so.
+
+        Who wrote the hint changes the version that it was written for, and nothing once that is passed. One
+        who has died in between is waited for no longer than ``settle``.
+        """
+        return self.version <= hint.version and now - hint.written <= settle
+
+
+def key_hash(key: str) -> str:
+    """The name under which a key's entry is found."""
+    return blake2b(key.encode(), digest_size=HASH_BYTES).hexdigest()
+
+
+def entry_of(body: str) -> Entry:
+    """An entry from a row's text."""
+    return _to_entry(body)
+
+
+def body_of(entry: Entry) -> str:
+    """The text of an entry's row."""
+    return _to_json(entry).decode()
+
+
+def gone_of(body: str) -> Gone:
+    """What a row says whose entry is gone."""
+    at, _, more = body.removeprefix(GONE).partition(" ")
+    return _to_gone(more) if more else Gone(int(at))
+
+
+def gone_body(gone: Gone) -> str:
+    """The text of a row whose entry is gone."""
+    return f"{GONE}{gone.at} {_to_json(gone).decode()}"
+
+
+def is_long_gone(body: str, now: int) -> bool:
+    """Whether what this row says may be forgotten."""
+    return body.startswith(GONE) and now - gone_of(body).at > GONE_FOR
+
+
+class Entries:
+    """The entries of one journal."""
+
+    def __init__(self, consensus: Consensus, journal: str, hashed: Callable[[str], str] = key_hash) -> None:
+        self._consensus, self._journal, self._hashed = consensus, journal, hashed
+
+    def read(self, key: str) -> Stored:
+        """What is there, expired or not."""
+        return self._stored(key, self._consensus.whole(self._object(key)))
+
+    def recent(self, keys: Iterable[str]) -> dict[str, Stored]:
+        """What is there of each, or was a moment ago; see ``Consensus.recent``."""
+        names = {key: self._object(key).name for key in keys}
+        found = self._consensus.recent(Kind.WORK_ENTRY, sorted(set(names.values())))
+        return {key: self._stored(key, found.get(name, NOTHING)) for key, name in names.items()}
+
+    def write(self, key: str, version: int, now: Entry | Gone) -> Stored:
+        """Replace or remove the entry if nobody has changed it since; raises as ``Consensus.commit``."""
+        if isinstance(now, Gone):
+            change = Change({key: gone_body(now)})
+            return Stored(None, self._consensus.commit(self._object(key), version, change), now)
+        change = Change({key: body_of(now)})
+        return Stored(now, self._consensus.commit(self._object(key), version, change))
+
+    def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
+        """Leave nothing of an object whose last entry went long ago; whether there was such a one."""
+        key = ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{hashed}")
+        found = self._consensus.whole(key)
+        if found.version == ABSENT or not all(is_long_gone(body, now) for body in found.rows.values()):
+            return False
+        try:
+            if execute:
+                self._consensus.forget(key, found.version)
+        except Outpaced:
+            return False
+        return True
+
+    def hash_of(self, key: str) -> str:
+        """The name under which a key's entry is found."""
+        return self._hashed(key)
+
+    def _stored(self, key: str, snapshot: Snapshot) -> Stored:
+        body = snapshot.rows.get(key)
+        if body is None or body.startswith(GONE):
+            return Stored(None, snapshot.version, None if body is None else gone_of(body))
+        return Stored(entry_of(body), snapshot.version)
+
+    def _object(self, key: str) -> ObjectKey:
+        return ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{self._hashed(key)}")

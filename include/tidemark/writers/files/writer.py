@@ -1,0 +1,242 @@
+"""The ``files`` writer: one file per binding, Parquet with the log's columns or JSON lines.
+
+A binding's file appears whole, under its final name, once. Delivering the binding again makes the same
+bytes, so the file is verified and kept; a file with other bytes under that name is refused, never
+overwritten. Messages that come one at a time are tried out under a staging name and thrown away; the file
+itself is made of all of them when the binding is finished. What was made is recorded in the log's folder, so
+that a file that is missing or changed later is noticed.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
+from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
+from tidemark.errors import TidemarkError
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import FileDamaged
+from tidemark.log.files.folder import STAGING, Digesting, Folder
+from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
+from tidemark.log.message_text import readable
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline import model as declaration
+from tidemark.writers.files.ledger import FilesLedger, MadeFile
+from tidemark.writers.files.probe import try_folder
+from tidemark.writers.message_filter import refusal_of
+from tidemark.writers.transformed import transformed
+
+
+class NameTaken(TidemarkError):
+    """Under the name of a binding's file there is one with other bytes."""
+
+    needs_person = True
+
+    def __init__(self, owner: str, other: FileDamaged) -> None:
+        super().__init__(
+            f"{owner}: {other.path} is damaged, or somebody else's (digest {other.found[:12]} instead of "
+            f"{other.expected[:12]}). It was kept as it is; nothing was delivered. Move it away, then resume."
+        )
+        self.path, self.expected, self.found = other.path, other.expected, other.found
+
+
+@dataclass(frozen=True)
+class FilesWriter(Writer):
+    """Writes a binding's messages into a folder."""
+
+    pipeline: str
+    declared: declaration.FilesDeclaration
+    log: str = ""
+    """The log's folder, where it is recorded what was made; nowhere where none is said."""
+
+    @property
+    def name(self) -> str:
+        """See ``Writer.name``."""
+        return self.declared.name
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """See ``Writer.shape``."""
+        keys = {"kind", "path", "format", "namespaces", "transforms"}
+        return self.declared.model_dump(mode="json", include=keys)
+
+    def prepare(self) -> None:
+        """Nothing: folders come with the first file."""
+
+    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
+        """One part, because a binding is one file."""
+        return [Part(binding, tuple(files))]
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        """See ``Writer.write``."""
+        counted, was_there = _Counted(self, writing.batches), False
+        area = _stem(part.binding) if part.is_whole else _area_of_singles(part.binding)
+        try:
+            with self.folder.stage(area) as staged:
+                written = _write(self.declared.format, staged.sink, counted)
+                if part.is_whole:
+                    writing.lease.check()
+                    was_there = self.folder.exists(self.final(part.binding))
+                    staged.settle(self.final(part.binding))
+        except FileDamaged as other:
+            raise NameTaken(self.folder.owner, other) from other
+        if part.is_whole:
+            reach(FaultPoint.FILE_NAMED)
+            self._record(MadeFile(self.final(part.binding), staged.sink.size, staged.sink.digest))
+        else:
+            self._remember_singles(part.binding)
+        return counted.summary(written, was_there)
+
+    def _record(self, made: MadeFile) -> None:
+        if self.ledger:
+            self.ledger.note(made)
+            reach(FaultPoint.FILE_RECORDED)
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        """Make the file of messages that came one at a time; what came in bulk has its name already."""
+        writing.lease.check()
+        if self.folder.exists(_singles(part.binding)) or not self.folder.exists(self.final(part.binding)):
+            self.write(part, writing)
+        over = (_stem(part.binding), _area_of_singles(part.binding))
+        self.folder.sweep(lambda area: area in over)
+
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """See ``Writer.refuses_left_over``: names are ids, which begin anew with every pipeline."""
+        if not earlier.had_writer:
+            return None
+        ending = f".{self.declared.format.value}"
+        there = sorted(name for name in self.folder.sizes() if _STEM.match(name) and name.endswith(ending))
+        if not there:
+            return None
+        problem = (
+            f"{self.declared.path} has {len(there)} files of an earlier pipeline of this name, which was "
+            f"forgotten ({there[0]} is the first). Ids have begun anew since, so old and new files would mix"
+        )
+        return LeftOver(problem, "Move them away, or give the writer another path")
+
+    def keeps(self, first_id: int, last_id: int) -> str | None:
+        """See ``Writer.keeps``."""
+        names = filter(None, map(_STEM.match, self.folder.sizes()))
+        there = [one for one in names if int(one["end"]) >= first_id and int(one["base"]) <= last_id]
+        return f"{len(there)} of their files are there already and are kept" if there else None
+
+    def is_reachable(self) -> None:
+        """Try what a delivery does: a file that gets a name in the folder itself, and is removed again."""
+        try_folder(self.folder, self.declared.format.value)
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """Only what its filter and transforms would not let through: files have no order among them."""
+        return refusal_of(self.pipeline, self.declared, message)
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """A file of its own: the binding's was made without the message and never changes."""
+        letter = pa.RecordBatch.from_pylist([dict(message)], schema=LOG_SCHEMA)
+        try:
+            with self.folder.stage("redelivered") as staged:
+                _write(self.declared.format, staged.sink, _Counted(self, [letter]))
+                lease.check()
+                staged.settle(f"redelivered-{message['id']:020d}.{self.declared.format.value}")
+        except FileDamaged as other:
+            raise NameTaken(self.folder.owner, other) from other
+        self.folder.sweep(lambda area: area == "redelivered")
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """What is in a file already would make a file without it another one."""
+        for path in self.folder.list_files("", f".{self.declared.format.value}"):
+            ids = _STEM.match(path)
+            if ids and int(ids["base"]) <= message["id"] <= int(ids["end"]):
+                return f"it is in {self.folder.at(path)} already. Resume: the file is kept as it is."
+        return None
+
+    @property
+    def folder(self) -> Folder:
+        """Where its files are."""
+        return Folder(f"{self.pipeline}/{self.name}", self.declared.path)
+
+    @property
+    def ledger(self) -> FilesLedger | None:
+        """Where it is recorded what was made."""
+        if not self.log:
+            return None
+        return FilesLedger(self.pipeline, self.name, self.log, self.declared.path)
+
+    def final(self, binding: Binding) -> str:
+        """The name of a binding's file."""
+        return f"{_stem(binding)}.{self.declared.format.value}"
+
+    def digest_of(self, batches: Iterable[pa.RecordBatch]) -> str:
+        """The digest of the file that these messages make; no file is made."""
+        sink = Digesting(_Nowhere(), nullcontext)
+        _write(self.declared.format, sink, _Counted(self, batches))
+        return sink.digest
+
+    def _remember_singles(self, binding: Binding) -> None:
+        """Leave a sign that the file has to be made, or verified where it is there already."""
+        if not self.folder.exists(_singles(binding)):
+            self.folder.write_once(_singles(binding), b"", _area_of_singles(binding))
+
+
+class _Counted:
+    """The messages that pass the filter and the transforms, and how many did not."""
+
+    def __init__(self, writer: FilesWriter, batches: Iterable[pa.RecordBatch]) -> None:
+        self._writer, self._batches = writer, batches
+        self.seen = self.admitted = 0
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        declared = self._writer.declared
+        pattern = re.compile(declared.namespaces)
+        for batch in self._batches:
+            admitted = admit(batch, pattern)
+            self.seen += batch.num_rows
+            self.admitted += admitted.num_rows
+            yield transformed(admitted, declared.transforms, self._writer.pipeline, declared.name)
+
+    def summary(self, written: int, was_there: bool) -> Written:
+        """What was done with them; what is in a file that was there already is not written again."""
+        filtered, ignored = self.seen - self.admitted, self.admitted - written
+        return Written(0, filtered, self.admitted) if was_there else Written(written, filtered, ignored)
+
+
+class _Nowhere:
+    """Takes bytes and keeps none."""
+
+    def write(self, data: Any) -> None:
+        """Forget them."""
+
+
+def messages_of(writer: FilesWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What of these messages is in a writer's file, and how."""
+    return iter(_Counted(writer, batches))
+
+
+_STEM = re.compile(r"(?P<base>\d{20})-(?P<end>\d{20})\.")
+
+
+def _stem(binding: Binding) -> str:
+    return f"{binding.base:020d}-{binding.end:020d}"
+
+
+def _area_of_singles(binding: Binding) -> str:
+    return f"{_stem(binding)}-singly"
+
+
+def _singles(binding: Binding) -> str:
+    return f"{STAGING}/{_area_of_singles(binding)}/singles"
+
+
+def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterable[pa.RecordBatch]) -> int:
+    if format_ is declaration.FileFormat.PARQUET:
+        return write_parquet(sink, batches)
+    count = 0
+    for batch in batches:
+        for message in batch.to_pylist():
+            sink.write((json.dumps(readable(message), ensure_ascii=False) + "\n").encode())
+            count += 1
+    return count

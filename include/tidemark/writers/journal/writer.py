@@ -1,0 +1,439 @@
+"""The ``journal`` writer: actions into the tables that kafka-journal's clients read.
+
+One Kafka partition is one part, so an entity is always one task's, in order; a large one is shared out by
+entity. What the target has already (offsets at or below ``pointer2``) is dropped. A message that cannot be
+understood stops the writer: it is never skipped.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from zlib import crc32
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+
+from tidemark.cassandra.session import connect, server_time
+from tidemark.connections import CassandraConnection
+from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
+from tidemark.delivery.writer import BadMessage, Check, Later, Part, Past, Writer, Writing, Written, admit
+from tidemark.faults import at_once
+from tidemark.journal.action import Action, Append, Delete, Mark, Purge
+from tidemark.journal.codec.record import read_action, read_key
+from tidemark.journal.effect import Effect, Message, Row
+from tidemark.journal.errors import JournalError, Undecodable
+from tidemark.journal.fold import fold
+from tidemark.journal.head import Head
+from tidemark.journal_tables.cells import is_too_long
+from tidemark.journal_tables.heads import Heads, milliseconds
+from tidemark.journal_tables.schema.create import create_journal
+from tidemark.journal_tables.schema.found import read_keyspace
+from tidemark.journal_tables.schema.layout import DATA, name_of
+from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
+from tidemark.log.model.binding import Binding, TopicPartition
+from tidemark.log.model.manifest import LogFile
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
+from tidemark.writers.journal.garbage_collection import seldom_collecting
+from tidemark.writers.journal.partition import ROWS_TOGETHER, JournalPart
+from tidemark.writers.journal.redelivery import REBUILD, apply_after_all
+
+MESSAGES_AT_ONCE = at_once(8_192)
+BYTES_AT_ONCE = 4 * 2**20
+"""How many messages are read before they are folded, and how much of them: enough to ask for many heads at
+once."""
+MESSAGES_A_PART = 250_000
+"""What a task should take at most of one partition; the entities of a larger one are shared out."""
+NO_POINTER = -1
+NOT_THERE = Pointer(NO_POINTER, 0)
+
+
+@dataclass(frozen=True)
+class JournalWriter(Writer):
+    """Writes one journal keyspace."""
+
+    pipeline: str
+    declared: JournalDeclaration
+    connection: CassandraConnection
+    zone: str
+    topics: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Those that the pipeline's file names."""
+    left_out: frozenset[str] = field(default=frozenset(), kw_only=True)
+    """Topics of the binding at hand that only have the names of those the tables hold."""
+
+    @property
+    def name(self) -> str:
+        """See ``Writer.name``."""
+        return self.declared.name
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        """See ``Writer.shape``."""
+        keys = {"kind", "keyspace", "tables", "segment_size", "namespaces"}
+        return {**self.declared.model_dump(mode="json", include=keys), "timezone": self.zone}
+
+    def prepare(self) -> None:
+        """Make keyspace and tables."""
+        create_journal(connect(self.connection), self.pipeline, self.declared)
+
+    def examine(self, binding: Binding, past: Past) -> None:
+        """Refuse tables whose pointers are not where this writer left them.
+
+        Before its first delivery they may be anywhere up to the binding: tables may be taken over. After a
+        rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
+        have been in the binding it is about to write. A pointer inside the binding is what a crash before the
+        commit leaves: then its write time is this binding's. Any other one was written by another replicator,
+        and is good only where its tables were taken over since, or before anything was bound.
+        """
+        slices = [s for s in binding.slices if self._admits(s.topic)]
+        for s in slices:
+            before = past.offsets.get((s.topic, s.partition), NO_POINTER)
+            if s.lower <= before:
+                raise OffsetsBegunAnew(self.pipeline, self.name, s.topic, s.partition, s.lower, before)
+        pointers = self._tables.read_timed_pointers([(s.topic, s.partition) for s in slices])
+        is_new = past.reached < 0
+        is_first = is_new or binding.base == 0
+        reached = {} if is_new else {**past.offsets, **binding.offsets_at(past.position)}
+        for s in slices:
+            place = s.topic, s.partition
+            found, written = pointers.get(place, NOT_THERE)
+            least, taken_over = reached.get(place, NO_POINTER), past.theirs.get(place, NO_POINTER)
+            is_ahead = found >= s.upper and binding.base > past.reached
+            is_foreign = (
+                s.lower <= found < s.upper
+                and written != binding.write_time(binding.id_of(*place, found))
+                and (written >= binding.t or not is_first)
+            )
+            if found < least or (found > taken_over and (is_ahead or is_foreign)):
+                most = s.upper - 1 if is_ahead else s.lower - 1 if is_foreign else None
+                raise TablesChanged(
+                    self.pipeline, self.name, self.declared.keyspace, *place, found, least, most
+                )
+
+    def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
+        """A journal is rebuilt from nothing; tables that are past all of it drop what they have."""
+        if is_begun or not self._has_tables:
+            return None
+        wanted = {place: offset for place, offset in offsets.items() if self._admits(place[0])}
+        pointers = self._tables.read_pointers(list(wanted))
+        if not pointers and not self._tables.has_heads():
+            return None
+        behind = [place for place, offset in wanted.items() if pointers.get(place, NO_POINTER) < offset]
+        if not behind:
+            return None
+        (topic, partition), keyspace = behind[0], self.declared.keyspace
+        return (
+            f"keyspace {keyspace} is neither empty nor past it: the pointer of {topic}/{partition} should be "
+            f"at {wanted[topic, partition]} at least"
+        )
+
+    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
+        """One part per Kafka partition, or several of a large one; a file holds one partition."""
+        places = dict.fromkeys(file.place for file in files)
+        whole = [Part(binding, tuple(file for file in files if file.place == place)) for place in places]
+        return [replace(part, number=number) for part in whole for number in _numbers(part)]
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        """See ``Writer.write``."""
+        tables, is_ours = self._tables, _share(part)
+        total, at_work = Written(details={"entities": 0}), dict[TopicPartition, JournalPart]()
+        with seldom_collecting(), tables.bulk(writing.lease.check) as bulk:
+            for chunk in _chunks(_of_share(writing.batches, part.number, is_ours)):
+                admitted = admit(chunk, re.compile(self.declared.namespaces))
+                total += Written(filtered=chunk.num_rows - admitted.num_rows)
+                if admitted.num_rows == 0:
+                    continue
+                topic, partition = place = admitted["topic"][0].as_py(), admitted["partition"][0].as_py()
+                if place not in at_work:
+                    pointer = tables.read_pointers([place]).get(place, NO_POINTER)
+                    heads = Heads(tables, topic, partition, is_ours)
+                    size, zone = self.declared.segment_size, ZoneInfo(self.zone)
+                    at_work[place] = JournalPart(
+                        tables, bulk, heads, place, pointer, size, zone, _created(part, topic)
+                    )
+                bad = at_work[place].take(admitted)
+                if bad:
+                    at_work[place].finish()
+                    raise BadMessage(
+                        self.pipeline, self.name, topic, partition, bad.offset, bad.id, bad.problem
+                    )
+            for one in at_work.values():
+                total += one.finish()
+        return total
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        """Nothing: readers look at the pointers."""
+
+    def settle(self, binding: Binding, position: int, lease: Check) -> None:
+        """Move the pointers: from now on readers take everything up to there from Cassandra."""
+        pointers = {
+            place: (offset, binding.write_time(binding.id_of(*place, offset)))
+            for place, offset in binding.offsets_at(position).items()
+            if self._admits(place[0])
+        }
+        lease.check()
+        self._tables.write_pointers(pointers, binding.t)
+
+    def is_reachable(self) -> None:
+        """Ask Cassandra for the time, then try what a delivery does: a read, and a write to every table.
+
+        One node alone always knows the time. What is written is the tombstone of something that is not there
+        and can never be. Where there are no tables yet, nothing is made.
+        """
+        session = connect(self.connection)
+        server_time(session)
+        if are_there(session, self.declared):
+            self._tables.read_pointers([(self.pipeline, 0)])
+            self._tables.try_writing()
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """What was applied cannot be taken back: a delete or a purge can only be tried again.
+
+        Unless the fold refuses it: of such a one nothing was ever applied.
+        """
+        action = _action(message)
+        if isinstance(action, Delete | Purge):
+            if self._effect(message, action, self._head(message, action)) is None:
+                return None
+            return "a delete or a purge may be applied half by now; it can only be tried again."
+        if isinstance(action, Append):
+            head = self._head(message, action)
+            if head and head.partition == message["partition"] and head.offset >= message["offset"]:
+                return "it is applied already. Resume: nothing of it is left to do."
+            if head is None and self._has_followers(message, action):
+                return (
+                    "it begins its entity, and later appends were written with it, under an id that would be "
+                    "another one without it. Mend the target and resume."
+                )
+        return None
+
+    def discard(self, message: Mapping[str, Any]) -> None:
+        """Remove the rows that an attempt may have left of an append."""
+        action = _action(message)
+        if isinstance(action, Append):
+            rows = self._rows(message, action)
+            segments = {row.segment for row in rows}
+            others = {
+                (row.segment, row.seq_nr, milliseconds(row.timestamp))
+                for row in self._tables.read_rows(message["topic"], action.key, segments)
+                if (row.partition, row.offset) != (message["partition"], message["offset"])
+            }
+            # Also those that are not there: a write that timed out may arrive yet. An earlier message may
+            # have the very same place, and its row is not ours to remove.
+            self._tables.remove_rows(
+                row for row in rows if (row.segment, row.seq_nr, row.timestamp) not in others
+            )
+
+    @property
+    def redelivers_in_place(self) -> bool:
+        """See ``Writer.redelivers_in_place``: tables have no order but that of each entity."""
+        return True
+
+    def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
+        """What its entity got since must not be followed by something older."""
+        topic = message["topic"]
+        if not self._admits(topic):
+            return f"its namespace {topic} is not one of this writer's ({self.declared.namespaces})."
+        try:
+            effect = self._applied(message)
+        except BadMessage as bad:
+            return f"it still cannot be understood: {bad.problem.rstrip('.')}."
+        if effect is None:
+            return "it changes no entity: there is nothing to write."
+        if not later.is_whole:
+            return f"compaction may have removed what came after it in its entity. {REBUILD}"
+        follower = later.first_of(message["key"], lambda one: one["topic"] == topic)
+        if follower is not None:
+            return f"id {follower} of the same entity was applied after it. {REBUILD}"
+        return None
+
+    def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
+        """See ``Writer.redeliver``. The pointers are past it already."""
+        if effect := self._applied(message):
+            apply_after_all(self._tables, effect, lease)
+
+    def _applied(self, message: Mapping[str, Any]) -> Effect | None:
+        """What a message amounts to on top of its entity; None where it is no action. Refuses a bad one."""
+        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        try:
+            action = read_action(
+                message["key"], message["value"], message["timestamp"], message["timestamp_type"], headers
+            )
+            if action is None or isinstance(action, Mark):
+                return None
+            if is_too_long(message["topic"], action.key):
+                raise JournalError("its key is longer than Cassandra takes")
+            return fold(
+                message["topic"],
+                action.key,
+                self._head(message, action),
+                [Message(message["id"], *place, action)],
+                segment_size=self.declared.segment_size,
+                zone=ZoneInfo(self.zone),
+            )
+        except (JournalError, Undecodable) as error:
+            where = (message["topic"], message["partition"], message["offset"], message["id"])
+            raise BadMessage(self.pipeline, self.name, *where, str(error)) from error
+
+    def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
+        """Whether later appends belong to the incarnation that an append begins."""
+        rows = self._rows(message, action)
+        if not rows:
+            return False
+        # As far as rows that are written together can lie apart.
+        reach = (ROWS_TOGETHER + MESSAGES_AT_ONCE) // self.declared.segment_size + 1
+        segments = range(rows[0].segment, rows[-1].segment + reach + 1)
+        return any(
+            row.offset > message["offset"] and row.meta_record_id == rows[0].meta_record_id
+            for row in self._tables.read_rows(message["topic"], action.key, segments)
+        )
+
+    def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
+        """The rows an append amounts to; none where it cannot be applied."""
+        head = self._head(message, action)
+        if head and head.partition != message["partition"]:
+            head = None  # whoever wrote rows of it took it for the beginning
+        effect = self._effect(message, action, head)
+        return effect.rows if effect else ()
+
+    def _effect(self, message: Mapping[str, Any], action: Action, head: Head | None) -> Effect | None:
+        """What a message amounts to; None where it cannot be applied."""
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        try:
+            return fold(
+                message["topic"],
+                action.key,
+                head,
+                [Message(message["id"], *place, action)],
+                segment_size=self.declared.segment_size,
+                zone=ZoneInfo(self.zone),
+            )
+        except JournalError:
+            return None
+
+    def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
+        heads = Heads(self._tables, message["topic"], message["partition"])
+        heads.load([action.key])
+        return heads[action.key]
+
+    def leaving_out(self, topics: frozenset[str]) -> "JournalWriter":
+        """Heads and pointers compare offsets, which begin anew where a topic is made again."""
+        return replace(self, left_out=topics)
+
+    def refuses_recreated(self, places: Collection[TopicPartition]) -> str | None:
+        """A keyspace that holds something may hold the old topic: offsets of the new one would be dropped."""
+        if self._has_tables and (self._tables.read_pointers(sorted(places)) or self._tables.has_heads()):
+            return f"keyspace {self.declared.keyspace} is not empty: give the writer one of its own"
+        return None
+
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """A topic that was made again has other offsets than its pointers count, and other entities."""
+        places = sorted(place for place in earlier.source if self.admits(place[0]))
+        if not earlier.forgettings or not places or not self._can_be_read:
+            return None
+        pointers, made = self._tables.read_pointers(places), self._tables.pointers_made(places)
+        for (topic, partition), offset in sorted(pointers.items()):
+            if earlier.had_another((topic, partition), made.get((topic, partition), 0)):
+                problem = (
+                    f"keyspace {self.declared.keyspace} has what an earlier pipeline of this name, which was "
+                    f"forgotten, wrote of another topic {topic}: that was deleted and made again since. The "
+                    f"pointer of {topic}/{partition} is at offset {offset}, so what the new one has up to "
+                    "there would be taken for written"
+                )
+                return LeftOver(problem, "Give the writer a keyspace of its own")
+        return None
+
+    @property
+    def named_topics(self) -> frozenset[str]:
+        """See ``Writer.named_topics``."""
+        return self.topics
+
+    def admits(self, topic: str) -> bool:
+        """See ``Writer.admits``."""
+        return re.search(self.declared.namespaces, topic) is not None
+
+    def _admits(self, topic: str) -> bool:
+        return topic not in self.left_out and self.admits(topic)
+
+    @property
+    def _has_tables(self) -> bool:
+        # Asks Cassandra itself: what the driver knows of a schema may be seconds old.
+        found = read_keyspace(connect(self.connection), self.declared).tables
+        return any(name_of(self.declared, table) in found for table in ("metajournal", "pointer2"))
+
+    @property
+    def _can_be_read(self) -> bool:
+        found = read_keyspace(connect(self.connection), self.declared).tables
+        return all(name_of(self.declared, table) in found for table in DATA)
+
+    @property
+    def _tables(self) -> JournalTables:
+        return JournalTables.of(connect(self.connection), self.declared)
+
+
+def _action(message: Mapping[str, Any]) -> Action | None:
+    """The action of a message; None also where it cannot be understood or has no place in the tables."""
+    headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+    times = (message["timestamp"], message["timestamp_type"])
+    try:
+        action = read_action(message["key"], message["value"], *times, headers)
+    except Undecodable:
+        return None
+    return None if action and is_too_long(message["topic"], action.key) else action
+
+
+def _created(part: Part, topic: str) -> int | None:
+    """The time of heads that begin in a part; None where they can begin nowhere else meanwhile."""
+    partitions = sum(1 for s in part.binding.slices if s.topic == topic)
+    return part.binding.t // 1000 if part.is_whole and partitions > 1 else None
+
+
+def _shares(part: Part) -> int:
+    return -(-part.most // MESSAGES_A_PART)
+
+
+def _numbers(part: Part) -> Sequence[int | None]:
+    return range(_shares(part)) if _shares(part) > 1 else (None,)
+
+
+def _share(part: Part) -> Callable[[str], bool]:
+    """Whether an entity belongs to a part."""
+    if part.number is None:
+        return lambda key: True
+    number, shares = part.number, _shares(part)
+    return lambda key: crc32(key.encode()) % shares == number
+
+
+def _of_share(
+    batches: Iterable[pa.RecordBatch], number: int | None, is_ours: Callable[[str], bool]
+) -> Iterator[pa.RecordBatch]:
+    """The messages of a part's own entities; what has no entity is the first one's."""
+    for batch in batches:
+        if number is None:
+            yield batch
+        else:
+            keys = batch["key"].to_pylist()
+            ours = [number == 0 if key is None else is_ours(read_key(key)) for key in keys]
+            yield batch.filter(pa.array(ours, pa.bool_()))
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches of a file, gathered until a chunk is worth its round trips."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in _pieces(batches):
+        waiting.append(batch)
+        rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
+        if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """None larger than a chunk."""
+    for batch in batches:
+        for start in range(0, batch.num_rows, MESSAGES_AT_ONCE):
+            yield batch.slice(start, MESSAGES_AT_ONCE)

@@ -1,0 +1,147 @@
+"""The last id that one writer has put into one partition of its topic.
+
+It is looked for from the partition's end, over the markers that transactions leave, over what was aborted
+and over the messages of other producers, in windows that grow. Usually the first one has it. Where others
+have written a lot since, that much has to be read; where this writer never wrote among their messages, the
+whole partition. Says nothing before every transaction is over that was open when it was asked: behind an
+open one, what is committed cannot be told from what is not.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, Target, TargetFailed, consuming
+
+ID_HEADER = "tidemark-id"
+WRITER_HEADER = "tidemark-writer"
+
+OTHERS_END_WITHIN = ANSWERS_WITHIN
+"""Seconds that the transactions of other producers are waited for."""
+FIRST_WINDOW = 16
+GROWTH = 8
+_WHAT = "could not be read"
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of one partition."""
+
+    ids: tuple[int, ...]
+    """Those of this writer, in the order they have there."""
+    begins_at: int
+    """The first offset that the partition still has."""
+    is_whole: bool
+    """Whether it was read from there on."""
+
+    @property
+    def is_emptied(self) -> bool:
+        """Whether everything that was ever in the partition was removed, so that what it held is unknown."""
+        return not self.ids and self.is_whole and self.begins_at > 0
+
+    @property
+    def last_id(self) -> int:
+        """The last id of this writer; −1 when there is none."""
+        return max(self.ids, default=NOTHING_YET)
+
+
+def read_tail(
+    target: Target, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
+) -> Tail:
+    """This writer's ids among the last so many offsets of a partition, or among all of them.
+
+    Where there is none among those, the last one that is further back.
+    """
+    place = TopicPartition(target.topic, partition)
+    with consuming(target, _WHAT, "read_uncommitted") as consumer:
+        _, end = offsets_of(consumer, place)
+    with consuming(target, _WHAT) as consumer:
+        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+        lower = begin if most is None else max(begin, end - most)
+        ids = tuple(_ids(target, consumer, place, lower, end)) if lower < end else ()
+    if ids or lower == begin:
+        return Tail(ids, begin, lower == begin)
+    last_id = find_last_id(target, partition, others_end_within)
+    return Tail((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
+
+
+def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
+    """The last committed id of this writer; −1 when there is none."""
+    place = TopicPartition(target.topic, partition)
+    with consuming(target, _WHAT, "read_uncommitted") as consumer:
+        _, end = offsets_of(consumer, place)
+    with consuming(target, _WHAT) as consumer:
+        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+        upper, window = end, FIRST_WINDOW
+        while upper > begin:
+            lower = max(begin, upper - window)
+            if (found := _largest(target, consumer, place, lower, upper)) is not None:
+                return found
+            upper, window = lower, window * GROWTH
+    return NOTHING_YET
+
+
+def _wait_for_others(
+    target: Target, consumer: Consumer, place: TopicPartition, end: int, seconds: float
+) -> int:
+    """The partition's first offset, once everything below ``end`` is committed or aborted."""
+    deadline = time.monotonic() + seconds
+    while True:
+        begin, stable = offsets_of(consumer, place)
+        if stable >= end:
+            return begin
+        if time.monotonic() > deadline:
+            raise TargetFailed(
+                target,
+                f"cannot be written to in partition {place.partition}",
+                f"another producer's transaction is open from offset {stable} on and did not end within "
+                f"{seconds:.0f} s, so nobody can tell which messages are there",
+            )
+        time.sleep(0.1)
+
+
+def offsets_of(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
+    """The first offset of a partition, and the one behind its last, as the consumer's isolation sees them."""
+    offsets: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWERS_WITHIN)
+    if offsets is None:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets within the time"))
+    return offsets
+
+
+def _largest(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> int | None:
+    """The largest of this writer's ids among these offsets; ids only grow, whatever others copy."""
+    return max(_ids(target, consumer, place, lower, upper), default=None)
+
+
+def _ids(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> Iterator[int]:
+    """This writer's ids among these offsets."""
+    consumer.assign([TopicPartition(place.topic, place.partition, lower)])
+    while True:
+        message = consumer.poll(ANSWERS_WITHIN)
+        if message is None:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no messages within the time"))
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            raise KafkaException(error)
+        if error is not None or (message.offset() or 0) >= upper:
+            return
+        id_ = id_of(message, target.origin)
+        if id_ is not None:
+            yield id_
+        if message.offset() == upper - 1:
+            return
+
+
+def id_of(message: Message, origin: str) -> int | None:
+    """The id of a message that this writer sent; None for anybody else's.
+
+    A message that came through another writer first has that one's headers too: the last ones count.
+    """
+    headers = dict(message.headers() or ())
+    writer, id_ = headers.get(WRITER_HEADER), headers.get(ID_HEADER)
+    if writer != origin.encode() or not isinstance(id_, bytes) or not id_.isdigit():
+        return None
+    return int(id_)

@@ -1,0 +1,198 @@
+"""One partition of a target topic in the hands of the one producer that may write to it.
+
+Messages go in transactions: a reader sees all of one or nothing. Opening a partition stops whoever wrote to
+it before and finishes or aborts what they left, so what is found there then is the truth, also after a
+commit whose answer was lost. Nothing is repaired here: a producer that failed is thrown away, and the next
+one looks for itself.
+"""
+
+import atexit
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaException, Producer
+
+from tidemark.delivery.writer import BadMessage, Check
+from tidemark.writers.kafka.last_id import ID_HEADER, WRITER_HEADER, find_last_id
+from tidemark.writers.kafka.target import (
+    ANSWERS_WITHIN,
+    Complaints,
+    Fenced,
+    Target,
+    TargetFailed,
+    client_options,
+    is_fenced,
+)
+
+MESSAGES_AT_ONCE = 5_000
+BYTES_AT_ONCE = 8_000_000
+"""What a transaction holds at most: as long as it is open, readers of the partition wait."""
+
+
+class OutputPartition:
+    """A partition, held."""
+
+    def __init__(self, target: Target, partition: int) -> None:
+        self._target, self._partition = target, partition
+        self._complaints = Complaints()
+        self._waiting: list[Mapping[str, Any]] = []
+        self._bytes = 0
+        self._is_closed = False
+        self._producer = Producer(
+            {
+                **client_options(target, self._complaints),
+                "transactional.id": target.transactional_id(partition),
+                "acks": "all",
+                "message.max.bytes": 1_000_000_000,  # how large a message may be is the topic's business
+            }
+        )
+        with self._closing_on_failure("could not be opened for writing"):
+            self._producer.init_transactions(ANSWERS_WITHIN)
+            self.last_id = find_last_id(target, partition)
+
+    def add(self, message: Mapping[str, Any], lease: Check) -> None:
+        """Take a message, whose id is larger than all before; it is there when it is committed."""
+        self._waiting.append(message)
+        self._bytes += len(message["value"] or b"") + len(message["key"] or b"")
+        if len(self._waiting) >= MESSAGES_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
+            self.commit(lease)
+
+    def commit(self, lease: Check) -> None:
+        """Send what was taken, in one transaction."""
+        if not self._waiting:
+            return
+        lease.check()
+        first, last = self._waiting[0]["id"], self._waiting[-1]["id"]
+        with self._closing_on_failure(f"did not take ids {first} to {last}"):
+            self._producer.begin_transaction()
+            for message in self._waiting:
+                self._send(message)
+            self._producer.commit_transaction(ANSWERS_WITHIN)
+        self.last_id = last
+        self._waiting, self._bytes = [], 0
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        produce(self._producer, self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
+
+    def close(self) -> None:
+        """Give the partition up; what was not committed never becomes visible."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        # Otherwise closing waits until the last message has timed out.
+        self._producer.purge()
+        with suppress(KafkaException), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # that a failed producer cannot abort
+            self._producer.close()
+
+    @contextmanager
+    def _closing_on_failure(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except KafkaException as error:
+            with suppress(KafkaException):  # after a fatal error, the same one again
+                self._producer.poll(0)  # lets the client say why
+            reason = self._complaints.about(error)
+            self.close()
+            if is_fenced(error):
+                raise Fenced(self._target, self._partition) from error
+            raise TargetFailed(self._target, f"{what} in partition {self._partition}", reason) from error
+        except BaseException:
+            self.close()
+            raise
+
+
+def produce(
+    producer: Producer,
+    target: Target,
+    partition: int,
+    message: Mapping[str, Any],
+    writer_header: str,
+    id_header: str,
+) -> None:
+    """Hand a message to a producer as it is in the log, with headers that name its writer and its id."""
+    headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
+    headers.append((writer_header, target.origin.encode()))
+    headers.append((id_header, str(message["id"]).encode()))
+    producer.produce(
+        target.topic,
+        value=message["value"],
+        key=message["key"],
+        partition=partition,
+        timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
+        headers=headers,
+    )
+
+
+class Outputs:
+    """The partitions that one part is written to, each opened when the first message comes for it.
+
+    Kept ones stay open in this process for parts that follow, as long as nothing fails.
+    """
+
+    def __init__(self, target: Target, lease: Check, *, keep: bool) -> None:
+        self._target, self._lease, self._keep = target, lease, keep
+        self._open: dict[int, OutputPartition] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __getitem__(self, partition: int) -> OutputPartition:
+        if partition not in self._open:
+            kept = _kept.get(_key(self._target, partition)) if self._keep else None
+            self._open[partition] = kept or self._take(partition)
+        return self._open[partition]
+
+    def _take(self, partition: int) -> OutputPartition:
+        # Only who has the writer may stop whoever wrote before.
+        self._lease.check()
+        _drop(self._target, partition)
+        output = OutputPartition(self._target, partition)
+        if self._keep:
+            _kept[_key(self._target, partition)] = output
+        return output
+
+    def commit(self) -> None:
+        """Send everything that was taken."""
+        for output in self._open.values():
+            output.commit(self._lease)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._keep and (error is None or isinstance(error, BadMessage)):
+            return
+        for partition, output in self._open.items():
+            if self._keep:
+                _kept.pop(_key(self._target, partition), None)
+            output.close()
+
+
+_kept: dict[tuple[int, Target, int], OutputPartition] = {}
+
+
+def _key(target: Target, partition: int) -> tuple[int, Target, int]:
+    return os.getpid(), target, partition  # a fork has the dictionary, but not the connections
+
+
+def _drop(target: Target, partition: int) -> None:
+    if kept := _kept.pop(_key(target, partition), None):
+        kept.close()
+
+
+def let_go(target: Target) -> None:
+    """Close what earlier parts have left open: somebody else may have written since."""
+    for process, of, partition in list(_kept):
+        if (process, of) == (os.getpid(), target):
+            _drop(target, partition)
+
+
+@atexit.register
+def _close_all() -> None:
+    for process, target, partition in list(_kept):
+        if process == os.getpid():
+            _drop(target, partition)

@@ -1,0 +1,1 @@
+"""Taking over from kafka-journal's replicator, and handing back to it."""

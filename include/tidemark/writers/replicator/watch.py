@@ -1,0 +1,90 @@
+"""The look for another replicator that every run of a pipeline takes which took over another one's tables.
+
+One request to Kafka a run, and none for pipelines that have always had their tables to themselves. A
+replicator that is found at work stops the writer: both would write the same tables, and how far it has come
+is not known, so the gate opens only by a take-over.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from tidemark.connections import Connections
+from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.state.handed_back import LEFT, closing
+from tidemark.delivery.state.lease import LeaseHeld, holding, take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterState
+from tidemark.kafka.consumer_groups import ReplicatorRuns, find_members, replicator_group
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import JournalDeclaration, Pipeline, SourceStart
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicatorWatch:
+    """Looks for replicators on the topics of one pipeline."""
+
+    pipeline: Pipeline
+    connections: Connections
+    control: LogControl
+    positions: Positions
+    clock: Clock = wall_clock
+
+    def refuse_replicator(self, holder: str, only: str | None = None) -> None:
+        """Stop the writers whose tables a replicator is at work on, and raise; with ``only``, one of them."""
+        watched = list(self._watched(only))
+        if not watched:
+            return
+        # Before the first binding there are none: taking the pointers looks at the groups itself.
+        topics = {topic for topic, _ in self.control.bindings_head().reached}
+        taken = {
+            declared.name: {topic for topic in topics if re.search(declared.namespaces, topic)}
+            for declared, _ in watched
+        }
+        found = find_members(self.connections.kafka, set().union(*taken.values()))
+        stopped: list[ReplicatorRuns] = []
+        for declared, state in watched:
+            groups = {replicator_group(topic) for topic in taken[declared.name]}
+            for group in [group for group in found if group in groups][:1]:
+                is_stopped = state is not None and self._stop(state, group, found[group], holder)
+                name = declared.name if is_stopped else None
+                stopped.append(ReplicatorRuns(self.pipeline.name, group, found[group], name))
+        if stopped:
+            raise stopped[0]
+
+    def _watched(self, only: str | None) -> Iterator[tuple[JournalDeclaration, WriterState | None]]:
+        """The journals that are about to write tables which were once another replicator's.
+
+        Tables that were handed back are the replicator's, and their gate is closed.
+        """
+        took_over = self.pipeline.source.kafka.start is SourceStart.POINTERS
+        for declared in self.pipeline.writers:
+            if not isinstance(declared, JournalDeclaration) or only not in (None, declared.name):
+                continue
+            state = self.positions.load(declared.name)
+            if state is None:
+                if took_over:
+                    yield declared, None
+            elif (took_over or state.theirs) and not state.handed_back and (only or state.gate is None):
+                yield declared, state
+
+    def _stop(self, state: WriterState, group: str, members: Iterable[str], holder: str) -> bool:
+        """Close the writer's gate; False where another process is delivering to it at this moment."""
+        reason = f"consumer group {group} has members ({', '.join(members)})"
+        left = HandedBack(self.clock(), holder, reason)
+        deed = Deed(LEFT, holder, reason, left.at)
+        try:
+            with holding(take(self.positions, state, holder, self.clock)) as hold:
+                hold.change(
+                    lambda held, lease: self.positions.commit(
+                        replace(held, handed_back=held.handed_back or left),
+                        held.position,
+                        None,
+                        closing(held, Cause.REPLICATOR, left),
+                        lease,
+                        self.positions.audit_row(held, deed),
+                    )
+                )
+        except LeaseHeld:
+            return False  # the next run finds the same
+        return True

@@ -1,0 +1,139 @@
+"""A work journal with a clock that the test moves, in memory or on whatever stores it is given."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Barrier, Thread
+from typing import Any
+from uuid import uuid4
+
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Consensus
+from tidemark.work.model.declaration import WorkDeclaration
+from tidemark.work.model.entry import Entry
+from tidemark.work.queue.due_queue import Lanes
+from tidemark.work.queue.entry_updates import Parts
+from tidemark.work.queue.journal import Claimed, WorkJournal
+from tidemark.work.queue.packets import packet_of
+from tidemark.work.queue.sweep import Sweep, Swept
+from tidemark.work.store.due import Archive, Due, MemoryDue
+from tidemark.work.store.entries import Entries, key_hash
+from tidemark.work.store.memory import MemoryArchive
+from tidemark.work.store.registry import Registry
+
+MORNING = 1_794_909_600_000  # 2026-11-17T10:00:00Z
+
+
+@dataclass
+class Clock:
+    now: int = MORNING
+
+    def __call__(self) -> int:
+        return self.now
+
+    def to(self, clock: str) -> None:
+        """``10:40:11``, on the day of the worked examples."""
+        hours, minutes, *seconds = clock.split(":")
+        passed = (int(hours) - 10) * 3600 + int(minutes) * 60 + (float(seconds[0]) if seconds else 0)
+        self.now = MORNING + round(passed * 1000)
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Where a journal is kept."""
+
+    entries: Consensus
+    registry: Consensus
+    due: Callable[[str], Due]
+    archive: Callable[[str], Archive]
+
+
+def memory_stores() -> Stores:
+    dues: dict[str, MemoryDue] = {}
+    archives: dict[str, MemoryArchive] = {}
+    return Stores(
+        MemoryConsensus(),
+        MemoryConsensus(),
+        lambda name: dues.setdefault(name, MemoryDue()),
+        lambda name: archives.setdefault(name, MemoryArchive()),
+    )
+
+
+def given_declaration(**keys: Any) -> WorkDeclaration:
+    """A journal that no other test uses."""
+    usual = {"name": f"j{uuid4().hex[:12]}", "key": {"k": "text"}, "payload": {"data": "json"}}
+    return WorkDeclaration.model_validate({**usual, **keys})
+
+
+@dataclass
+class House:
+    """One journal and who works with it."""
+
+    stores: Stores = field(default_factory=memory_stores)
+    declared: WorkDeclaration = field(default_factory=given_declaration)
+    clock: Clock = field(default_factory=Clock)
+    hashed: Callable[[str], str] = key_hash
+
+    def __post_init__(self) -> None:
+        # The same for the same history, in no order: a failure can be had again.
+        self._ids = count()
+        self.parts.registry.create(self.declared)
+        self.restart()
+
+    @property
+    def parts(self) -> Parts:
+        name = self.declared.name
+        return Parts(
+            declared=self.declared,
+            registry=Registry(self.stores.registry, name),
+            entries=Entries(self.stores.entries, name, self.hashed),
+            due=self.stores.due(name),
+            archive=self.stores.archive(name),
+            clock=self.clock,
+            new_id=lambda: key_hash(str(next(self._ids))),
+            wait=lambda tries: None,
+        )
+
+    def restart(self) -> None:
+        """A process that has seen nothing yet."""
+        self.journal = self.another()
+
+    def another(self) -> WorkJournal:
+        lanes = Lanes(self.declared, self.stores.due(self.declared.name), 0, 0, page=3)
+        return WorkJournal(self.parts, lanes, registry_for=0)
+
+    def insert(self, key: str, data: Any = None, **options: Any) -> str:
+        packet = packet_of(self.declared, key, {"data": data}, now=self.clock(), **options)
+        return self.journal.insert(packet).outcome.value
+
+    def claim(self, owner: str = "w1", limit: int = 1) -> list[Claimed]:
+        return self.journal.claim(owner, limit)
+
+    def claim_keys(self, owner: str = "w1", limit: int = 1) -> list[str]:
+        return [claimed.key for claimed in self.claim(owner, limit)]
+
+    def stored(self, key: str) -> Entry | None:
+        return self.parts.entries.read(key).entry
+
+    def sweep(self, *keys: str, gone: Sequence[str] = (), execute: bool = True) -> Swept:
+        return Sweep(self.parts, execute=execute).run(keys, [self.hashed(key) for key in gone])
+
+
+def at_once(*acts: Any) -> None:
+    """All of them from the same moment on; what one raises is raised here."""
+    start, raised = Barrier(len(acts)), []
+
+    def run(act: Any) -> None:
+        start.wait(timeout=30)
+        try:
+            act()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [Thread(target=run, args=(act,)) for act in acts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    if raised:
+        raise raised[0]

@@ -1,0 +1,385 @@
+"""A pipeline's log and writers in one line each: what the tests of delivery start from."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from tests.support.log_samples import given_binding, publish_all
+
+from tidemark.consensus.lease import SECOND
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.delivery.dead_letters.store import DeadLetterFiles
+from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
+from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.published_log import PublishedLog
+from tidemark.delivery.resume import Resumed, resume_writer
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import FilesDeclaration
+from tidemark.writers.files.writer import FilesWriter
+
+PIPELINE = "orders"
+NO_LIMIT = 1_000_000
+HOLE = "-"
+
+Values = str | Sequence[bytes | None]
+"""The values of a topic's next messages, a letter each; ``-`` is an offset without a message. Or as bytes."""
+
+
+class Killed(BaseException):
+    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
+
+
+@dataclass
+class Clock:
+    """The time in µs, moved by the test."""
+
+    now: int = 1_000 * SECOND
+
+    def __call__(self) -> int:
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now += round(seconds * SECOND)
+
+
+@dataclass
+class Mortal:
+    """The control plane as one process has it: once that is dead, nothing of it arrives any more."""
+
+    inner: Consensus
+    is_dead: bool = False
+
+    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
+        self._require_life()
+        return self.inner.read(key, rows)
+
+    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+        self._require_life()
+        return self.inner.scan(key, prefix, before=before, limit=limit)
+
+    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+        self._require_life()
+        return self.inner.names(kind, prefix)
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        self._require_life()
+        return self.inner.commit(key, expected, change)
+
+    def _require_life(self) -> None:
+        if self.is_dead:
+            raise Killed
+
+
+@dataclass
+class House:
+    """A pipeline ``orders`` with its control plane, its log and a clock."""
+
+    root: Path
+    consensus: Consensus = field(default_factory=MemoryConsensus)
+    clock: Clock = field(default_factory=Clock)
+    shown: list[str] = field(default_factory=list)
+    """What resumes said."""
+
+    @property
+    def control(self) -> LogControl:
+        return LogControl(self.consensus, PIPELINE)
+
+    @property
+    def positions(self) -> Positions:
+        return Positions(self.consensus, PIPELINE)
+
+    @property
+    def log(self) -> PublishedLog:
+        return PublishedLog.open(self.control, str(self.root / "log"))
+
+    @property
+    def operator(self) -> Operator:
+        return Operator(self.positions, self.log, self.clock)
+
+    @property
+    def letters(self) -> DeadLetterFiles:
+        return DeadLetterFiles(PIPELINE, str(self.root / "log"))
+
+    def publish(self, **topics: Values) -> Binding:
+        """Bind, capture and publish what the topics have next."""
+        head = self.control.bindings_head()
+        previous = self.control.binding(head.newest) if head.newest is not None else None
+        slices, values = [], {}
+        for topic, given in sorted(topics.items()):
+            lower = head.reached.get((topic, 0), 0)
+            messages = [c.encode() if isinstance(c, str) else c for c in given]
+            slices.append((topic, 0, lower, lower + len(messages)))
+            values[topic, 0] = {
+                lower + i: value for i, value in enumerate(messages) if value != HOLE.encode()
+            }
+        base = previous.end + 1 if previous else 0
+        t = previous.t + 1_000 if previous else 1_000
+        binding = given_binding(t, base, *slices, run_id=f"run-{t}")
+        publish_all(self.control, LogFolder(PIPELINE, str(self.root / "log")), {binding: values})
+        return binding
+
+    def publish_ids(self, count: int) -> None:
+        """Bindings of one message each, so that every id ends one."""
+        for _ in range(count):
+            self.publish(orders="a")
+
+    def files_writer(self, name: str = "archive", **keys: object) -> FilesWriter:
+        declared = {"name": name, "kind": "files", "path": str(self.root / name)} | keys
+        declaration = FilesDeclaration.model_validate(declared, context={"TIDEMARK_TRANSFORMS": "tests"})
+        return FilesWriter(PIPELINE, declaration, str(self.root / "log"))
+
+    def register(self, writer: Any, position: int = -1) -> WriterState:
+        return self.positions.register(writer.name, writer.shape, position)
+
+    def deliver(self, writer: Any, holder: str = "run", **options: Any) -> Delivered:
+        write_parts: WriteParts = options.pop("write_parts", write_parts_here)
+        keys = {"limit": NO_LIMIT, "clock": self.clock, "reload": self.reload(writer)} | options
+        return deliver_to(writer, self.log, self.positions, holder, write_parts, **keys)
+
+    def deliver_again(self, writer: Any, from_t: int = 0, to_t: int = 10**15, **options: Any) -> Delivered:
+        keys = {"clock": self.clock, "reload": self.reload(writer), "from_t": from_t, "to_t": to_t} | options
+        return deliver_again(writer, self.log, self.positions, "backfill", write_parts_here, **keys)
+
+    def resume(self, writer: Any, holder: str = "resume", **options: Any) -> Resumed:
+        log = options.pop("log", None) or self.log
+        keys = {"singly": 0, "show": self.shown.append, "clock": self.clock} | options
+        return resume_writer(writer, log, self.positions, holder, **keys)
+
+    def acknowledge(
+        self, writer: Any, first: int, last: int | None = None, who: str = "ann", untried: bool = True
+    ) -> None:
+        """Let messages pass; where the target has failed, that takes a gate that was opened by hand."""
+        state = self.positions.load(writer.name)
+        if untried and state and state.gate and state.gate.cause is Cause.TARGET:
+            self.operator.open(writer.name).execute(self.deed("open", who))
+        plan = self.operator.acknowledge(writer, first, last, self.letters, untried=untried)
+        plan.execute(self.deed("acknowledge", who))
+
+    def rewind(self, name: str, position: int) -> None:
+        self.operator.rewind(name, position).execute(self.deed("rewind"))
+
+    def deed(self, what: str, who: str = "ann") -> Deed:
+        return Deed(what, who, f"to test {what}", self.clock())
+
+    def reload(self, writer: Any) -> Callable[[], WriterState | None]:
+        return lambda: self.positions.load(writer.name)
+
+    def state(self, writer: Any) -> WriterState:
+        state = self.positions.load(writer.name)
+        assert state is not None
+        return state
+
+    def position(self, writer: Any) -> int:
+        return self.state(writer).position
+
+    def gate(self, writer: Any) -> WriterGate | None:
+        return self.state(writer).gate
+
+    def close_gate(self, writer: Any, gate: WriterGate) -> WriterGate:
+        """Close a gate as if something had failed."""
+        state = self.state(writer)
+        closed = self.positions.commit(state, state.position, None, gate).gate
+        assert closed is not None
+        return closed
+
+    def forward(self, writer: Any, position: int) -> None:
+        """Bring a writer somewhere by magic."""
+        state = self.state(writer)
+        self.positions.commit(state, position, None, state.gate)
+
+    def output(self, name: str = "archive") -> dict[str, str]:
+        """A files writer's files and the digests of their bytes; nothing that is staged."""
+        return files_under(self.root / name)
+
+    def rows(self, writer: Any) -> dict[str, str]:
+        """Everything the control plane has of a writer."""
+        return dict(self.consensus.scan(ObjectKey(Kind.WRITER, f"{PIPELINE}/{writer.name}"), "").rows)
+
+
+def files_under(folder: Path) -> dict[str, str]:
+    found = sorted(path for path in folder.glob("*") if path.is_file())
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+@dataclass
+class Stream(Writer):
+    """Like a topic: takes messages one after the other, and never one at or below the last it has.
+
+    What is skipped once can never be put right here, and what comes twice is not taken twice.
+    """
+
+    name: str = "stream"
+    kind: str = "stream"
+    bad: set[int] = field(default_factory=set)
+    """Ids that cannot be understood."""
+    refused: set[int] = field(default_factory=set)
+    """Ids that the target does not take."""
+    broken: list[str] = field(default_factory=list)
+    """What the target says to the next calls, one each, before anything is written."""
+    unprepared: list[str] = field(default_factory=list)
+    """What it says when it is prepared."""
+    unfinished: list[str] = field(default_factory=list)
+    """What it says when a binding is finished."""
+    apart: bool = False
+    """Whether every file of a binding is a part of its own, with a stream of its own."""
+    dropped: set[int] = field(default_factory=set)
+    """Ids that a transform drops."""
+    calls: list[list[int]] = field(default_factory=list)
+    """The ids that every call of ``write`` was given and came to."""
+    streams: dict[str, list[int]] = field(default_factory=dict)
+    finished: list[Binding] = field(default_factory=list)
+    prepared: int = 0
+    before_write: Callable[[Part, Writing], None] = lambda part, writing: None
+
+    @property
+    def shape(self) -> Mapping[str, Any]:
+        return {"kind": self.kind}
+
+    @property
+    def ids(self) -> list[int]:
+        """What is there, in the order it came."""
+        return self.streams.get("", [])
+
+    def prepare(self) -> None:
+        self.prepared += 1
+        _complain(self.unprepared)
+
+    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
+        if self.apart:
+            return [Part(binding, (file,)) for file in files]
+        return [Part(binding, tuple(files))]
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        self.before_write(part, writing)
+        self.calls.append([])
+        _complain(self.broken)
+        written = ignored = 0
+        for message in _messages(writing):
+            id_ = message["id"]
+            self.calls[-1].append(id_)
+            if id_ in self.bad:
+                raise bad_message(self.name, message)
+            if id_ in self.refused:
+                raise ConnectionError(f"no answer to {id_}")
+            stream = self.streams.setdefault(message["topic"] if self.apart else "", [])
+            if id_ in self.dropped or (stream and id_ <= stream[-1]):
+                ignored += 1
+            else:
+                stream.append(id_)
+                written += 1
+        return Written(written, ignored=ignored)
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        _complain(self.unfinished)
+        self.finished.append(part.binding)
+
+    def is_reachable(self) -> None:
+        pass
+
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        there = any(message["id"] in ids for ids in (self.ids, *self.streams.values()))
+        return "it is there already." if there else None
+
+
+@dataclass
+class Shelf(Stream):
+    """Like a folder: a binding stands there when it is finished, whole, and never changes again."""
+
+    name: str = "shelf"
+    kind: str = "shelf"
+    bindings: dict[int, list[int]] = field(default_factory=dict)
+    """What is there, by the base of its binding."""
+
+    @property
+    def ids(self) -> list[int]:
+        return [id_ for _, ids in sorted(self.bindings.items()) for id_ in ids]
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        self.before_write(part, writing)
+        self.calls.append([])
+        _complain(self.broken)
+        ids = self._tried(writing, self.calls[-1])
+        return Written(len(ids))
+
+    def finish(self, part: Part, writing: Writing) -> None:
+        _complain(self.unfinished)
+        ids = self._tried(writing)
+        there = self.bindings.setdefault(part.binding.base, ids)
+        if there != ids:
+            raise FileExistsError(f"{there} is there, not {ids}")
+        self.finished.append(part.binding)
+
+    def _tried(self, writing: Writing, call: list[int] | None = None) -> list[int]:
+        ids: list[int] = [] if call is None else call
+        for message in _messages(writing):
+            ids.append(message["id"])
+            if message["id"] in self.bad:
+                raise bad_message(self.name, message)
+            if message["id"] in self.refused:
+                raise ConnectionError(f"no answer to {message['id']}")
+        return ids
+
+
+def bad_message(writer: str, message: Mapping[str, Any]) -> BadMessage:
+    place = (message["topic"], message["partition"], message["offset"], message["id"])
+    return BadMessage(PIPELINE, writer, *place, "it makes no sense")
+
+
+def _complain(complaints: list[str]) -> None:
+    if complaints:
+        raise ConnectionError(complaints.pop(0))
+
+
+def _messages(writing: Writing) -> Iterable[dict[str, Any]]:
+    for batch in writing.batches:
+        yield from batch.to_pylist()
+
+
+def plain(gate: WriterGate | None) -> WriterGate | None:
+    """A gate without when it was closed and at which version."""
+    return replace(gate, at=0, version=0) if gate else None
+
+
+def given_failed_bulk(house: House, writer: Stream) -> Stream:
+    """F1 and F2: ids 0 to 8 are delivered; 9 to 15 are not, because the target does not take 14."""
+    house.publish(orders="a" * 9)
+    house.publish(orders="a" * 7)
+    writer.refused = {14}
+    house.deliver(writer)
+    writer.calls = []
+    return writer
+
+
+def given_stopped(house: House, writer: Stream, *bindings: str) -> Stream:
+    """Published, and stopped at its first message."""
+    for letters in bindings:
+        house.publish(orders=letters)
+    writer.bad = {0}
+    house.deliver(writer)
+    writer.bad, writer.calls = set(), []
+    return writer
+
+
+def given_gate(house: House, writer: Stream, cause: Cause, through: int) -> WriterGate:
+    position = house.position(writer)
+    gate = WriterGate(cause, position + 1, position + 1, through, "as it was given", house.clock())
+    return house.close_gate(writer, gate)
+
+
+def given_stopped_at(house: House, id_: int, writer: Stream | None = None) -> Stream:
+    """Ids 0 to 5 in one binding, 6 to 8 in the next; a message is bad."""
+    house.publish(orders="abc", refunds="def")
+    house.publish(orders="ghi")
+    writer = writer or Stream()
+    writer.bad = {id_}
+    house.deliver(writer)
+    return writer

@@ -1,0 +1,32 @@
+"""Writers with an offset log in one line each: what the tests of its compaction start from."""
+
+from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.delivery.state.offset_log import compact_writer, plan_writer
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+
+KEY = ObjectKey(Kind.WRITER, "orders/c0")
+STOPPED = WriterGate(Cause.MESSAGE, 8, 8, 15, "it makes no sense", at=5_000)
+DEED = Deed("compact offsets", "ann", "too long", 9_000)
+
+
+def move(positions: Positions, state: WriterState, position: int, kind: Entry = Entry.COMMIT) -> WriterState:
+    entry = OffsetEntry(kind, position, 1_000, "run-1", namespaces={f"n{position % 3}": position})
+    return positions.commit(state, position, entry, state.gate, state.lease)
+
+
+def given_moves(positions: Positions, *moves: int, name: str = "c0") -> WriterState:
+    """A writer that went to these positions, back where one is smaller."""
+    state = positions.register(name, {"kind": "files"})
+    for position in moves:
+        back = position < state.position
+        state = move(positions, state, position, Entry.REWIND if back else Entry.COMMIT)
+    return state
+
+
+def entries(positions: Positions, name: str = "c0") -> list[tuple[str, int]]:
+    return [(entry.kind.value, entry.position) for entry in positions.history(name)]
+
+
+def compact(positions: Positions, name: str = "c0") -> None:
+    compact_writer(positions, plan_writer(positions, name))

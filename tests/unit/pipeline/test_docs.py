@@ -1,0 +1,51 @@
+"""docs/pipelines.md names every key, and every value of the keys that choose from a list.
+
+Those of transforms are on a page of their own: see test_pipeline_transforms.
+"""
+
+from enum import Enum
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from tidemark.pipeline.loader import load_pipeline
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.parts import Declaration
+from tidemark.pipeline.transforms import Transform
+
+pytestmark = pytest.mark.unit
+
+PAGE = (Path(__file__).parents[3] / "docs/pipelines.md").read_text()
+
+
+def parts_of(annotation):
+    """Every class named in an annotation."""
+    if isinstance(annotation, type):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from parts_of(argument)
+
+
+def words_of(model):
+    """Every key and every choice below a model."""
+    for name, field in model.model_fields.items():
+        yield field.alias or name
+        for part in parts_of(field.annotation):
+            if issubclass(part, Transform):
+                continue
+            if issubclass(part, Declaration):
+                yield from words_of(part)
+            elif issubclass(part, Enum):
+                yield from (choice.value for choice in part)
+
+
+@pytest.mark.parametrize("word", sorted(set(words_of(Pipeline))))
+def test_the_page_names(word):
+    assert f"`{word}`" in PAGE
+
+
+def test_the_shortest_file_on_the_page_works(tmp_path):
+    file = tmp_path / "orders.yaml"
+    file.write_text(PAGE.split("```yaml\n")[1].split("```")[0])
+    assert load_pipeline(file).name == "orders"

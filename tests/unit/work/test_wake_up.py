@@ -1,0 +1,88 @@
+"""Without Kafka nobody is woken up, and nothing else happens: whoever waits looks when the time is over."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from tidemark.connections import KafkaConnection
+from tidemark.work import wake_up
+from tidemark.work.wake_up import KafkaBell
+
+pytestmark = pytest.mark.unit
+
+NOWHERE = KafkaConnection(servers="127.0.0.1:1")
+DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+
+
+class Time:
+    """Passes only where somebody waits."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+
+
+class Broken:
+    """A message that is none."""
+
+    def error(self) -> KafkaError:
+        return DOWN
+
+
+class Listening:
+    """A consumer that gets one answer after two seconds."""
+
+    def __init__(self, time: Time, answer: Any) -> None:
+        self._time, self._answer = time, answer
+
+    def poll(self, seconds: float) -> Any:
+        self._time.now += 2
+        return self._answer
+
+
+def given_bell(time: Time) -> KafkaBell:
+    return KafkaBell("pages", "wake", NOWHERE, time, time.sleep)
+
+
+def test_who_cannot_listen_waits_for_the_rest_of_the_time(monkeypatch):
+    time = Time()
+
+    def refuse(self: KafkaBell, patience: float) -> None:
+        time.now += patience
+        raise KafkaException(DOWN)
+
+    monkeypatch.setattr(KafkaBell, "_listening", refuse)
+    bell = given_bell(time)
+    assert bell.wait(30) is False
+    assert (time.slept, time.now) == ([25.0], 30.0)
+
+
+def test_a_message_that_is_an_error_wakes_nobody(monkeypatch):
+    time = Time()
+    monkeypatch.setattr(KafkaBell, "_listening", lambda self, patience: Listening(time, Broken()))
+    assert given_bell(time).wait(30) is False
+    assert time.slept == [28.0]
+
+
+def test_really_without_kafka():
+    time = Time()
+    assert given_bell(time).wait(0.2) is False
+    assert time.slept == [0.2]
+
+
+def test_who_cannot_ring_goes_on(monkeypatch):
+    def refuse(options: Any) -> None:
+        raise KafkaException(DOWN)
+
+    monkeypatch.setattr(wake_up, "Producer", refuse)
+    bell = given_bell(Time())
+    bell.ring("k")
+    bell.close()
