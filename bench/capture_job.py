@@ -12,10 +12,12 @@ import time
 from pathlib import Path
 
 from tidemark.connections import KafkaConnection
-from tidemark.log.audit import audit_files, prepare_audit
+from tidemark.log.audit import prepare_audit
+from tidemark.log.capture import write_files
 from tidemark.log.expectations import Suite
+from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding, Slice
-from tidemark.spark.jobs.capture import read_bound, write_files
+from tidemark.spark.jobs.capture import SparkCapture, read_bound
 
 
 def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder: str, answer: str) -> None:
@@ -33,14 +35,15 @@ def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder
     slices = tuple(Slice(topic, partition, 0, int(upper)) for partition in range(int(partitions)))
     binding = Binding(1, 0, slices, "bench")
     began = time.monotonic()
-    records = read_bound(spark, slices, KafkaConnection(servers=servers), "read_committed")
+    kafka, log = KafkaConnection(servers=servers), LogFolder("bench", folder)
     if way == "bare":
-        records.write.parquet(folder)
+        read_bound(spark, slices, kafka, "read_committed").write.parquet(folder)
     else:
-        captured = write_files(records, binding, slices, "bench", folder)
+        engine = SparkCapture(lambda: spark, kafka, "read_committed", log, Suite())
+        captured = write_files(log, binding, slices, engine)
         if way == "audited":
             loading.join()
-            judgements = audit_files("bench", list(captured.statistics), captured.rows_read, Suite())
+            judgements = engine.audit(captured)
             assert all(judgement.success for judgement in judgements), judgements
     seconds = time.monotonic() - began
     # spark-submit's JVM is the driver's, and this process its child.

@@ -2,29 +2,27 @@
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from tidemark.app.expectations import pipeline_suite
-from tidemark.app.replicate import refuse_losses_of
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
-from tidemark.log.audit import audit_files, prepare_audit
+from tidemark.log.audit import prepare_audit
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Binding
-from tidemark.log.model.captured import Captured
-from tidemark.log.model.loss import readable_slices
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log
+from tidemark.log.source import read_still_available
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import source_topics
 from tidemark.spark.application import Job, run_job, spark_session
-from tidemark.spark.jobs.capture import audit_messages, read_bound, write_files
+from tidemark.spark.jobs.capture import SparkCapture
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,33 +42,20 @@ def capture_binding(job: Job) -> dict[str, Any]:
 
 
 def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding: Binding) -> dict[str, Any]:
-    name, suite = job.pipeline.name, pipeline_suite(job.pipeline)
+    source, kafka = source_topics(job.pipeline), job.connections.kafka
     with ExitStack() as stack:
         # Great Expectations takes seconds to load, and Spark to start: both at once.
-        loading = stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
+        stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
 
         @cache
-        def spark() -> "SparkSession":
+        def session() -> "SparkSession":
             return stack.enter_context(spark_session(job))
 
-        def read() -> Captured:
-            slices = readable_slices(binding, control.accepted_losses())
-            refuse_losses_of(binding, slices, job.pipeline, job.connections, control)
-            if not slices:
-                return Captured(binding.t, (), rows_read=0)
-            source = source_topics(job.pipeline)
-            records = read_bound(spark(), slices, job.connections.kafka, source.isolation)
-            return write_files(records, binding, slices, name, job.pipeline.log.path, source.declares)
-
-        def audit(captured: Captured) -> list[Judgement]:
-            loading.result()
-            judgements = audit_files(name, list(captured.statistics), captured.rows_read, suite)
-            if suite.messages:
-                paths = [folder.at(file) for file in captured.files]
-                judgements += audit_messages(name, spark(), paths, suite)
-            return judgements
-
-        captured, record = capture(folder, binding.t, read, audit)
+        engine = SparkCapture(session, kafka, source.isolation, folder, pipeline_suite(job.pipeline))
+        still_available = partial(read_still_available, source, kafka)
+        captured, record = capture(
+            control, folder, binding, engine, still_available, time.time_ns() // 1000, source.declares
+        )
     failures, warnings = list(record.failures), list(record.warnings)
     return {
         **_summary(binding, folder, captured.files),

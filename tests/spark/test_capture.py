@@ -1,6 +1,6 @@
 """capture: Kafka's records become the log's messages, with ids that every run computes alike."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,14 @@ import pytest
 from tests.support.log_samples import given_binding
 
 from tidemark.kafka.source_topics import SourceTopics
+from tidemark.log.capture import check_files, write_files
 from tidemark.log.errors import RecordsMissing
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
-from tidemark.log.model.binding import Slice
+from tidemark.log.model.audit_result import Judgement
+from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured
 from tidemark.log.model.manifest import LogFile
-from tidemark.spark.jobs.capture import add_ids, check_files, write_files
+from tidemark.spark.jobs.capture import add_ids, write_records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +64,28 @@ def given_records(
     return spark.createDataFrame(rows, SPARK_SCHEMA)
 
 
+@dataclass(frozen=True)
+class RecordsEngine:
+    """The engine of a capture whose records do not come from Kafka."""
+
+    records: "DataFrame"
+
+    def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+        return write_records(self.records, binding, area)
+
+    def audit(self, captured: Captured) -> Sequence[Judgement]:
+        return ()
+
+
+def write_all(
+    records: "DataFrame",
+    folder: Path,
+    slices: Sequence[Slice] = BINDING.slices,
+    is_declared: Callable[[str], bool] = lambda namespace: True,
+) -> Captured:
+    return write_files(LogFolder("orders", str(folder)), BINDING, slices, RecordsEngine(records), is_declared)
+
+
 def write(
     spark: "SparkSession",
     folder: Path,
@@ -69,7 +93,7 @@ def write(
     slices: Sequence[Slice] = BINDING.slices,
 ) -> Captured:
     """Capture these records."""
-    return write_files(given_records(spark, records), BINDING, slices, "orders", str(folder))
+    return write_all(given_records(spark, records), folder, slices)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -199,7 +223,7 @@ def test_what_is_left_of_a_slice_is_a_file_of_its_own_name(spark, tmp_path):
 def test_a_task_with_records_of_two_partitions_is_refused(spark, tmp_path):
     records = given_records(spark, RECORDS).coalesce(1)
     with pytest.raises(RecordsMissing, match="was bound from offset 10 up to 13, but capture found"):
-        write_files(records, BINDING, BINDING.slices, "orders", str(tmp_path))
+        write_all(records, tmp_path)
     assert files_in(tmp_path) == []
 
 
@@ -232,7 +256,7 @@ def test_messages_without_a_value_are_counted(captured):
 def test_topics_that_the_pipeline_does_not_declare_are_counted(spark, tmp_path):
     declared = SourceTopics("orders", ["orders"], [], "read_committed").declares
     records = given_records(spark, RECORDS)
-    captured = write_files(records, BINDING, BINDING.slices, "orders", str(tmp_path), declared)
+    captured = write_all(records, tmp_path, is_declared=declared)
     assert [s.strangers for s in captured.statistics] == [2, 0, 0]
 
 

@@ -208,6 +208,25 @@ def captured_of(binding: Binding, *files: CapturedFile | None) -> Captured:
     return Captured(binding.t, found, rows_read=sum(one.file.count for one in found))
 
 
+@dataclass(frozen=True)
+class RowsEngine:
+    """A capture's engine without Spark: writes the batches that a function gives for each slice."""
+
+    batches: Callable[[Binding, Slice], Sequence[pa.RecordBatch]]
+    judgements: Sequence[Judgement] = ()
+
+    def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+        count = 0
+        for number, slice_ in enumerate(slices):
+            if batches := self.batches(binding, slice_):
+                write_parquet(Path(area, f"part-{number}.parquet"), batches)
+                count += sum(batch.num_rows for batch in batches)
+        return count
+
+    def audit(self, captured: Captured) -> Sequence[Judgement]:
+        return self.judgements
+
+
 def capture(
     folder: LogFolder, binding: Binding, values: Values, *, audited: bool = True, bad: Judgement | None = None
 ) -> Captured:

@@ -18,7 +18,7 @@ import pytest
 from tests.support.delivery_samples import NO_LIMIT, House
 from tests.support.found_in_memory import FoundInMemory
 from tests.support.journal_samples import WriterInMemory, journal_writer, kafka_record
-from tests.support.log_samples import PUBLISHED_AT, SEGMENT_BYTES, captured_of, write_file
+from tests.support.log_samples import PUBLISHED_AT, SEGMENT_BYTES, RowsEngine
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.connections import KafkaConnection
@@ -27,14 +27,11 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.accept import Acceptance, accept, require_closed_gate
-from tidemark.log.bind import OffsetsLost
+from tidemark.log.bind import bind_guarded
 from tidemark.log.capture import capture
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
-from tidemark.log.guard import bind_guarded, close_for_losses
-from tidemark.log.model.binding import Available, Binding, Offsets
-from tidemark.log.model.captured import Captured
-from tidemark.log.model.loss import find_losses_of, readable_slices
+from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.publish import publish
 from tidemark.pipeline.model import KafkaDeclaration
@@ -234,34 +231,30 @@ class World(House):
             return
         if binding.run_id != run_id:
             self.failed.append("finished what an earlier run had bound; what is new is for the next one")
-        capture(folder, binding.t, lambda: self._read(folder, binding), lambda _: [])
+        capture(
+            self.control,
+            folder,
+            binding,
+            RowsEngine(self._rows),
+            lambda _: self.broker.available(SOURCES),
+            self.clock(),
+        )
         publish(self.control, folder, binding, SEGMENT_BYTES, PUBLISHED_AT)
 
-    def _read(self, folder: LogFolder, binding: Binding) -> Captured:
-        slices = readable_slices(binding, self.control.accepted_losses())
-        losses = list(find_losses_of(slices, binding.topic_ids, self.broker.available(SOURCES)))
-        if losses:
-            lost = OffsetsLost("orders", losses, binding.t)
-            close_for_losses(self.control, lost, self.clock())
-            raise lost
-        files = []
-        for s in slices:
-            records = self.broker.topics[s.topic].partitions[s.partition]
-            rows = [
-                {
-                    "id": (id_ := binding.id_of(s.topic, s.partition, offset)),
-                    "t": binding.t,
-                    "write_time": binding.write_time(id_),
-                    **{"topic": s.topic, "partition": s.partition, "offset": offset},
-                    **{"timestamp_type": 0, "namespace": s.topic},
-                    **records[offset],
-                }
-                for offset in range(s.lower, s.upper)
-            ]
-            files.append(
-                write_file(folder, binding, s, [pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)])
-            )
-        return captured_of(binding, *files)
+    def _rows(self, binding: Binding, s: Slice) -> list[pa.RecordBatch]:
+        records = self.broker.topics[s.topic].partitions[s.partition]
+        rows = [
+            {
+                "id": (id_ := binding.id_of(s.topic, s.partition, offset)),
+                "t": binding.t,
+                "write_time": binding.write_time(id_),
+                **{"topic": s.topic, "partition": s.partition, "offset": offset},
+                **{"timestamp_type": 0, "namespace": s.topic},
+                **records[offset],
+            }
+            for offset in range(s.lower, s.upper)
+        ]
+        return [pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)]
 
     def reconcile(self, writer: Writer, before: int) -> None:
         """Compare what a writer has with the log, as every run does; it was at a position before."""

@@ -5,7 +5,7 @@ audit of a capture found and stops at a bad one; ``publish_run`` makes a capture
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect, server_time
@@ -13,15 +13,13 @@ from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.delivery.state.positions import Positions
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.bind import OffsetsLost, find_unfinished, refuse_clock
+from tidemark.log.bind import bind_guarded, find_unfinished, refuse_clock
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.model.audit_result import AuditRecord
-from tidemark.log.model.binding import NOTHING_YET, Binding, Slice, TopicPartition
+from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.gate import LogStopped
-from tidemark.log.model.loss import find_losses_of
 from tidemark.log.publish import publish, require_audit
-from tidemark.log.source import NoSuchTopic, read_available, read_still_available
+from tidemark.log.source import NoSuchTopic, read_available
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.forgotten import refuse_forgotten
 from tidemark.pipeline.model import Pipeline, source_topics
@@ -107,22 +105,6 @@ def _bind_new(
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
     return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
-
-
-def refuse_losses_of(
-    binding: Binding,
-    slices: Sequence[Slice],
-    pipeline: Pipeline,
-    connections: Connections,
-    control: LogControl,
-) -> None:
-    """Refuse to capture what Kafka no longer has whole: that closes the log's gate."""
-    topics = {s.topic for s in slices}
-    available = read_still_available(source_topics(pipeline), connections.kafka, topics)
-    if losses := list(find_losses_of(slices, binding.topic_ids, available)):
-        lost = OffsetsLost(pipeline.name, losses, binding.t)
-        close_for_losses(control, lost, _now())
-        raise lost
 
 
 def audit_run(

@@ -1,7 +1,7 @@
 """bind: decide which offsets belong to the next binding, and make that decision durable.
 
 After this step no code reads a clock or asks Kafka what is newest. Two binders may race: one wins, and both
-go on with the winner's row.
+go on with the winner's row. Lost offsets close the log's gate, which opens by itself once nothing is lost.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,8 @@ from tidemark.consensus.objects import Outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
-from tidemark.log.model.loss import Loss, find_losses, said
+from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.loss import Loss, find_losses, ids_of, said
 from tidemark.log.state.control import BindingsHead, LogControl
 
 MAX_CLOCK_DIFFERENCE = 10_000_000
@@ -93,3 +94,36 @@ def bind(
         return binding
     except Outpaced:
         return find_unfinished(control, run_id)
+
+
+def bind_guarded(
+    control: LogControl,
+    available: Available,
+    limit: int,
+    now: int,
+    run_id: str,
+    head: BindingsHead | None = None,
+) -> Binding | None:
+    """See ``bind``; a loss is made durable before it is raised."""
+    try:
+        binding = bind(control, available, limit, now, run_id, head)
+    except OffsetsLost as lost:
+        close_for_losses(control, lost, now)
+        raise
+    gate = control.log_gate()
+    if gate is not None and gate.cause is Cause.LOST and gate.t is None:
+        control.open_gate(gate)  # Kafka was restored, or a process crashed right after accepting the loss
+    return binding
+
+
+def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGate:
+    """Close the log's gate over offsets that Kafka no longer has."""
+    ids = None
+    if lost.t is not None:
+        binding = control.binding(lost.t)
+        owned = [ids_of(binding, loss) for loss in lost.losses]
+        ids = (min(first for first, _ in owned), max(last for _, last in owned))
+    reason = f"records are lost: {said(lost.losses)}"
+    gate = control.close_gate(LogGate(Cause.LOST, reason, lost.t, ids, lost.losses, None, now))
+    reach(FaultPoint.GATE_CLOSED)
+    return gate

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ import pytest
 from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
-from tests.support.log_samples import captured_of, write_file
+from tests.support.log_samples import RowsEngine
 from tests.system.conftest import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
@@ -34,17 +35,18 @@ from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.errors import TidemarkError
 from tidemark.faults import PAUSE, VARIABLE, FaultPoint
-from tidemark.log.capture import capture
+from tidemark.log.capture import capture, write_files
 from tidemark.log.errors import LogError
+from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
-from tidemark.log.model.binding import Binding
-from tidemark.log.model.captured import Captured
+from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.publish import publish
+from tidemark.log.source import read_still_available
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.loader import find_pipeline
-from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.model import Pipeline, source_topics
 from tidemark.settings import ROOT, Settings
-from tidemark.spark.jobs.capture import read_bound, write_files
+from tidemark.spark.jobs.capture import SparkCapture
 
 STEP = "import sys; from tests.support.services.log_runs import take_step; take_step(*sys.argv[1:])"
 PIPELINE = """
@@ -320,34 +322,32 @@ def consumed(runs: LogRuns, binding: Binding) -> dict[tuple[str, int], list[dict
     return found
 
 
-def capture_here(runs: LogRuns, binding: Binding, folder: LogFolder) -> Captured:
-    """A capture without Spark, from what another client reads: the same messages, in a tenth of the time."""
-    found = consumed(runs, binding)
-    written = [
-        write_file(folder, binding, s, [pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)])
-        for s in binding.slices
-        if (rows := found.get((s.topic, s.partition)))
-    ]
-    return captured_of(binding, *written)
-
-
 def publish_here(runs: LogRuns, run_id: str) -> Binding:
     """A whole run without Spark, for tests that are about what comes next."""
     t = begin_run(runs.pipeline, runs.connections, run_id, retry=True).t
     assert t is not None, "there was nothing new to bind"
     binding = runs.control.binding(t)
-    capture(runs.folder, binding.t, lambda: capture_here(runs, binding, runs.folder), lambda _: [])
+    # Read by another client than Spark's: the same messages, in a tenth of the time.
+    found = consumed(runs, binding)
+
+    def batches(_: Binding, s: Slice) -> list[pa.RecordBatch]:
+        rows = found.get((s.topic, s.partition))
+        return [pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)] if rows else []
+
+    still_available = partial(read_still_available, source_topics(runs.pipeline), runs.connections.kafka)
+    capture(runs.control, runs.folder, binding, RowsEngine(batches), still_available, binding.t)
     publish(runs.control, runs.folder, binding, runs.pipeline.log.segment_bytes, binding.t)
     return binding
 
 
 def expected_digests(runs: LogRuns, binding: Binding, folder: Path) -> dict[str, str]:
-    """Path and digest of every file that a capture nobody disturbed would have written."""
+    """Path and digest of every file that an undisturbed capture would have written."""
     load_application("capture")
     spark = SparkSession.builder.getOrCreate()
     try:
-        records = read_bound(spark, binding.slices, runs.connections.kafka, "read_committed")
-        captured = write_files(records, binding, binding.slices, runs.name, str(folder))
+        to = LogFolder(runs.name, str(folder))
+        engine = SparkCapture(lambda: spark, runs.connections.kafka, "read_committed", to, Suite())
+        captured = write_files(to, binding, binding.slices, engine)
     finally:
         spark.stop()
     return {file.path: file.digest for file in captured.files}

@@ -7,8 +7,7 @@ from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
-from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.guard import bind_guarded, close_for_losses
+from tidemark.log.bind import OffsetsLost, bind, bind_guarded, close_for_losses
 from tidemark.log.model.binding import Available, Offsets, Slice
 from tidemark.log.model.gate import Cause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices

@@ -6,8 +6,7 @@ import pytest
 from tests.support.log_samples import RacingConsensus, given_kafka, mark_published
 
 from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
-from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.guard import bind_guarded
+from tidemark.log.bind import OffsetsLost, bind, bind_guarded
 from tidemark.log.model.binding import Binding, Offsets, Slice
 from tidemark.log.model.gate import Cause, LogGate
 from tidemark.log.state.control import LogControl

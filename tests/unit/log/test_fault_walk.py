@@ -10,8 +10,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
-from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages, write_file
+from tests.support.log_samples import SEGMENT_BYTES, RowsEngine, given_messages
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
@@ -24,15 +25,13 @@ from tidemark.log.accept import (
     require_closed_gate,
     unplanned_losses,
 )
-from tidemark.log.bind import OffsetsLost
+from tidemark.log.bind import OffsetsLost, bind_guarded
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.guard import bind_guarded
 from tidemark.log.model.audit_result import Judgement
-from tidemark.log.model.binding import Available, Binding, Offsets
-from tidemark.log.model.captured import Captured
+from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.gate import LogStopped
-from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, readable_slices
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.publish import publish, read_log
 from tidemark.log.state.control import LogControl
 
@@ -91,7 +90,8 @@ class World:
         """One run, from bind to publish."""
         binding = bind_guarded(self.control, self.available, LIMIT, NOW, run_id)
         if binding is not None:
-            capture(self.folder, binding.t, lambda: self._read(binding), lambda _: [self.judgement])
+            engine = RowsEngine(self._messages, [self.judgement])
+            capture(self.control, self.folder, binding, engine, lambda _: self.available, NOW)
             publish(self.control, self.folder, binding, SEGMENT_BYTES, NOW)
 
     def accept(self, _: str) -> None:
@@ -120,13 +120,9 @@ class World:
         log = read_log(self.control, self.folder)
         return {"bindings": rows, "files": files, "log": log, "gate": self.control.log_gate()}
 
-    def _read(self, binding: Binding) -> Captured:
-        files = []
-        for s in readable_slices(binding, self.control.accepted_losses()):
-            values = {offset: self.records[s.partition][offset] for offset in range(s.lower, s.upper)}
-            messages = given_messages(binding, s.topic, s.partition, values)
-            files.append(write_file(self.folder, binding, s, [messages]))
-        return captured_of(binding, *files)
+    def _messages(self, binding: Binding, s: Slice) -> list[pa.RecordBatch]:
+        values = {offset: self.records[s.partition][offset] for offset in range(s.lower, s.upper)}
+        return [given_messages(binding, s.topic, s.partition, values)]
 
 
 def kill() -> None:

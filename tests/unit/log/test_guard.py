@@ -6,8 +6,7 @@ import pytest
 from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.bind import OffsetsLost
-from tidemark.log.guard import bind_guarded
+from tidemark.log.bind import OffsetsLost, bind_guarded
 from tidemark.log.model.binding import Binding, Offsets
 from tidemark.log.model.gate import Cause, LogGate
 from tidemark.log.model.loss import Loss, LossKind

@@ -58,6 +58,7 @@ class LogFolder:
     """The folder of one pipeline's log: ``files/``, ``captured/``, ``audits/`` and ``manifests/``."""
 
     def __init__(self, pipeline: str, root: str) -> None:
+        self.pipeline = pipeline
         self._folder = Folder(pipeline, root)
         self.root = root
 

@@ -1,26 +1,22 @@
-"""Kafka records of one binding as files of the commit log.
+"""Spark's part of a capture: Kafka records of one binding into staged files, and the audit of messages.
 
 Spark reads exactly the bound offsets, one task per Kafka partition, numbers them and writes one file each
-into an area of this attempt; then every file is counted and takes its place in the log's folder. Nothing is
-shuffled, no message passes through Python, nothing is visible to a reader.
+into a staging area. Nothing is shuffled, and no message passes through Python. ``log/capture.py`` has the
+order of the steps, and adopts the files.
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemark.connections import KafkaConnection
-from tidemark.log.audit import judge, spark_batch
-from tidemark.log.errors import RecordsMissing
+from tidemark.log.audit import audit_files, judge, spark_batch
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, ROWS_PER_GROUP, LogFolder
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured
-from tidemark.log.model.manifest import LogFile
 from tidemark.spark.jobs.read_log import read_parquet
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
 GROUP_BYTES = 32 * 1024 * 1024
 """Small enough that no executor runs short of memory: Spark would then make smaller groups, other bytes."""
-READERS = 2
-"""How many files are read back at once: each costs the driver one group of rows in memory."""
 SINGULAR = ("id", "write_time", "offset", "timestamp", "value")
 """Columns that hardly ever repeat a value: looking for repetitions takes longer than writing them."""
 WRITE_OPTIONS = {
@@ -39,6 +33,30 @@ WRITE_OPTIONS = {
     "parquet.statistics.truncate.length": "16",
     **{f"parquet.enable.dictionary#{name}": "false" for name in SINGULAR},
 }
+
+
+@dataclass(frozen=True)
+class SparkCapture:
+    """A ``CaptureEngine`` on Spark. The session is opened when it is first needed."""
+
+    session: Callable[[], "SparkSession"]
+    kafka: KafkaConnection
+    isolation: str
+    folder: LogFolder
+    suite: Suite
+
+    def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+        """See ``CaptureEngine``."""
+        return write_records(read_bound(self.session(), slices, self.kafka, self.isolation), binding, area)
+
+    def audit(self, captured: Captured) -> list[Judgement]:
+        """See ``CaptureEngine``: by what was counted, then every message where the suite asks for it."""
+        pipeline = self.folder.pipeline
+        found = audit_files(pipeline, list(captured.statistics), captured.rows_read, self.suite)
+        if not self.suite.messages:
+            return found
+        paths = [self.folder.at(file) for file in captured.files]
+        return [*found, *audit_messages(pipeline, self.session(), paths, self.suite)]
 
 
 def read_bound(
@@ -83,41 +101,15 @@ def add_ids(records: "DataFrame", binding: Binding) -> "DataFrame":
     return numbered.selectExpr(*(f"{columns[name]} AS {name}" for name in LOG_SCHEMA.names))
 
 
-def write_files(
-    records: "DataFrame",
-    binding: Binding,
-    slices: Sequence[Slice],
-    pipeline: str,
-    root: str,
-    is_declared: Callable[[str], bool] = lambda namespace: True,
-) -> Captured:
-    """Write one file per Kafka partition; what was written, in id order."""
+def write_records(records: "DataFrame", binding: Binding, area: str) -> int:
+    """Write records with their ids into a folder, one file per Kafka partition; how many there were."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
-    folder, seen = LogFolder(pipeline, root), Observation()
-    area = folder.new_area(binding.t)
-    try:
-        read = records.observe(seen, count(lit(1)).alias("rows"))
-        add_ids(read, binding).write.mode("append").options(**WRITE_OPTIONS).parquet(folder.area_at(area))
-        adopt = partial(folder.adopt_file, binding, slices, is_declared=is_declared)
-        # Here and not in tasks: Python workers take longer to start than a run's files take to read.
-        with ThreadPoolExecutor(READERS) as threads:
-            adopted = [file for file in threads.map(adopt, folder.files_in(area)) if file is not None]
-    finally:
-        folder.remove_area(area)
-    captured = tuple(sorted(adopted, key=lambda one: one.file.first_id))
-    check_files([one.file for one in captured], slices, pipeline)
-    return Captured(binding.t, captured, seen.get["rows"])
-
-
-def check_files(files: Sequence[LogFile], slices: Sequence[Slice], pipeline: str) -> None:
-    """Refuse a capture that splits a slice over two files: Spark then read other partitions than bound."""
-    asked = {(s.topic, s.partition): (s.lower, s.upper) for s in slices}
-    for place, count in Counter((file.topic, file.partition) for file in files).items():
-        if place not in asked or count > 1:
-            found = f"capture gave {count} file{'s' if count > 1 else ''} of it"
-            raise RecordsMissing(pipeline, *place, *asked.get(place, (0, 0)), found)
+    seen = Observation()
+    read = records.observe(seen, count(lit(1)).alias("rows"))
+    add_ids(read, binding).write.mode("append").options(**WRITE_OPTIONS).parquet(area)
+    return int(seen.get["rows"])
 
 
 def audit_messages(
