@@ -22,7 +22,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.spark.jobs.deliver import write_parts_with
 from tidemark.spark.jobs.verify import verify_with_spark
-from tidemark.verification.selection import EVERYTHING, Selection
+from tidemark.verification.selection import EVERYTHING, EntitySelection
 from tidemark.writers.journal.writer import JournalWriter
 
 
@@ -44,7 +44,7 @@ def main(root: str, keyspace: str, port: str, bindings: str, sample: str, answer
         log = PublishedLog.open(control, root)
         deliver_to(writer, log, positions, "bench", write_parts, limit=1, reload=lambda: None)
     seconds, watch = [], Watch()
-    for selection in (EVERYTHING, Selection(sample=int(sample))):
+    for selection in (EVERYTHING, EntitySelection(sample=int(sample))):
         began = time.monotonic()
         found = verify_with_spark(spark, writer, log, positions, selection)
         seconds.append(time.monotonic() - began)

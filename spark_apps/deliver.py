@@ -29,7 +29,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import AnyWriter, WriterStart
 from tidemark.spark.application import Job, run_job, spark_session
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
-from tidemark.spark.jobs.reconcile import Extent, reconcile_writer
+from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal.writer import JournalWriter
@@ -49,7 +49,7 @@ def deliver(job: Job) -> dict[str, Any]:
     is_again = bool(arguments.to_t)
     from_t, to_t = int(arguments.from_t or 0), int(arguments.to_t or 0)
     everything = arguments.verify == "all"
-    extent = Extent(everything, from_t, to_t) if is_again else Extent(everything)
+    extent = VerifiedInterval(everything, from_t, to_t) if is_again else VerifiedInterval(everything)
     suite = pipeline_suite(pipeline)
     with (
         ThreadPoolExecutor(1) as beside,

@@ -9,7 +9,7 @@ from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.spark.application import Job, run_job, spark_session
 from tidemark.spark.jobs.diff import diff_with_spark
 from tidemark.spark.jobs.verify import verify_with_spark
-from tidemark.verification.selection import Selection
+from tidemark.verification.selection import EntitySelection
 
 
 def verify(job: Job) -> dict[str, Any]:
@@ -26,8 +26,8 @@ def verify(job: Job) -> dict[str, Any]:
     return found.to_dict()
 
 
-def _selection(arguments: argparse.Namespace) -> Selection:
-    return Selection(
+def _selection(arguments: argparse.Namespace) -> EntitySelection:
+    return EntitySelection(
         topics=tuple(arguments.topic),
         from_t=int(arguments.from_t) if arguments.from_t else None,
         to_t=int(arguments.to_t) if arguments.to_t else None,

@@ -15,7 +15,7 @@ from tidemark.delivery.state.offset_log_plan import ack_row
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry, OffsetEntry
 from tidemark.settings import ROOT
-from tidemark.spark.jobs.compact_offsets import Counted, collect_counts, count_entries
+from tidemark.spark.jobs.compact_offsets import OffsetLogSize, collect_counts, count_entries
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,8 +44,8 @@ def objects(spark: "SparkSession") -> "DataFrame":
 def test_entries_and_bytes_are_counted_per_writer(objects):
     names = ["orders/archive", "orders/cassandra", "orders/new"]
     assert collect_counts(count_entries(objects, names)) == [
-        Counted("orders/archive", 2, 2 * len(ack_row(1)) + 2 + 4),
-        Counted("orders/cassandra", 1, len(ack_row(1)) + 2),
+        OffsetLogSize("orders/archive", 2, 2 * len(ack_row(1)) + 2 + 4),
+        OffsetLogSize("orders/cassandra", 1, len(ack_row(1)) + 2),
     ]
 
 

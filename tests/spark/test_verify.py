@@ -19,7 +19,7 @@ from tidemark.journal.events import Event, Events
 from tidemark.spark.jobs.diff import judge_both
 from tidemark.spark.jobs.evidence import (
     Evidence,
-    Kind,
+    EvidenceKind,
     batches_of,
     bring_together,
     by_entity,
@@ -32,7 +32,7 @@ from tidemark.spark.jobs.evidence_sources import deal_files, hash_entities, read
 from tidemark.spark.jobs.verify import count_verdicts, judge_everything
 from tidemark.verification.journal.messages import read_records
 from tidemark.verification.selection import EVERYTHING, Entity, Everything, Listed
-from tidemark.verification.tally import Counts, Tally
+from tidemark.verification.tally import Counts, VerdictTally
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +57,11 @@ def of_log(house: MemoryHouse) -> list[Evidence]:
     ]
 
 
-def of_tables(house: MemoryHouse, *keys: str, kinds: tuple[Kind, Kind] = (Kind.HEAD, Kind.ROW)) -> list[Any]:
+def of_tables(
+    house: MemoryHouse,
+    *keys: str,
+    kinds: tuple[EvidenceKind, EvidenceKind] = (EvidenceKind.HEAD, EvidenceKind.ROW),
+) -> list[Any]:
     reader, found = house.journal.of(TOPIC), []
     for key in keys:
         if head := reader.head(key):
@@ -75,7 +79,7 @@ def given_house() -> MemoryHouse:
     return given_delivered(*HISTORY, segment_size=2)
 
 
-def judged(spark: "SparkSession", house: MemoryHouse, most: int = 100) -> Tally:
+def judged(spark: "SparkSession", house: MemoryHouse, most: int = 100) -> VerdictTally:
     records = [*of_log(house), *of_tables(house, *KEYS)]
     return count_verdicts(
         spark, given_evidence(spark, records), judge_everything(basis(house), most), 3, most
@@ -127,7 +131,7 @@ def test_records_of_an_entity_come_together_in_their_order(spark: "SparkSession"
 def test_two_keyspaces_are_compared_without_a_log(spark: "SparkSession") -> None:
     old, new = given_house(), given_house()
     new.journal.journal.delete_partition(("a", TOPIC, 1), LATER)
-    others = of_tables(new, *KEYS, kinds=(Kind.OTHER_HEAD, Kind.OTHER_ROW))
+    others = of_tables(new, *KEYS, kinds=(EvidenceKind.OTHER_HEAD, EvidenceKind.OTHER_ROW))
     evidence = given_evidence(spark, [*of_tables(old, *KEYS), *others])
     tally = count_verdicts(spark, evidence, lambda batches: judge_both(batches, 100), 3, 100)
     assert tally.topics == {TOPIC: Counts(same=4, different=1)}
@@ -138,7 +142,7 @@ def test_two_keyspaces_are_compared_without_a_log(spark: "SparkSession") -> None
 
 def test_nothing_to_judge_is_nothing(spark: "SparkSession") -> None:
     evidence = run_tasks(spark, [], lambda records: records)
-    assert count_verdicts(spark, evidence, lambda batches: judge_both(batches, 1), 0, 1) == Tally(1)
+    assert count_verdicts(spark, evidence, lambda batches: judge_both(batches, 1), 0, 1) == VerdictTally(1)
 
 
 # The log's side
@@ -196,6 +200,6 @@ def test_files_are_dealt_by_their_size(tmp_path: Path) -> None:
 
 
 def test_large_records_come_in_small_batches() -> None:
-    records = [Evidence("orders", "k", Kind.ROW, n, 0, bytes(3_000_000)) for n in range(7)]
+    records = [Evidence("orders", "k", EvidenceKind.ROW, n, 0, bytes(3_000_000)) for n in range(7)]
     assert [batch.num_rows for batch in batches_of(records)] == [3, 3, 1]
     assert all(isinstance(batch, pa.RecordBatch) for batch in batches_of(records[:1]))

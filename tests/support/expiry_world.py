@@ -12,8 +12,8 @@ from tests.support.compaction_world import HOUR, START
 from tests.support.compaction_world import World as LogWorld
 
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.expiry.heads import Named
-from tidemark.expiry.last_look import Record
+from tidemark.expiry.heads import EntityHead
+from tidemark.expiry.last_look import PurgeableRecord
 from tidemark.expiry.run import ExpiryRun
 from tidemark.expiry.run_record import Intended
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
@@ -118,8 +118,10 @@ class World:
 
     # Ports
 
-    def expired_on(self, day: date) -> Iterator[Named]:
-        return iter([Named(TOPIC, key, head) for key, head in self.heads.items() if head.expire_on == day])
+    def expired_on(self, day: date) -> Iterator[EntityHead]:
+        return iter(
+            [EntityHead(TOPIC, key, head) for key, head in self.heads.items() if head.expire_on == day]
+        )
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
         return {key: self.heads[key] for key in keys if key in self.heads}
@@ -129,10 +131,10 @@ class World:
             return None
         return {partition: Offsets(0, len(actions)) for partition, actions in self.kafka.items()}
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[PurgeableRecord]:
         for offset in range(first, end):
             one = sent_message(self.kafka[partition][offset])
-            yield Record(partition, offset, one.key, one.value, one.timestamp, 0, one.headers)
+            yield PurgeableRecord(partition, offset, one.key, one.value, one.timestamp, 0, one.headers)
 
     def take(self, purges: Sequence[Intended]) -> list[int]:
         happen, self.before_send = self.before_send, lambda: None

@@ -12,10 +12,10 @@ from tidemark.journal.visible import FoundRow
 from tidemark.log.model.binding import TopicPartition
 from tidemark.verification.basis import Basis, read_basis
 from tidemark.verification.journal.entities import Case, judge_entities
-from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Entity
-from tidemark.verification.tally import Tally
+from tidemark.verification.tally import VerdictTally
 
 
 class FoundInMemory:
@@ -43,7 +43,7 @@ def found_in_memory(segment: int, seq_nr: int, timestamp: int, cells: Mapping[st
     return FoundRow(segment, seq_nr, timestamp, cells.get("meta_record_id"), digest)
 
 
-def verdicts(house: JournalHouse, *keys: str, known: Basis | None = None) -> dict[str, Verdict]:
+def verdicts(house: JournalHouse, *keys: str, known: Basis | None = None) -> dict[str, EntityVerdict]:
     """What a verification thinks of these entities, by what is known now or was known before."""
     tables, entities = FoundInMemory(house.journal), [Entity(TOPIC, key) for key in keys or (KEY,)]
     return {one.key: one for one in judge_entities(known or basis(house), house.log, tables, entities)}
@@ -59,7 +59,7 @@ def case(house: JournalHouse) -> Case:
 
 def verified(house: JournalHouse, *keys: str) -> Verification:
     """What is found of these entities; those that nobody knows are left out."""
-    tally = Tally()
+    tally = VerdictTally()
     for verdict in verdicts(house, *keys).values():
         tally.note(verdict)
     return case(house).conclude(basis(house), tally, 0.0)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from datetime import date
 
-from tidemark.expiry.heads import Named
+from tidemark.expiry.heads import EntityHead
 from tidemark.journal.head import Head
 
 DAY = date(2026, 11, 16)
@@ -19,11 +19,11 @@ def given_head(
 class MemoryHeads:
     """What ``metajournal`` holds."""
 
-    def __init__(self, *entities: Named) -> None:
+    def __init__(self, *entities: EntityHead) -> None:
         self.entities = list(entities)
         self.asked: list[date] = []
 
-    def expired_on(self, day: date) -> Iterator[Named]:
+    def expired_on(self, day: date) -> Iterator[EntityHead]:
         """See ``Heads.expired_on``."""
         self.asked.append(day)
         return iter([one for one in self.entities if one.head.expire_on == day])

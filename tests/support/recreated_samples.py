@@ -15,7 +15,7 @@ from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.pipeline.choices import WriterStart
 from tidemark.verification.basis import read_basis
 from tidemark.verification.journal.entities import judge_entities
-from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.selection import Entity
 
 
@@ -100,7 +100,7 @@ class TopicsHouse(JournalHouse):
             for key, one in found.items()
         }
 
-    def judged(self, writer: WriterInMemory, topic: str, *keys: str) -> dict[str, Verdict]:
+    def judged(self, writer: WriterInMemory, topic: str, *keys: str) -> dict[str, EntityVerdict]:
         basis = read_basis(writer, self.log, self.positions)
         tables = FoundInMemory(writer.tables.journal)
         found = judge_entities(basis, self.log, tables, [Entity(topic, key) for key in keys])

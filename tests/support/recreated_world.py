@@ -42,7 +42,7 @@ from tidemark.verification.outputs.repair import mend_output
 from tidemark.verification.reconcile import close_gate
 from tidemark.verification.reconciliation import Reconciliation
 from tidemark.verification.selection import Entity
-from tidemark.verification.tally import Tally
+from tidemark.verification.tally import VerdictTally
 from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
@@ -271,7 +271,7 @@ class World(House):
         state = self.positions.load("journal")
         if state is None or state.gate is not None or state.position < 0:
             return
-        log, tables, tally = self.log, FoundInMemory(self.journal), Tally()
+        log, tables, tally = self.log, FoundInMemory(self.journal), VerdictTally()
         case = Case(self.journal_writer, log, self.positions, tables)
         touched = [one for one in self._messages().values() if one["id"] > before]
         entities = {Entity(one["topic"], one["key"].decode()) for one in touched}

@@ -17,7 +17,7 @@ from tidemark.delivery.writer import Part, Writer
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
-from tidemark.journal_tables.heads import Heads
+from tidemark.journal_tables.heads import PartitionHeads
 from tidemark.log.files.parquet import LogFolder
 from tidemark.writers.journal.garbage_collection import seldom_collecting
 
@@ -41,15 +41,15 @@ def write_at_once(
     writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
 ) -> list[PartDone]:
     """All parts at the same time: none writes before all have looked for heads."""
-    looked, load = Barrier(len(parts), timeout=30), Heads.load
+    looked, load = Barrier(len(parts), timeout=30), PartitionHeads.load
 
-    def wait_for_others(heads: Heads, keys: Any) -> None:
+    def wait_for_others(heads: PartitionHeads, keys: Any) -> None:
         load(heads, keys)
         looked.wait()
 
     # Tasks are processes: threads would leave each other's settings behind.
     with seldom_collecting(), pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(len(parts)) as pool:
-        patch.setattr(Heads, "load", wait_for_others)
+        patch.setattr(PartitionHeads, "load", wait_for_others)
         return list(pool.map(lambda part: write_part(writer, part, log, acknowledged, ticket), parts))
 
 

@@ -36,7 +36,7 @@ from tidemark.verification.diff import Diff
 from tidemark.verification.journal.entities import verify_entities
 from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.result import Verification
-from tidemark.verification.selection import Selection
+from tidemark.verification.selection import EntitySelection
 
 pytestmark = pytest.mark.system
 
@@ -164,9 +164,9 @@ def story(services: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             by_all, by_interval, rebuilt = (
                 verify_with_spark(spark, writer, opened.log, opened.positions, selection)
                 for writer, selection in (
-                    (old, Selection()),
-                    (old, Selection(from_t=bindings[1].t, to_t=bindings[1].t, sample=SAMPLE)),
-                    (new, Selection()),
+                    (old, EntitySelection()),
+                    (old, EntitySelection(from_t=bindings[1].t, to_t=bindings[1].t, sample=SAMPLE)),
+                    (new, EntitySelection()),
                 )
             )
             # It takes the session that is there, and ends it.

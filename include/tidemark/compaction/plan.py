@@ -29,7 +29,7 @@ written anew for the sake of order must be worth it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FileGroup:
     """Neighbours of one partition that become one file, or none when nothing of them stays."""
 
     files: tuple[LogFile, ...]
@@ -74,7 +74,7 @@ class Plan:
     """The first id of the active segment, which is not touched …"""
     active_files: tuple[str, ...]
     """… and its files."""
-    groups: tuple[Group, ...]
+    groups: tuple[FileGroup, ...]
     segments: tuple[SegmentPlan, ...]
     census: Census = field(default_factory=Census)
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Plan:
         mark = body.pop("watermark")
         limits = tuple(Limit(**{**one, "reason": Reason(one["reason"])}) for one in mark["limits"])
         groups = tuple(
-            Group(tuple(LogFile(**file) for file in one["files"]), one["kept"], one["bytes"])
+            FileGroup(tuple(LogFile(**file) for file in one["files"]), one["kept"], one["bytes"])
             for one in body.pop("groups")
         )
         return cls(
@@ -203,13 +203,13 @@ class _Fate:
         return cls(file, kept, file.bytes * kept // file.count if file.count else 0)
 
 
-def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[Group]:
+def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[FileGroup]:
     """Neighbours together until they are half a segment, or half of what one task should hold."""
     for run in _runs(fates, segment_bytes):
         dirty = [number for number, fate in enumerate(run) if fate.is_dirty]
         if dirty or len(run) >= NEIGHBOURS:
             files = tuple(fate.file for fate in run)
-            yield Group(files, sum(fate.kept for fate in run), sum(fate.bytes for fate in run))
+            yield FileGroup(files, sum(fate.kept for fate in run), sum(fate.bytes for fate in run))
 
 
 def _runs(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[list[_Fate]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tidemark.compaction.plan import Group
+from tidemark.compaction.plan import FileGroup
 from tidemark.compaction.policies.rules import Rules
 from tidemark.compaction.staging import Workplace
 from tidemark.faults import FaultPoint, reach
@@ -35,7 +35,7 @@ class _Passing:
             yield batch
 
 
-def rewrite_group(place: Workplace, rules: Rules, group: Group) -> LogFile | None:
+def rewrite_group(place: Workplace, rules: Rules, group: FileGroup) -> LogFile | None:
     """Write the group's file; None when nothing of it stays."""
     if not group.kept:
         return None
@@ -61,7 +61,7 @@ def rewrite_group(place: Workplace, rules: Rules, group: Group) -> LogFile | Non
     )
 
 
-def kept_messages(place: Workplace, rules: Rules, group: Group) -> Iterator[pa.RecordBatch]:
+def kept_messages(place: Workplace, rules: Rules, group: FileGroup) -> Iterator[pa.RecordBatch]:
     """The messages of a group that stay, in id order, as they are."""
     for file in group.files:
         dropped = _dropped(place, rules, file)
@@ -71,7 +71,7 @@ def kept_messages(place: Workplace, rules: Rules, group: Group) -> Iterator[pa.R
                 yield kept
 
 
-def differing_ids(place: Workplace, rules: Rules, group: Group, output: LogFile | None) -> int:
+def differing_ids(place: Workplace, rules: Rules, group: FileGroup, output: LogFile | None) -> int:
     """How many ids are in the group without what is dropped or in its file, but not in both."""
     wanted = [np.empty(0, np.int64)]
     for file in group.files:

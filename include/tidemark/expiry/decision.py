@@ -40,7 +40,7 @@ class Newer:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ExpiryDecision:
     """What is to be done about one entity."""
 
     left_alone: LeftAlone | None = None
@@ -52,7 +52,7 @@ class Verdict:
         return self.left_alone is None
 
 
-PURGE = Verdict()
+PURGE = ExpiryDecision()
 
 
 def newer_of(action: Action | None, partition: int, offset: int, id_: int | None = None) -> Newer | None:
@@ -66,19 +66,19 @@ def newer_of(action: Action | None, partition: int, offset: int, id_: int | None
     return Newer(why, partition, offset, id_, action.origin)
 
 
-def judge(day: date, head: Head | None, found: Iterable[Newer]) -> Verdict:
+def judge(day: date, head: Head | None, found: Iterable[Newer]) -> ExpiryDecision:
     """What is to be done about an entity that was found among those that expired on a day.
 
     ``found`` has what the log holds of it beyond the writer's position, and Kafka beyond the log. What the
     head has seen already is no news: writers apply messages before they commit their position.
     """
     if head is None:
-        return Verdict(LeftAlone.GONE)
+        return ExpiryDecision(LeftAlone.GONE)
     if head.expire_on is None:
-        return Verdict(LeftAlone.NO_EXPIRY)
+        return ExpiryDecision(LeftAlone.NO_EXPIRY)
     if head.expire_on != day:
-        return Verdict(LeftAlone.OTHER_DAY)
+        return ExpiryDecision(LeftAlone.OTHER_DAY)
     for newer in found:
         if newer.partition != head.partition or newer.offset > head.offset:
-            return Verdict(newer.why, newer)
+            return ExpiryDecision(newer.why, newer)
     return PURGE

@@ -41,7 +41,7 @@ class HeadsUnreadable(TidemarkError):
         self.pipeline, self.writer, self.what, self.reason = pipeline, writer, what, reason
 
 
-class Named(NamedTuple):
+class EntityHead(NamedTuple):
     """A head with the entity it is about."""
 
     topic: str
@@ -49,10 +49,10 @@ class Named(NamedTuple):
     head: Head
 
 
-class Heads(Protocol):
+class ExpiryHeads(Protocol):
     """Where heads are read from."""
 
-    def expired_on(self, day: date) -> Iterable[Named]:
+    def expired_on(self, day: date) -> Iterable[EntityHead]:
         """The heads that say they expired on a day."""
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
@@ -68,8 +68,8 @@ class JournalHeads:
         """Those of the ring in which a day's heads are looked for; None for all of it."""
         self._prepared: PreparedStatement | None = None
 
-    def expired_on(self, day: date) -> Iterator[Named]:
-        """See ``Heads.expired_on``."""
+    def expired_on(self, day: date) -> Iterator[EntityHead]:
+        """See ``ExpiryHeads.expired_on``."""
         with self._asking(f"the heads that expired on {day}"):
             session = connect(self._journal.connection)
             if not are_there(session, self._journal.declared):
@@ -77,10 +77,10 @@ class JournalHeads:
             places = [()] if self._ranges is None else [(one.after, one.upto) for one in self._ranges]
             for place in places:
                 for row in session.execute(self._statement(), (day, *place)):
-                    yield Named(row.topic, row.id, head_of(row))
+                    yield EntityHead(row.topic, row.id, head_of(row))
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> dict[str, Head]:
-        """See ``Heads.of_entities``: today's segment counts before the old one."""
+        """See ``ExpiryHeads.of_entities``: today's segment counts before the old one."""
         wanted: dict[int, list[str]] = {}
         for key in keys:
             for segment in head_segments(key):
@@ -127,7 +127,9 @@ def topics_of(pipeline: Pipeline, namespaces: str, without: Collection[str] = ()
     return is_ours
 
 
-def find_expired(heads: Heads, days: Iterable[date], is_ours: Callable[[str], bool]) -> Iterator[Expired]:
+def find_expired(
+    heads: ExpiryHeads, days: Iterable[date], is_ours: Callable[[str], bool]
+) -> Iterator[Expired]:
     """The entities that expired on these days, each once."""
     for day in days:
         seen = set()

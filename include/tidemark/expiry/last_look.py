@@ -16,7 +16,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.decision import LeftAlone, Newer, newer_of
 from tidemark.expiry.errors import OffsetsUnseen
-from tidemark.expiry.heads import Heads
+from tidemark.expiry.heads import ExpiryHeads
 from tidemark.journal.codec.record import read_action, read_key
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.head import Head
@@ -30,7 +30,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PurgeableRecord:
     """A message as Kafka or the log has it."""
 
     partition: int
@@ -62,12 +62,12 @@ class Tail(Protocol):
     def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
         """What every partition of a topic holds right now; None where there is no such topic."""
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[PurgeableRecord]:
         """The records from an offset up to another one, which is not included."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LastLook:
     """What is known of some entities of one topic."""
 
     heads: Mapping[str, Head]
@@ -88,10 +88,10 @@ class Look:
     writer: str
     positions: Positions
     log: PublishedLog
-    heads: Heads
+    heads: ExpiryHeads
     tail: Tail
 
-    def at(self, topic: str, keys: Collection[str], after: int | None = None) -> Looked:
+    def at(self, topic: str, keys: Collection[str], after: int | None = None) -> LastLook:
         """Look at these entities now; at the log behind the writer, or behind an id that is given."""
         return Looking(self, topic, keys, after).at(keys)
 
@@ -106,7 +106,7 @@ class Looking:
         """The first offset of every partition that was not looked at yet; None before the first look."""
         self._log_end = NOTHING_YET
 
-    def at(self, keys: Collection[str]) -> Looked:
+    def at(self, keys: Collection[str]) -> LastLook:
         """What is known of some of the entities now."""
         look = self._look
         state = look.positions.load(look.writer)
@@ -118,7 +118,7 @@ class Looking:
         is_same = state is None or self._topic not in recreated_topics(look.log.control, state)
         is_there = is_same and self._read_tail(self._ends)
         newer = {key: self._found[key] for key in keys if key in self._found}
-        return Looked(heads, newer, dict(self._ends), self._log_end, not is_there)
+        return LastLook(heads, newer, dict(self._ends), self._log_end, not is_there)
 
     def _read_log(self, after: int) -> dict[int, int]:
         """Look at the log; where Kafka goes on."""
@@ -145,7 +145,9 @@ class Looking:
         return partitions is not None
 
 
-def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[Record]:
+def read_logged(
+    log: PublishedLog, after: int, topic: str, keys: Collection[str]
+) -> Iterator[PurgeableRecord]:
     """The log's messages about these entities beyond an id, in id order."""
     if after >= log.end:
         return
@@ -179,14 +181,14 @@ def first_unpublished(
     return found
 
 
-def _note(found: dict[str, list[Newer]], record: Record) -> None:
+def _note(found: dict[str, list[Newer]], record: PurgeableRecord) -> None:
     newer, entity = record.to_newer(), record.entity
     if newer is not None and entity is not None:
         found.setdefault(entity, []).append(newer)
 
 
-def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[Record]:
+def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[PurgeableRecord]:
     wanted = [key is not None and read_key(key) in keys for key in batch.column("key").to_pylist()]
     for row in batch.filter(pa.array(wanted, pa.bool_())).to_pylist() if any(wanted) else ():
         headers = [(header["name"], header["value"]) for header in row.pop("headers") or ()]
-        yield Record(**row, headers=headers)
+        yield PurgeableRecord(**row, headers=headers)

@@ -11,7 +11,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from tidemark.expiry.decision import LeftAlone, judge
-from tidemark.expiry.last_look import Look, Looked, Looking
+from tidemark.expiry.last_look import LastLook, Look, Looking
 from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
@@ -30,7 +30,7 @@ class Sender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PurgeRun:
     """What became of the entities of a run."""
 
     sent: tuple[SentPurge, ...]
@@ -49,7 +49,7 @@ class Purging:
     record: RunRecord
     at_once: int = AT_ONCE
 
-    def purge(self, found: Sequence[Expired]) -> Purged:
+    def purge(self, found: Sequence[Expired]) -> PurgeRun:
         """Purge these entities, but for those of which there is news."""
         self.recover()
         done = self.outcome()
@@ -73,13 +73,13 @@ class Purging:
                 self.record.settle(batch, self._find_sent(batch))
                 reach(FaultPoint.EXPIRY_RECOVERED)
 
-    def outcome(self) -> Purged:
+    def outcome(self) -> PurgeRun:
         """What the run has come to so far."""
         batches = self.record.batches()
         sent = [one for batch in batches for one in self.record.sent(batch) or ()]
         spared = [one for batch in batches for one in batch.spared]
         looked_from = min((batch.log_end for batch in batches), default=self.look.log.end)
-        return Purged(tuple(sent), tuple(spared), looked_from)
+        return PurgeRun(tuple(sent), tuple(spared), looked_from)
 
     def _send(self, batch: Batch) -> None:
         self.record.intend(batch)
@@ -104,7 +104,7 @@ class Purging:
         return sent
 
 
-def decide(some: Sequence[Expired], looked: Looked) -> tuple[list[Intended], list[Spared]]:
+def decide(some: Sequence[Expired], looked: LastLook) -> tuple[list[Intended], list[Spared]]:
     """Who of these entities is purged, and who is left alone."""
     if looked.is_topic_gone:
         return [], [Spared(one.day, one.topic, one.key, LeftAlone.TOPIC_GONE) for one in some]

@@ -23,7 +23,7 @@ from confluent_kafka import (
 from tidemark.client.producer import sent_version
 from tidemark.connections import KafkaConnection
 from tidemark.expiry.errors import KafkaFailed
-from tidemark.expiry.last_look import Headers, Record
+from tidemark.expiry.last_look import Headers, PurgeableRecord
 from tidemark.expiry.run_record import Intended
 from tidemark.journal.action import Purge
 from tidemark.journal.codec.record import write_action
@@ -57,7 +57,7 @@ class KafkaTail:
                 found[partition] = Offsets(*held)
             return found
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[PurgeableRecord]:
         """See ``Tail.records``."""
         if first >= end:
             return
@@ -167,12 +167,12 @@ class PurgeSender:
         return KafkaFailed(self._pipeline, what, self._complaints.about(KafkaException(error)))
 
 
-def _record(message: Message, partition: int, offset: int) -> Record:
+def _record(message: Message, partition: int, offset: int) -> PurgeableRecord:
     kind, timestamp = message.timestamp()
     sent_at = None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp
     headers = cast("Headers", message.headers() or ())
     key, value = message.key(), message.value()
-    return Record(partition, offset, _bytes(key), _bytes(value), sent_at, kind, headers)
+    return PurgeableRecord(partition, offset, _bytes(key), _bytes(value), sent_at, kind, headers)
 
 
 def _bytes(value: str | bytes | None) -> bytes | None:

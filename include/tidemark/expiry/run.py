@@ -16,7 +16,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.days import WaitsFor, day_end, days_due, days_to_ask, waits_for
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
-from tidemark.expiry.heads import Heads, find_expired
+from tidemark.expiry.heads import ExpiryHeads, find_expired
 from tidemark.expiry.last_look import Look, Tail, read_logged
 from tidemark.expiry.overtaken_appends import (
     Logged,
@@ -27,7 +27,7 @@ from tidemark.expiry.overtaken_appends import (
     pins_of,
 )
 from tidemark.expiry.plan import Expired, PurgePlan, make_plan, refuse_too_many
-from tidemark.expiry.purge import Purged, Purging, Sender
+from tidemark.expiry.purge import PurgeRun, Purging, Sender
 from tidemark.expiry.purges_delivered import last_offsets, read_not_passed
 from tidemark.expiry.report import make_report
 from tidemark.expiry.run_record import RunRecord
@@ -52,7 +52,7 @@ class ExpiryRun:
     zone: tzinfo
     positions: Positions
     log: PublishedLog
-    heads: Heads
+    heads: ExpiryHeads
     tail: Tail
     sender: Sender
     is_ours: Callable[[str], bool]
@@ -112,7 +112,7 @@ class ExpiryRun:
         """Forget a plan that nobody wants."""
         self._record.remove()
 
-    def purge(self) -> Purged:
+    def purge(self) -> PurgeRun:
         """Purge the planned, but for those of which there is news."""
         found = self._record.planned()
         if found is None:
@@ -179,7 +179,7 @@ class ExpiryRun:
             day: waits_for(day_end(day, self.zone), upper, waiting, len(self.find([day]))) for day in days
         }
 
-    def _overtaken(self, log: PublishedLog, outcome: Purged) -> list[Overtaken]:
+    def _overtaken(self, log: PublishedLog, outcome: PurgeRun) -> list[Overtaken]:
         """The appends that purges of this run overtook; not those that a person has dealt with."""
         wanted = [one.sent_at(UNSENT) for batch in self._record.batches() for one in batch.intended]
         messages = list(_read_entities(log, outcome.looked_from, wanted))
@@ -187,7 +187,7 @@ class ExpiryRun:
         released = {release.pin.id for release in releases(log.control)}
         return [one for one in find_overtaken(purges, messages) if one.id not in released]
 
-    def _outcome(self, log: PublishedLog) -> Purged:
+    def _outcome(self, log: PublishedLog) -> PurgeRun:
         return self._purging(log).outcome()
 
     def _purging(self, log: PublishedLog) -> Purging:

@@ -42,7 +42,7 @@ class ChangedHead(NamedTuple):
     write_time: int
 
 
-class Heads:
+class PartitionHeads:
     """What is known of the entities of one partition."""
 
     def __init__(

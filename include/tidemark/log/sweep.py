@@ -41,7 +41,7 @@ _STAGED = re.compile(r"staging/(?P<area>[^/]+)(/.*)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedFiles:
     """What must stay."""
 
     t: int
@@ -106,7 +106,7 @@ class Swept:
 def judge(
     pipeline: str,
     stored: Sequence[StoredFile],
-    named: Named,
+    named: NamedFiles,
     condemned: Mapping[str, int],
     now: int,
     grace: int,
@@ -160,7 +160,7 @@ def sweep_log(
         return sweep(control, folder, hold, grace, clock)
 
 
-def read_named(control: LogControl, folder: LogFolder, now: int) -> Named:
+def read_named(control: LogControl, folder: LogFolder, now: int) -> NamedFiles:
     """What must stay now."""
     # The head first: whoever opens an older manifest has said so before this one became the log.
     head = control.log_head()
@@ -168,7 +168,7 @@ def read_named(control: LogControl, folder: LogFolder, now: int) -> Named:
     files = {*_files_of(control.pipeline, folder, head, manifests), *manifests}
     if head.manifest is not None:
         files.add(head.manifest)
-    return Named(head.t, head.end, frozenset(files), read_lease(control).plan)
+    return NamedFiles(head.t, head.end, frozenset(files), read_lease(control).plan)
 
 
 def _files_of(pipeline: str, folder: LogFolder, head: LogHead, manifests: Collection[str]) -> Collection[str]:

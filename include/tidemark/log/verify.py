@@ -18,7 +18,7 @@ from tidemark.log.state.control import LogControl, LogHead
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class LogVerification:
     """What was looked at, and everything that is wrong with it."""
 
     pipeline: str
@@ -83,14 +83,14 @@ class LogVerifier:
                 )
                 return
 
-    def conclude(self) -> Verification:
+    def conclude(self) -> LogVerification:
         """The result, once all files were verified."""
         manifest = self.manifest
         ranges = [*range_problems(manifest, self.bindings), *offset_problems(self.bindings, self.losses)]
         owned = sum(binding.width for binding in self.bindings)
         # Where everything that was bound is compacted, nothing was bound beyond it.
         dropped = min(manifest.compacted_below, owned) - self._kept_below
-        return Verification(
+        return LogVerification(
             pipeline=manifest.pipeline,
             end=manifest.end,
             compacted_below=manifest.compacted_below,

@@ -28,7 +28,7 @@ from tidemark.verification.reconciliation import Reconciliation, is_kept, keep, 
 from tidemark.verification.result import Verification
 from tidemark.verification.sample import NEWEST_MESSAGES, verify_sample
 from tidemark.verification.selection import Entity
-from tidemark.verification.tally import Tally
+from tidemark.verification.tally import VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 POINTERS = "the pointers are where the log says"
@@ -95,7 +95,7 @@ def reconcile_pointers(
         log = log.reopened()
     try:
         case = Case.of(writer, log, positions)
-        found = case.conclude(case.basis, Tally(), time.monotonic())
+        found = case.conclude(case.basis, VerdictTally(), time.monotonic())
         said, told = found.summary, found.to_dict()
         is_clean = found.is_clean
     except TablesMissing as missing:
@@ -195,7 +195,7 @@ def _verify_again(
     if not entities:
         return verify_sample(writer, log, positions, NOTHING_YET, ENTITIES_AGAIN)[0]
     case = Case.of(writer, log, positions)
-    began, basis, tally = time.monotonic(), case.basis, Tally()
+    began, basis, tally = time.monotonic(), case.basis, VerdictTally()
     for verdict in judge_entities(basis, log, case.tables, entities):
         tally.note(verdict)
     return case.conclude(basis, tally, began)

@@ -7,7 +7,7 @@ from typing import Any
 from tidemark.journal.difference import Difference
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.provable import Unprovable
-from tidemark.verification.tally import Counts, Tally, Unproven
+from tidemark.verification.tally import Counts, Unproven, VerdictTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,9 @@ class Verification:
         }
 
 
-def verification_of(basis: Basis, tally: Tally, wrong: list[Difference], seconds: float) -> Verification:
+def verification_of(
+    basis: Basis, tally: VerdictTally, wrong: list[Difference], seconds: float
+) -> Verification:
     """The result of counted verdicts and of the pointers that are wrong."""
     return Verification(
         basis.pipeline,

@@ -19,7 +19,7 @@ from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.journal.messages import files_of, read_keys
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Entity, hashes_of
-from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 NEWEST_MESSAGES = 1_000_000
@@ -50,11 +50,11 @@ def judge_sample(
     files: Sequence[LogFile],
     sample: Sequence[Entity],
     most: int = MOST_TOLD,
-) -> Tally:
+) -> VerdictTally:
     """What to think of these entities, by nothing but the messages of these files."""
     looked_at = {file.path for file in files}
     cut = {(one.topic, one.partition) for one in files_of(log.manifest, basis) if one.path not in looked_at}
-    tally, narrow = Tally(most), replace(basis, ground=basis.ground.without_beginning(cut))
+    tally, narrow = VerdictTally(most), replace(basis, ground=basis.ground.without_beginning(cut))
     for verdict in judge_entities(narrow, log, tables, sample, files):
         tally.note(verdict)
     return tally

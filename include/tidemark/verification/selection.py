@@ -25,7 +25,7 @@ class Entity(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class EntitySelection:
     """What a person, or a task, wants verified."""
 
     entities: tuple[Entity, ...] = ()
@@ -61,7 +61,7 @@ class Selection:
         return not begins_late and not ends_early
 
 
-EVERYTHING = Selection()
+EVERYTHING = EntitySelection()
 
 
 class Choice(Protocol):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidemark.journal.difference import Difference
-from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.journal.provable import Unprovable
 
 MOST_TOLD = 100
@@ -37,7 +37,7 @@ class Counts:
 
 
 @dataclass(slots=True)
-class Tally:
+class VerdictTally:
     """What many verdicts come to; travels back from tasks."""
 
     most: int = MOST_TOLD
@@ -48,7 +48,7 @@ class Tally:
     differences: list[Difference] = field(default_factory=list)
     unproven: list[Unproven] = field(default_factory=list)
 
-    def note(self, verdict: Verdict | None) -> None:
+    def note(self, verdict: EntityVerdict | None) -> None:
         """Count one verdict."""
         if verdict is None:
             return
@@ -65,7 +65,7 @@ class Tally:
         else:
             counts.same += 1
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "VerdictTally") -> None:
         """Count what another one has counted; what is told may then be too much."""
         for topic, counts in other.topics.items():
             ours = self.topics.setdefault(topic, Counts())
@@ -79,7 +79,7 @@ class Tally:
         self.unproven += other.unproven
 
     @classmethod
-    def sum(cls, tallies: Iterable["Tally"], most: int = MOST_TOLD) -> "Tally":
+    def sum(cls, tallies: Iterable["VerdictTally"], most: int = MOST_TOLD) -> "VerdictTally":
         """All of them as one: what is told is sorted, so that it does not depend on who was first."""
         counted = cls(most)
         for one in tallies:
@@ -91,14 +91,16 @@ class Tally:
         counted.unproven = sorted(counted.unproven, key=lambda one: (one.topic, one.key))[:most]
         return counted
 
-    def replaced(self, judged_again: Sequence[Verdict], entities: Iterable[tuple[str, str]]) -> "Tally":
+    def replaced(
+        self, judged_again: Sequence[EntityVerdict], entities: Iterable[tuple[str, str]]
+    ) -> "VerdictTally":
         """The same, after the entities whose differences are told were judged once more."""
-        rest = Tally(self.most, unprovable=self.unprovable, unproven=self.unproven)
+        rest = VerdictTally(self.most, unprovable=self.unprovable, unproven=self.unproven)
         rest.total = self.total - len(self.differences)
         rest.topics = self.topics
         for topic, _ in entities:
             rest.topics[topic].different -= 1
-        again = Tally(self.most)
+        again = VerdictTally(self.most)
         for verdict in judged_again:
             again.note(verdict)
-        return Tally.sum((rest, again), self.most)
+        return VerdictTally.sum((rest, again), self.most)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.memory_heads import DAY, MemoryHeads, given_head
 
 from tidemark.expiry.decision import LeftAlone
-from tidemark.expiry.heads import Named
+from tidemark.expiry.heads import EntityHead
 from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.report import Spared, make_report
 from tidemark.expiry.state import settle_days
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.unit
 def heads(control, monkeypatch) -> MemoryHeads:
     """What the command finds."""
     heads = MemoryHeads(
-        Named("orders", "b", given_head(seq_nr=2)),
-        Named("orders", "a", given_head()),
-        Named("strangers", "c", given_head()),
+        EntityHead("orders", "b", given_head(seq_nr=2)),
+        EntityHead("orders", "a", given_head()),
+        EntityHead("strangers", "c", given_head()),
     )
     monkeypatch.setattr("tidemark.expiry.heads.JournalHeads", lambda _: heads)
     return heads

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidemark.expiry.decision import PURGE, LeftAlone, Newer, Verdict, judge, newer_of
+from tidemark.expiry.decision import PURGE, ExpiryDecision, LeftAlone, Newer, judge, newer_of
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.head import Head
 
@@ -45,7 +45,7 @@ def test_what_becomes_of_an_entity(head: Head | None, found: list[Newer], why: L
 
 def test_the_verdict_names_the_message() -> None:
     found = Newer(LeftAlone.APPEND, 0, 12, 4711, "shop-1")
-    assert judge(DAY, HEAD, [newer(offset=5), found]) == Verdict(LeftAlone.APPEND, found)
+    assert judge(DAY, HEAD, [newer(offset=5), found]) == ExpiryDecision(LeftAlone.APPEND, found)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from tests.support.memory_heads import DAY, MemoryHeads, given_head
 
-from tidemark.expiry.heads import HeadsUnreadable, JournalHeads, Named, find_expired
+from tidemark.expiry.heads import EntityHead, HeadsUnreadable, JournalHeads, find_expired
 from tidemark.journal.segments import head_segments
 from tidemark.journal_tables import statements as journal_tables
 
@@ -17,11 +17,11 @@ NEXT = date(2026, 11, 17)
 
 def test_days_are_asked_one_by_one_and_an_entity_is_found_once() -> None:
     heads = MemoryHeads(
-        Named("orders", "a", given_head()),
-        Named("orders", "a", given_head(segment=5)),
-        Named("orders", "b", given_head(NEXT, seq_nr=3)),
-        Named("orders", "c", given_head(None)),
-        Named("strangers", "a", given_head()),
+        EntityHead("orders", "a", given_head()),
+        EntityHead("orders", "a", given_head(segment=5)),
+        EntityHead("orders", "b", given_head(NEXT, seq_nr=3)),
+        EntityHead("orders", "c", given_head(None)),
+        EntityHead("strangers", "a", given_head()),
     )
     found = list(find_expired(heads, [DAY, NEXT], lambda topic: topic == "orders"))
     assert [(one.day, one.key, one.rows) for one in found] == [(DAY, "a", 1), (NEXT, "b", 3)]

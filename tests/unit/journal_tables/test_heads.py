@@ -16,7 +16,7 @@ from tidemark.delivery.writer import BadMessage, Part, Writing
 from tidemark.journal.effect import Effect, HeadTombstone
 from tidemark.journal.head import Head
 from tidemark.journal_tables import heads as journal_heads
-from tidemark.journal_tables.heads import ChangedHead, Heads, head_of
+from tidemark.journal_tables.heads import ChangedHead, PartitionHeads, head_of
 from tidemark.writers.journal import writer as journal
 
 pytestmark = pytest.mark.unit
@@ -32,9 +32,9 @@ def tables() -> MemoryTables:
 
 
 @pytest.fixture
-def heads(tables: MemoryTables) -> Heads:
+def heads(tables: MemoryTables) -> PartitionHeads:
     """Those of orders/0."""
-    return Heads(tables, "orders", 0)
+    return PartitionHeads(tables, "orders", 0)
 
 
 def head(segment: int, seq_nr: int = 1, partition: int = 0) -> Head:
@@ -216,7 +216,7 @@ def test_of_the_heads_of_other_partitions_only_the_names_are_kept(tables, heads)
 
 
 def test_the_heads_of_other_shares_are_not_kept(tables):
-    heads = Heads(tables, "orders", 0, lambda key: key != "E3")
+    heads = PartitionHeads(tables, "orders", 0, lambda key: key != "E3")
     put(tables, "E3", head(3182))
     heads.load(MANY)
     assert len(heads) == 10

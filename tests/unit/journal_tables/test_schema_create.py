@@ -20,7 +20,7 @@ from tidemark.journal_tables.schema.changes import (
 )
 from tidemark.journal_tables.schema.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.layout import TABLES, Found, Shape
-from tidemark.journal_tables.schema.plan import Step, plan, refuse
+from tidemark.journal_tables.schema.plan import SchemaStep, plan, refuse
 from tidemark.pipeline.model import JournalDeclaration
 
 pytestmark = pytest.mark.unit
@@ -55,7 +55,7 @@ def without(found: Found, table: str, *columns: str) -> Found:
     return changed(found, table, columns=left)
 
 
-def planned(found: Found, **keys: Any) -> list[Step]:
+def planned(found: Found, **keys: Any) -> list[SchemaStep]:
     return list(plan(declared(**keys), found))
 
 
@@ -63,14 +63,14 @@ def check(found: Found, **keys: Any) -> None:
     refuse("orders", declared(**keys), found, plan(declared(**keys), found), HOUR)
 
 
-ALL_NINE = [Step(change, index) for index, change in enumerate(MIGRATIONS)]
+ALL_NINE = [SchemaStep(change, index) for index, change in enumerate(MIGRATIONS)]
 CREATE_FOUR = [
-    Step(CreateTable("journal")),
-    Step(CreateTable("pointer2")),
-    Step(CreateTable("setting")),
-    Step(CreateTable("metajournal")),
-    Step(CreateIndex("created_date")),
-    Step(CreateIndex("expire_on")),
+    SchemaStep(CreateTable("journal")),
+    SchemaStep(CreateTable("pointer2")),
+    SchemaStep(CreateTable("setting")),
+    SchemaStep(CreateTable("metajournal")),
+    SchemaStep(CreateIndex("created_date")),
+    SchemaStep(CreateIndex("expire_on")),
 ]
 
 
@@ -93,16 +93,16 @@ def test_there_are_nine_migrations_so_the_version_is_8():
 
 
 def test_a_fresh_keyspace_gets_its_tables_in_order_and_version_8_without_a_migration():
-    assert planned(Found()) == [*CREATE_FOUR, Step(None, 8)]
+    assert planned(Found()) == [*CREATE_FOUR, SchemaStep(None, 8)]
 
 
 def test_fresh_means_that_all_four_were_missing_whatever_else_is_there():
-    assert planned(given("locks")) == [*CREATE_FOUR, Step(None, 8)]
+    assert planned(given("locks")) == [*CREATE_FOUR, SchemaStep(None, 8)]
 
 
 def test_the_old_tables_beside_a_fresh_journal_are_left_alone():
     found = replace(given(), tables=OLD)
-    assert planned(found) == [*CREATE_FOUR, Step(None, 8)]
+    assert planned(found) == [*CREATE_FOUR, SchemaStep(None, 8)]
 
 
 @pytest.mark.parametrize("there", FOUR)
@@ -118,7 +118,7 @@ def test_with_one_of_the_four_a_keyspace_is_not_fresh_and_all_nine_are_run(there
 
 def test_partial_tables_with_a_version_are_completed_and_not_migrated_again():
     found = given("journal", "setting", "metajournal", version="8")
-    assert planned(found) == [Step(CreateTable("pointer2"))]
+    assert planned(found) == [SchemaStep(CreateTable("pointer2"))]
 
 
 def test_all_tables_without_a_version_run_all_nine():
@@ -132,8 +132,8 @@ def test_a_version_that_is_no_number_is_as_if_missing(value):
 
 def test_from_version_6_the_steps_7_and_8_are_left():
     assert planned(given(*FOUR, version="6")) == [
-        Step(DropTable("metadata"), 7),
-        Step(DropTable("pointer"), 8),
+        SchemaStep(DropTable("metadata"), 7),
+        SchemaStep(DropTable("pointer"), 8),
     ]
 
 
@@ -148,12 +148,12 @@ def test_at_the_known_version_nothing_is_left():
 
 def test_an_index_that_got_lost_is_made_again():
     found = replace(given(*FOUR, version="8"), indexed=frozenset({("metajournal", "created_date")}))
-    assert planned(found) == [Step(CreateIndex("expire_on"))]
+    assert planned(found) == [SchemaStep(CreateIndex("expire_on"))]
 
 
 def test_tables_count_under_their_declared_names():
     found = given(*FOUR, version="8")
-    assert planned(found, tables={"journal": "events"}) == [Step(CreateTable("journal"))]
+    assert planned(found, tables={"journal": "events"}) == [SchemaStep(CreateTable("journal"))]
 
 
 # What is sent for it

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.log_samples import given_binding, given_messages
 
 from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
-from tidemark.log.files.statistics import Tally
+from tidemark.log.files.statistics import FileTally
 from tidemark.log.model.binding import Slice
 from tidemark.log.model.captured import Captured, CapturedFile
 from tidemark.log.model.manifest import LogFile
@@ -38,8 +38,8 @@ def given_batch(*offsets: int, shift: int = 96, **columns: Sequence) -> pa.Recor
     return pa.RecordBatch.from_pylist(rows, schema=LOG_SCHEMA)
 
 
-def tallied(*batches: pa.RecordBatch, is_declared=lambda namespace: True) -> Tally:
-    tally = Tally(BINDING, ORDERS, is_declared)
+def tallied(*batches: pa.RecordBatch, is_declared=lambda namespace: True) -> FileTally:
+    tally = FileTally(BINDING, ORDERS, is_declared)
     for batch in batches:
         tally.count(batch)
     tally.count_nulls(footer(*batches))
@@ -53,7 +53,7 @@ def footer(*batches: pa.RecordBatch) -> pq.FileMetaData:
     return pq.read_metadata(pa.BufferReader(sink.getvalue()))
 
 
-def concluded(tally: Tally) -> CapturedFile:
+def concluded(tally: FileTally) -> CapturedFile:
     return tally.conclude("files/a.parquet", size=1234, digest="d1")
 
 
@@ -206,7 +206,7 @@ def test_everything_that_was_counted_is_next_to_what_was_bound():
 
 def test_what_is_left_of_a_slice_owns_fewer_ids():
     left = Slice("orders", 1, 10, 27)
-    tally = Tally(BINDING, left, lambda namespace: True)
+    tally = FileTally(BINDING, left, lambda namespace: True)
     tally.count(given_batch(10))
     found = concluded(tally).statistics
     assert (found.lower, found.first_owned_id, found.last_owned_id, found.width) == (10, 106, 122, 17)

@@ -5,7 +5,7 @@ import pytest
 from tests.support.log_samples import captured_of, given_binding, given_many_messages, write_file
 
 from tidemark.log.files.parquet import ROWS_PER_GROUP, LogFolder
-from tidemark.log.files.row_groups import Group
+from tidemark.log.files.row_groups import RowGroup
 from tidemark.log.model.manifest import LogFile
 
 pytestmark = pytest.mark.unit
@@ -85,6 +85,6 @@ def test_messages_of_a_range_are_counted_and_the_last_is_found(stored, first, la
 
 
 def test_a_group_without_statistics_may_have_everything():
-    unknown = Group(0, 10, None, None)
+    unknown = RowGroup(0, 10, None, None)
     assert unknown.may_have(5, 6)
     assert not unknown.is_within(0, 10**9)

@@ -26,7 +26,16 @@ from tidemark.log.publish import publish, read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld, LogLost, take_log
 from tidemark.log.state.readers import TERM, Reading
-from tidemark.log.sweep import CONDEMNED, PLAN_LIFE, Named, Swept, judge, look_for_orphans, sweep, sweep_log
+from tidemark.log.sweep import (
+    CONDEMNED,
+    PLAN_LIFE,
+    NamedFiles,
+    Swept,
+    judge,
+    look_for_orphans,
+    sweep,
+    sweep_log,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -276,7 +285,7 @@ paths = st.one_of(
 )
 def test_nothing_that_is_named_or_not_published_is_ever_touched(stored, named, t, end, plan, grace, drawn):
     condemned = {path: drawn.draw(st.integers(0, 20)) for path in sorted(stored)}
-    what_stays = Named(t, end, frozenset(named), plan)
+    what_stays = NamedFiles(t, end, frozenset(named), plan)
     files = [StoredFile(path, 1) for path in stored]
     swept = judge("orders", files, what_stays, condemned, now=20, grace=grace)
     gone = removed(swept)
@@ -295,14 +304,14 @@ def test_nothing_that_is_named_or_not_published_is_ever_touched(stored, named, t
 
 @pytest.mark.parametrize("path", [f"plans/{'a' * 64}.json", f"plans/{'a' * 64}.files.json"])
 def test_a_plan_stays_long_enough_for_a_person_to_approve_it(path):
-    named, stored = Named(1_000, 2, frozenset()), [StoredFile(path, 1)]
+    named, stored = NamedFiles(1_000, 2, frozenset()), [StoredFile(path, 1)]
     for now, removed in ((PLAN_LIFE - 1, []), (PLAN_LIFE, [path])):
         swept = judge("orders", stored, named, {path: 0}, now, grace=0)
         assert [orphan.path for orphan in swept.removed] == removed
 
 
 def test_the_plan_that_is_carried_out_and_what_is_known_to_be_settled_stay():
-    named = Named(1_000, 2, frozenset(), plan="a" * 64)
+    named = NamedFiles(1_000, 2, frozenset(), plan="a" * 64)
     assert not named.is_orphan(f"plans/{'a' * 64}.json")
     assert not named.is_orphan("plans/settled.json")
     assert named.is_orphan(f"plans/{'b' * 64}.json")

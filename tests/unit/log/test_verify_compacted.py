@@ -10,7 +10,7 @@ from tests.support.log_samples import compact, given_binding, publish_all
 
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
 from tidemark.log.read import select
-from tidemark.log.verify import LogVerifier, Verification, range_problems
+from tidemark.log.verify import LogVerification, LogVerifier, range_problems
 
 pytestmark = pytest.mark.unit
 
@@ -33,7 +33,7 @@ def log(control, folder) -> Any:
     return control
 
 
-def verify(log, folder) -> Verification:
+def verify(log, folder) -> LogVerification:
     verifier = LogVerifier(log, folder)
     list(verifier.files())
     return verifier.conclude()

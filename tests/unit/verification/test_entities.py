@@ -7,7 +7,7 @@ from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.verification.errors import NoSuchEntity, NoSuchTopic, NothingDelivered
 from tidemark.verification.journal.entities import verify_case
-from tidemark.verification.tally import Tally
+from tidemark.verification.tally import VerdictTally
 
 pytestmark = pytest.mark.unit
 
@@ -53,7 +53,7 @@ def test_what_is_newer_than_what_was_known_at_first_is_looked_at_again() -> None
         house.actions.publish(history)
     house.go("in bulk")
     house.journal.journal.delete_partition(("j", TOPIC, 0), 10**18)
-    tally = Tally()
+    tally = VerdictTally()
     for verdict in verdicts(house, "k", "j", known=before).values():
         tally.note(verdict)
     assert tally.topics[TOPIC].different == 2
@@ -70,6 +70,6 @@ def test_what_is_wrong_while_nobody_works_is_looked_at_once() -> None:
     house = given_delivered("A1")
     house.journal.journal.delete_partition(("k", TOPIC, 0), 10**18)
     (verdict,) = verdicts(house).values()
-    tally = Tally()
+    tally = VerdictTally()
     tally.note(verdict)
     assert case(house).conclude(basis(house), tally, 0.0).different == 1

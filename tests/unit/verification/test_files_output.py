@@ -19,7 +19,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.verification.outputs.accept_missing import plan_let_go
 from tidemark.verification.outputs.files import draw_files, judge_names
-from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
+from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_output
 from tidemark.verification.outputs.repair import NotMended, mend_output
 from tidemark.verification.reconciliation import read
@@ -114,7 +114,10 @@ NAMES = [f"{base:020d}-{base + 9:020d}.jsonl" for base in range(0, 100, 10)]
 def test_names_and_sizes_are_compared():
     recorded = made(NAMES[0], 5) | made(NAMES[1], 6) | made(NAMES[2], 7)
     found = judge_names(recorded, {NAMES[0]: 5, NAMES[2]: 8, "a stranger": 1})
-    assert [(one.problem, one.first_id) for one in found] == [(Problem.MISSING, 10), (Problem.SIZE, 20)]
+    assert [(one.problem, one.first_id) for one in found] == [
+        (OutputProblem.MISSING, 10),
+        (OutputProblem.SIZE, 20),
+    ]
 
 
 def test_any_recorded_version_of_a_file_is_right():
@@ -165,21 +168,21 @@ def test_i07_a_removed_file_is_noticed_by_the_cheapest_look(desk):
 
 def test_i07_a_removed_folder_is_noticed(desk):
     rmtree(desk.house.root / "archive")
-    assert [one.problem for one in desk.verify().differences] == [Problem.MISSING] * 3
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.MISSING] * 3
 
 
 def test_a_shorter_file_is_noticed_by_its_size(desk):
     desk.file(0).write_bytes(desk.file(0).read_bytes()[:-1])
-    assert [one.problem for one in desk.verify().differences] == [Problem.SIZE]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.SIZE]
 
 
 def test_a_changed_file_is_noticed_when_it_is_read(desk):
     text = desk.file(2).read_text()
     desk.file(2).write_text(text.replace("ghi"[0], "x", 1))
     assert desk.verify().is_clean
-    assert [one.problem for one in desk.verify(ALL).differences] == [Problem.CONTENT]
+    assert [one.problem for one in desk.verify(ALL).differences] == [OutputProblem.CONTENT]
     named = Extent(names=frozenset({desk.file(2).name}))
-    assert [one.problem for one in desk.verify(named).differences] == [Problem.CONTENT]
+    assert [one.problem for one in desk.verify(named).differences] == [OutputProblem.CONTENT]
 
 
 def test_what_is_beyond_the_position_is_not_asked_for(desk):
@@ -191,7 +194,7 @@ def test_what_is_beyond_the_position_is_not_asked_for(desk):
 def test_where_the_folder_is_no_folder_any_more_everything_is_missing(desk):
     rmtree(desk.house.root / "archive")
     (desk.house.root / "archive").write_text("in the way")
-    assert [one.problem for one in desk.verify().differences] == [Problem.MISSING] * 3
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.MISSING] * 3
 
 
 def test_a_writer_that_has_delivered_nothing_is_not_looked_at(house):
@@ -247,14 +250,14 @@ def test_what_is_there_is_taken_once_and_judged_by_the_log(house, form):
     of_older_version(desk)
     assert desk.verify(ALL).is_clean
     (house.root / "archive" / sorted(house.output())[0]).unlink()
-    assert [one.problem for one in desk.verify().differences] == [Problem.MISSING]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.MISSING]
 
 
 def test_another_content_than_the_log_s_is_noticed_without_a_record(desk):
     of_older_version(desk)
     text = desk.file(0).read_text()
     desk.file(0).write_text(text.replace("orders", "sredro"))
-    assert [one.problem for one in desk.verify(ALL).differences] == [Problem.CONTENT]
+    assert [one.problem for one in desk.verify(ALL).differences] == [OutputProblem.CONTENT]
 
 
 def test_what_was_missing_already_is_noticed(desk):

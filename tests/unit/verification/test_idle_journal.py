@@ -11,7 +11,7 @@ from tests.support.recreated_world import World
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.journal_tables.reader import TablesMissing
 from tidemark.log.expectations import Suite
-from tidemark.spark.jobs.reconcile import Extent, reconcile_writer
+from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification import reconcile
 from tidemark.verification.journal.entities import Case
 from tidemark.verification.reconcile import StillDifferent, reconcile_pointers, reopen_gate
@@ -92,7 +92,9 @@ def test_what_another_run_has_delivered_meanwhile_is_no_pointer_too_far(world):
     assert reconcile_pointers(world.journal_writer, log, world.positions, "run", world.clock) is None
 
 
-@pytest.mark.parametrize("extent", [Extent(), Extent(everything=True)], ids=["a sample", "everything"])
+@pytest.mark.parametrize(
+    "extent", [VerifiedInterval(), VerifiedInterval(everything=True)], ids=["a sample", "everything"]
+)
 def test_a_journal_that_waits_for_the_first_message_of_a_topic_made_again_has_nothing_to_compare(
     extent, monkeypatch
 ):

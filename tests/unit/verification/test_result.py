@@ -9,9 +9,9 @@ from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
 from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.verification.diff import Diff, Side
-from tidemark.verification.journal.judge import Verdict
+from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.journal.provable import Unprovable
-from tidemark.verification.tally import Counts, Tally, Unproven
+from tidemark.verification.tally import Counts, Unproven, VerdictTally
 
 pytestmark = pytest.mark.unit
 
@@ -20,19 +20,19 @@ def missing(key: str, seq_nr: int, topic: str = "orders") -> Difference:
     return Difference(DifferenceKind.ROW_MISSING, topic, key, seq_nr=seq_nr)
 
 
-def different(key: str, *numbers: int, topic: str = "orders") -> Verdict:
-    return Verdict(topic, key, tuple(missing(key, n, topic) for n in numbers), len(numbers))
+def different(key: str, *numbers: int, topic: str = "orders") -> EntityVerdict:
+    return EntityVerdict(topic, key, tuple(missing(key, n, topic) for n in numbers), len(numbers))
 
 
-def counted(*verdicts: Verdict | None, most: int = 3) -> Tally:
-    tally = Tally(most)
+def counted(*verdicts: EntityVerdict | None, most: int = 3) -> VerdictTally:
+    tally = VerdictTally(most)
     for verdict in verdicts:
         tally.note(verdict)
     return tally
 
 
-SAME = Verdict("orders", "same")
-UNPROVABLE = Verdict("refunds", "old", unprovable=Unprovable.BEFORE_THE_LOG)
+SAME = EntityVerdict("orders", "same")
+UNPROVABLE = EntityVerdict("refunds", "old", unprovable=Unprovable.BEFORE_THE_LOG)
 
 
 def test_verdicts_are_counted_by_topic() -> None:
@@ -44,8 +44,8 @@ def test_verdicts_are_counted_by_topic() -> None:
 
 def test_the_sum_does_not_depend_on_who_was_first() -> None:
     one, other = counted(different("b", 1, 2)), counted(different("a", 1, 2), SAME, UNPROVABLE)
-    assert Tally.sum([one, other], 3) == Tally.sum([other, one], 3)
-    assert [(each.key, each.seq_nr) for each in Tally.sum([one, other], 3).differences] == [
+    assert VerdictTally.sum([one, other], 3) == VerdictTally.sum([other, one], 3)
+    assert [(each.key, each.seq_nr) for each in VerdictTally.sum([one, other], 3).differences] == [
         ("a", 1),
         ("a", 2),
         ("b", 1),
@@ -54,12 +54,14 @@ def test_the_sum_does_not_depend_on_who_was_first() -> None:
 
 def test_a_tally_travels() -> None:
     tally = counted(different("k", 1), UNPROVABLE)
-    assert msgspec.json.decode(msgspec.json.encode(tally), type=Tally) == tally
+    assert msgspec.json.decode(msgspec.json.encode(tally), type=VerdictTally) == tally
 
 
 def test_what_was_judged_again_takes_the_place_of_what_was_told() -> None:
     tally = counted(different("a", 1, 2), different("b", 1), SAME, most=10)
-    again = tally.replaced([Verdict("orders", "a"), different("b", 7)], [("orders", "a"), ("orders", "b")])
+    again = tally.replaced(
+        [EntityVerdict("orders", "a"), different("b", 7)], [("orders", "a"), ("orders", "b")]
+    )
     assert again.topics == {"orders": Counts(same=2, different=1)}
     assert ([one.seq_nr for one in again.differences], again.total) == ([7], 1)
 

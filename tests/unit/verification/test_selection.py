@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidemark.verification.selection import Entity, Hashed, Listed, Selection, hashes_of
+from tidemark.verification.selection import Entity, EntitySelection, Hashed, Listed, hashes_of
 
 pytestmark = pytest.mark.unit
 
@@ -43,17 +43,23 @@ def test_a_list_is_by_topic_and_key() -> None:
 @pytest.mark.parametrize(
     ("selection", "is_everything"),
     [
-        (Selection(), True),
-        (Selection(topics=("orders",)), True),
-        (Selection(sample=3), False),
-        (Selection(from_t=1), False),
-        (Selection(entities=(Entity("orders", "k"),)), False),
+        (EntitySelection(), True),
+        (EntitySelection(topics=("orders",)), True),
+        (EntitySelection(sample=3), False),
+        (EntitySelection(from_t=1), False),
+        (EntitySelection(entities=(Entity("orders", "k"),)), False),
     ],
 )
-def test_what_is_everything(selection: Selection, is_everything: bool) -> None:
+def test_what_is_everything(selection: EntitySelection, is_everything: bool) -> None:
     assert selection.is_everything is is_everything
 
 
 def test_an_interval_has_both_ends() -> None:
-    assert [Selection(from_t=2, to_t=4).has_time(t) for t in range(1, 6)] == [False, True, True, True, False]
-    assert Selection(from_t=2).has_time(10**18)
+    assert [EntitySelection(from_t=2, to_t=4).has_time(t) for t in range(1, 6)] == [
+        False,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert EntitySelection(from_t=2).has_time(10**18)

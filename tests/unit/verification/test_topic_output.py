@@ -17,7 +17,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.verification.outputs import topics
 from tidemark.verification.outputs.accept_missing import plan_let_go
-from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
+from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
 from tidemark.verification.outputs.reconcile import reconcile_output, verify_output
 from tidemark.verification.outputs.repair import NotMended, mend_output
 from tidemark.verification.outputs.topics import Compared, compare_ids, first_compared
@@ -156,7 +156,7 @@ def test_i07_what_is_missing_at_the_end_is_noticed(desk):
     desk.holds[1] = [1, 3]
     (found,) = desk.verify(Extent(1)).differences
     assert (found.problem, found.said) == (
-        Problem.END,
+        OutputProblem.END,
         "partition 1: 2 messages missing at its end (id 5, 7)",
     )
 
@@ -164,14 +164,14 @@ def test_i07_what_is_missing_at_the_end_is_noticed(desk):
 def test_i07_a_hole_is_noticed_and_said_to_need_another_topic(desk):
     desk.holds[0] = [0, 4, 6, 8]
     found = desk.verify()
-    assert [one.problem for one in found.differences] == [Problem.HOLE]
+    assert [one.problem for one in found.differences] == [OutputProblem.HOLE]
     assert "make it again" in found.way
     assert "tidemark offsets rewind orders out -1" in found.way
 
 
 def test_i07_a_hole_at_the_beginning_is_noticed_where_the_partition_is_looked_at_whole(desk):
     desk.holds[0] = [6, 8]
-    assert [one.problem for one in desk.verify().differences] == [Problem.HOLE]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.HOLE]
 
 
 def test_what_retention_took_from_the_beginning_is_no_hole(desk):
@@ -190,7 +190,7 @@ def test_of_a_topic_that_kafka_compacts_only_the_ends_are_judged(desk):
     desk.holds[0] = [0, 8]
     assert desk.verify().is_clean
     desk.holds[0] = [0, 6]
-    assert [one.problem for one in desk.verify().differences] == [Problem.END]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.END]
 
 
 def test_only_so_many_are_compared_where_nothing_else_is_asked_for(desk):
@@ -357,7 +357,7 @@ def test_i03_an_older_writer_whose_topic_was_emptied_by_retention_goes_on(desk):
 def test_an_older_writer_is_judged_from_the_beginning(desk):
     of_older_version(desk)
     desk.holds[0] = [6, 8]
-    assert [one.problem for one in desk.verify().differences] == [Problem.HOLE]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.HOLE]
 
 
 def test_of_an_older_writer_that_began_later_an_empty_partition_is_not_provable(desk):
@@ -373,4 +373,4 @@ def test_of_an_older_writer_that_began_later_the_end_of_a_partition_is_still_jud
     given_late(desk, "jkl")
     of_older_version(desk)
     desk.holds[1].remove(11)
-    assert [one.problem for one in desk.verify().differences] == [Problem.END]
+    assert [one.problem for one in desk.verify().differences] == [OutputProblem.END]

@@ -44,7 +44,7 @@ def verify(
     """Prove the tables of a journal against the log. Exit code 1 when something is different."""
     from tidemark.cli.output.verification import verification_table
     from tidemark.verification.journal.entities import verify_entities
-    from tidemark.verification.selection import Selection
+    from tidemark.verification.selection import EntitySelection
 
     if entity and (from_t, to_t, sample) != (None, None, None):
         raise typer.BadParameter("goes with --topic only", param_hint="--entity")
@@ -57,7 +57,7 @@ def verify(
         from tidemark.spark.jobs.verify import verify_with_spark
 
         topics = (topic,) if topic else ()
-        selection = Selection(topics=topics, from_t=from_t, to_t=to_t, sample=sample, seed=seed)
+        selection = EntitySelection(topics=topics, from_t=from_t, to_t=to_t, sample=sample, seed=seed)
         with local_spark(opened, "verify") as spark, opened.log.held("journal verify") as log:
             found = verify_with_spark(spark, journal, log, opened.positions, selection, most)
     if as_json:

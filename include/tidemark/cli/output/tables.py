@@ -12,7 +12,7 @@ from tidemark.delivery.dead_letters.listing import ListedLetter
 from tidemark.delivery.state.writer_state import Acknowledgement, Deed, OffsetEntry, Redelivered, WriterState
 from tidemark.delivery.status import PipelineStatus
 from tidemark.log.message_text import text_of
-from tidemark.log.verify import Verification
+from tidemark.log.verify import LogVerification
 from tidemark.pipeline.model import Pipeline
 
 CUT = 60
@@ -87,7 +87,7 @@ def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def verification_lines(found: Verification) -> Iterator[str]:
+def verification_lines(found: LogVerification) -> Iterator[str]:
     """What was verified, what explains the gaps, and what is wrong."""
     yield (
         f"{found.pipeline}: {found.files:,} files, {found.messages:,} messages, {_size(found.bytes)}; "

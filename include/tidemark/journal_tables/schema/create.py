@@ -21,7 +21,7 @@ from tidemark.journal_tables.schema.errors import SchemaDiffers, SchemaStepFaile
 from tidemark.journal_tables.schema.found import VERSION_KEY, read_keyspace, with_consistency
 from tidemark.journal_tables.schema.layout import Found, qualified
 from tidemark.journal_tables.schema.lock import STEP, origin, schema_lock
-from tidemark.journal_tables.schema.plan import Step, beside_pointers, plan, refuse
+from tidemark.journal_tables.schema.plan import SchemaStep, beside_pointers, plan, refuse
 from tidemark.journal_tables.schema.waiting import once_usable
 from tidemark.pipeline.model import JournalDeclaration
 
@@ -93,15 +93,15 @@ class _Setup:
         events.info("journal schema made ready", keyspace=self._journal.keyspace, **done)
         return Prepared(tuple(self._sent), migrated, fresh)
 
-    def _plan(self) -> tuple[Step, ...]:
+    def _plan(self) -> tuple[SchemaStep, ...]:
         steps = plan(self._journal, self._found)
         self._refuse(steps)
         return steps
 
-    def _refuse(self, steps: tuple[Step, ...]) -> None:
+    def _refuse(self, steps: tuple[SchemaStep, ...]) -> None:
         refuse(self._pipeline, self._journal, self._found, steps, self._limits.shortest_grace)
 
-    def _refuse_lost(self, steps: tuple[Step, ...]) -> None:
+    def _refuse_lost(self, steps: tuple[SchemaStep, ...]) -> None:
         """Refuse to make tables anew that were dropped with what the pointers of this writer promise."""
         missing = beside_pointers(self._journal, self._found, steps)
         if not missing:
@@ -115,7 +115,7 @@ class _Setup:
             place = (self._pipeline, self._journal.name, self._journal.keyspace)
             raise TablesLost(*place, missing, own[0])
 
-    def _take(self, step: Step) -> None:
+    def _take(self, step: SchemaStep) -> None:
         if step.change:
             self._make(step.change, step.version)
         if step.version is not None:

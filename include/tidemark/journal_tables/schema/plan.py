@@ -32,7 +32,7 @@ from tidemark.pipeline.model import JournalDeclaration
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SchemaStep:
     """A change, and the version that the keyspace has after it."""
 
     change: Change | None
@@ -42,17 +42,19 @@ class Step:
 
 def plan(
     journal: JournalDeclaration, found: Found, migrations: Sequence[Change] = MIGRATIONS
-) -> tuple[Step, ...]:
+) -> tuple[SchemaStep, ...]:
     """The steps that are left, in order; none for a keyspace that is ready."""
     missing = [table for table in CREATED if not CreateTable(table).is_done(journal, found)]
     indexes = [column for column in INDEXED if not CreateIndex(column).is_done(journal, found)]
-    steps = [Step(CreateTable(table)) for table in missing] + [Step(CreateIndex(each)) for each in indexes]
+    steps = [SchemaStep(CreateTable(table)) for table in missing] + [
+        SchemaStep(CreateIndex(each)) for each in indexes
+    ]
     version = stored_version(found.version)
     if version is None and len(missing) == len(CREATED):
         # Fresh: the tables are created as the last migration leaves them.
-        return (*steps, Step(None, len(migrations) - 1))
+        return (*steps, SchemaStep(None, len(migrations) - 1))
     first = 0 if version is None else max(version + 1, 0)
-    return (*steps, *(Step(change, i) for i, change in enumerate(migrations) if i >= first))
+    return (*steps, *(SchemaStep(change, i) for i, change in enumerate(migrations) if i >= first))
 
 
 def stored_version(value: str | None) -> int | None:
@@ -62,7 +64,7 @@ def stored_version(value: str | None) -> int | None:
 
 
 def refuse(
-    pipeline: str, journal: JournalDeclaration, found: Found, steps: Sequence[Step], shortest_grace: int
+    pipeline: str, journal: JournalDeclaration, found: Found, steps: Sequence[SchemaStep], shortest_grace: int
 ) -> None:
     """Refuse a keyspace that these steps would not make ready, or that they must not touch."""
     version = stored_version(found.version)
@@ -77,7 +79,7 @@ def refuse(
             raise GraceTooShort(pipeline, journal.keyspace, name_of(journal, table), grace, shortest_grace)
 
 
-def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[Step]) -> list[str]:
+def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[SchemaStep]) -> list[str]:
     """The tables of data that these steps would make where pointers may promise data already."""
     if name_of(journal, "pointer2") not in found.tables:
         return []

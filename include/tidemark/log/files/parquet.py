@@ -16,8 +16,8 @@ from tidemark.log.errors import ManifestDamaged, RangeWrong, RecordsMissing
 from tidemark.log.files.digest_cache import VERIFIED
 from tidemark.log.files.folder import Folder
 from tidemark.log.files.footer import MAGIC, TAIL, footer_length, in_order
-from tidemark.log.files.row_groups import Group, groups_of, read_groups
-from tidemark.log.files.statistics import Tally
+from tidemark.log.files.row_groups import RowGroup, groups_of, read_groups
+from tidemark.log.files.statistics import FileTally
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured, CapturedFile
@@ -86,12 +86,12 @@ class LogFolder:
         It is read back on the way: what is counted is what is on disk. None when it holds no message.
         """
         with self._folder.open(staged) as source, pq.ParquetFile(source) as parquet:
-            batches = parquet.iter_batches(batch_size=8192, columns=Tally.COLUMNS)
+            batches = parquet.iter_batches(batch_size=8192, columns=FileTally.COLUMNS)
             first = next(batches, None)
             if first is None:
                 return None
             slice_ = self._slice_of(first, slices)
-            tally = Tally(binding, slice_, is_declared)
+            tally = FileTally(binding, slice_, is_declared)
             for batch in chain([first], batches):
                 tally.count(batch)
             tally.count_nulls(parquet.metadata)
@@ -122,7 +122,7 @@ class LogFolder:
                 return s
         raise RecordsMissing(self._folder.owner, *place, 0, 0, "capture found records of it")
 
-    def _refuse_strangers(self, binding: Binding, s: Slice, tally: Tally) -> None:
+    def _refuse_strangers(self, binding: Binding, s: Slice, tally: FileTally) -> None:
         """Refuse messages that the slice does not own, before the file has its final name."""
         lowest = binding.id_of(s.topic, s.partition, s.lower)
         first, last, count = tally.first_id, tally.last_id, tally.rows
@@ -230,7 +230,7 @@ class LogFolder:
                     return int(found[-1].column("id")[-1].as_py())
         return None
 
-    def _groups(self, file: LogFile) -> list[Group]:
+    def _groups(self, file: LogFile) -> list[RowGroup]:
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             return list(groups_of(parquet.metadata))
 

@@ -14,7 +14,7 @@ ID_COLUMN = 0
 ROWS_AT_ONCE = 8_192
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """One row group."""
 
     number: int
@@ -35,13 +35,13 @@ class Group(NamedTuple):
         return first_id <= self.first_id and self.last_id <= last_id
 
 
-def groups_of(metadata: pq.FileMetaData) -> Iterator[Group]:
+def groups_of(metadata: pq.FileMetaData) -> Iterator[RowGroup]:
     """All row groups of a file."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         found = group.column(ID_COLUMN).statistics
         known = found is not None and found.has_min_max
-        yield Group(number, group.num_rows, *((found.min, found.max) if known else (None, None)))
+        yield RowGroup(number, group.num_rows, *((found.min, found.max) if known else (None, None)))
 
 
 def read_groups(

@@ -14,7 +14,7 @@ from tidemark.log.model.manifest import LogFile
 from tidemark.log.model.statistics import FileStatistics
 
 
-class Tally:
+class FileTally:
     """What has passed of one slice."""
 
     COLUMNS: ClassVar = ["id", "topic", "partition", "offset", "timestamp", "namespace"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class OffsetLogSize:
     """One writer's offset log, as large as Spark found it."""
 
     name: str
@@ -49,7 +49,7 @@ def count_entries(objects: "DataFrame", names: Sequence[str]) -> "DataFrame":
     )
 
 
-def collect_counts(counts: "DataFrame") -> list[Counted]:
+def collect_counts(counts: "DataFrame") -> list[OffsetLogSize]:
     """The counts as values, one for each writer, by name: sorted here, a sort on Spark would read twice."""
-    found = [Counted(one["name"], one["rows"], one["bytes"]) for one in counts.collect()]
+    found = [OffsetLogSize(one["name"], one["rows"], one["bytes"]) for one in counts.collect()]
     return sorted(found, key=lambda one: one.name)

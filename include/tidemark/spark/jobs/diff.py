@@ -13,13 +13,13 @@ from tidemark.journal.comparison import Comparison
 from tidemark.journal.head import Head
 from tidemark.journal.visible import Visible, choose_head
 from tidemark.journal_tables.reader import JournalReader
-from tidemark.spark.jobs.evidence import Kind, by_entity, to_head, to_row
+from tidemark.spark.jobs.evidence import EvidenceKind, by_entity, to_head, to_row
 from tidemark.spark.jobs.evidence_sources import read_heads, read_rows
 from tidemark.spark.jobs.verify import count_verdicts
 from tidemark.verification.basis import Basis, read_basis
 from tidemark.verification.diff import Diff, Side
-from tidemark.verification.journal.judge import Verdict
-from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.verification.journal.judge import EntityVerdict
+from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ def diff_with_spark(
         (
             read(spark, writer.connection, writer.declared, topics, kind)
             for read, writer, kind in (
-                (read_heads, old, Kind.HEAD),
-                (read_heads, new, Kind.OTHER_HEAD),
-                (read_rows, old, Kind.ROW),
-                (read_rows, new, Kind.OTHER_ROW),
+                (read_heads, old, EvidenceKind.HEAD),
+                (read_heads, new, EvidenceKind.OTHER_HEAD),
+                (read_rows, old, EvidenceKind.ROW),
+                (read_rows, new, EvidenceKind.OTHER_ROW),
             )
         ),
     )
@@ -67,18 +67,18 @@ def diff_with_spark(
     )
 
 
-def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> Tally:
+def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> VerdictTally:
     """Compares entities of which both keyspaces' heads and rows are together."""
-    tally = Tally(most)
+    tally = VerdictTally(most)
     for (topic, key), records in by_entity(batches):
-        heads: dict[int, dict[int, Head]] = {Kind.HEAD: {}, Kind.OTHER_HEAD: {}}
+        heads: dict[int, dict[int, Head]] = {EvidenceKind.HEAD: {}, EvidenceKind.OTHER_HEAD: {}}
         expected, comparison = Visible(), None
         for kind, body in records:
             if kind in heads:
                 head = to_head(body)
                 heads[kind][head.segment] = head
-                expected.head = choose_head(key, heads[Kind.HEAD])
-            elif kind == Kind.ROW:
+                expected.head = choose_head(key, heads[EvidenceKind.HEAD])
+            elif kind == EvidenceKind.ROW:
                 expected.take(to_row(body))
             else:
                 comparison = comparison or _comparison(topic, key, expected, heads)
@@ -86,12 +86,12 @@ def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> Tally:
         comparison = comparison or _comparison(topic, key, expected, heads)
         differences = tuple(comparison.conclude())
         if any(heads.values()):
-            tally.note(Verdict(topic, key, differences, comparison.total))
+            tally.note(EntityVerdict(topic, key, differences, comparison.total))
     return tally
 
 
 def _comparison(topic: str, key: str, expected: Visible, heads: dict[int, dict[int, Head]]) -> Comparison:
-    return Comparison(topic, key, expected, choose_head(key, heads[Kind.OTHER_HEAD]))
+    return Comparison(topic, key, expected, choose_head(key, heads[EvidenceKind.OTHER_HEAD]))
 
 
 def _has_moved(positions: Positions, basis: Basis) -> bool:

@@ -37,7 +37,7 @@ SCHEMA = pa.schema(
 )
 
 
-class Kind(IntEnum):
+class EvidenceKind(IntEnum):
     """What a record is, in the order in which they are heard."""
 
     HEAD = 0
@@ -75,7 +75,7 @@ def _uuid(data: bytes) -> UUID:
 
 def of_message(topic: str, key: str, record: LoggedRecord) -> Evidence:
     """A message of the log."""
-    return Evidence(topic, key, Kind.MESSAGE, record.id, 0, _encode(record))
+    return Evidence(topic, key, EvidenceKind.MESSAGE, record.id, 0, _encode(record))
 
 
 def to_message(body: bytes) -> LoggedRecord:
@@ -83,7 +83,7 @@ def to_message(body: bytes) -> LoggedRecord:
     return _decode_record(body)
 
 
-def of_head(topic: str, key: str, head: Head, kind: Kind = Kind.HEAD) -> Evidence:
+def of_head(topic: str, key: str, head: Head, kind: EvidenceKind = EvidenceKind.HEAD) -> Evidence:
     """A row of ``metajournal``."""
     return Evidence(topic, key, kind, head.segment, 0, _encode(head))
 
@@ -93,7 +93,7 @@ def to_head(body: bytes) -> Head:
     return _decode_head(body)
 
 
-def of_row(topic: str, key: str, row: FoundRow, kind: Kind = Kind.ROW) -> Evidence:
+def of_row(topic: str, key: str, row: FoundRow, kind: EvidenceKind = EvidenceKind.ROW) -> Evidence:
     """A row of ``journal``."""
     segment, seq_nr, timestamp, record_id, digest = row
     whose = None if record_id is None else record_id.bytes

@@ -17,10 +17,18 @@ from tidemark.connections import CassandraConnection
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.model import JournalDeclaration
-from tidemark.spark.jobs.evidence import SCHEMA, Evidence, Kind, batches_of, of_head, of_message, of_row
+from tidemark.spark.jobs.evidence import (
+    SCHEMA,
+    Evidence,
+    EvidenceKind,
+    batches_of,
+    of_head,
+    of_message,
+    of_row,
+)
 from tidemark.verification.journal.messages import read_keys, read_records
 from tidemark.verification.journal.scan import scan_heads, scan_rows
-from tidemark.verification.selection import Choice, Hashed, Hashes, Selection, hashes_of
+from tidemark.verification.selection import Choice, EntitySelection, Hashed, Hashes, hashes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,7 +71,11 @@ def read_log(
 
 
 def hash_entities(
-    spark: "SparkSession", folder: LogFolder, files: Sequence[LogFile], last_id: int, selection: Selection
+    spark: "SparkSession",
+    folder: LogFolder,
+    files: Sequence[LogFile],
+    last_id: int,
+    selection: EntitySelection,
 ) -> Hashed:
     """The entities that have messages in these files, of the selection's bindings, as a choice."""
     seed = selection.seed
@@ -83,7 +95,7 @@ def read_heads(
     connection: CassandraConnection,
     journal: JournalDeclaration,
     topics: frozenset[str],
-    kind: Kind = Kind.HEAD,
+    kind: EvidenceKind = EvidenceKind.HEAD,
 ) -> "DataFrame":
     """All heads of these topics."""
 
@@ -99,7 +111,7 @@ def read_rows(
     connection: CassandraConnection,
     journal: JournalDeclaration,
     topics: frozenset[str],
-    kind: Kind = Kind.ROW,
+    kind: EvidenceKind = EvidenceKind.ROW,
 ) -> "DataFrame":
     """All rows of these topics."""
 

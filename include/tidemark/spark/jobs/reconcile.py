@@ -9,7 +9,7 @@ from tidemark.log.expectations import Suite
 from tidemark.spark.jobs.verify import verify_with_spark
 from tidemark.verification.reconcile import reconcile
 from tidemark.verification.sample import verify_sample
-from tidemark.verification.selection import EVERYTHING, Entity, Selection
+from tidemark.verification.selection import EVERYTHING, Entity, EntitySelection
 from tidemark.writers.journal.writer import JournalWriter
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class VerifiedInterval:
     """How much a run verifies."""
 
     everything: bool = False
@@ -26,13 +26,13 @@ class Extent:
     """The bindings of this interval were delivered again: all entities they touch."""
 
     @property
-    def selection(self) -> Selection | None:
+    def selection(self) -> EntitySelection | None:
         """What Spark is asked for; None where a sample will do."""
         if self.everything:
             return EVERYTHING
         if self.from_t is None and self.to_t is None:
             return None
-        return Selection(from_t=self.from_t, to_t=self.to_t)
+        return EntitySelection(from_t=self.from_t, to_t=self.to_t)
 
 
 def reconcile_writer(
@@ -41,7 +41,7 @@ def reconcile_writer(
     log: PublishedLog,
     positions: Positions,
     suite: Suite,
-    extent: Extent,
+    extent: VerifiedInterval,
     after: int,
     holder: str,
 ) -> dict[str, Any] | None:

@@ -18,7 +18,7 @@ from tidemark.journal.visible import choose_head
 from tidemark.journal_tables.reader import FoundTables, JournalReader
 from tidemark.spark.jobs.evidence import (
     Evidence,
-    Kind,
+    EvidenceKind,
     bring_together,
     by_entity,
     to_head,
@@ -31,8 +31,8 @@ from tidemark.verification.journal.entities import Case, judge_found
 from tidemark.verification.journal.judge import EntityJudge
 from tidemark.verification.journal.messages import files_of
 from tidemark.verification.result import Verification
-from tidemark.verification.selection import EVERYTHING, Choice, Entity, Everything, Listed, Selection
-from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.verification.selection import EVERYTHING, Choice, Entity, EntitySelection, Everything, Listed
+from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MESSAGES_AT_ONCE = 100_000
 """How many entities are read by name together, unless they are large."""
 MOST_PARTITIONS = 2_000
 
-Judge = Callable[[Iterable[pa.RecordBatch]], Tally]
+Judge = Callable[[Iterable[pa.RecordBatch]], VerdictTally]
 
 
 def verify_with_spark(
@@ -52,7 +52,7 @@ def verify_with_spark(
     writer: JournalWriter,
     log: PublishedLog,
     positions: Positions,
-    selection: Selection = EVERYTHING,
+    selection: EntitySelection = EVERYTHING,
     most: int = MOST_TOLD,
 ) -> Verification:
     """Verify the tables of a writer against the log up to its position; moves and changes nothing."""
@@ -75,7 +75,7 @@ def verify_with_spark(
 
 def count_verdicts(
     spark: "SparkSession", evidence: "DataFrame", judge: Judge, records: int, most: int
-) -> Tally:
+) -> VerdictTally:
     """Bring the evidence together and judge it, partition by partition."""
     cores = spark.sparkContext.defaultParallelism
     partitions = min(max(-(-records // RECORDS_A_PARTITION), cores), MOST_PARTITIONS)
@@ -86,22 +86,22 @@ def count_verdicts(
 
     together = bring_together(evidence, partitions)
     found = together.mapInArrow(judge_partition, "tally binary").collect()
-    return Tally.sum((msgspec.json.decode(bytes(row.tally), type=Tally) for row in found), most)
+    return VerdictTally.sum((msgspec.json.decode(bytes(row.tally), type=VerdictTally) for row in found), most)
 
 
 def judge_everything(basis: Basis, most: int) -> Judge:
     """Judges entities whose heads and rows were scanned."""
 
-    def judge(batches: Iterable[pa.RecordBatch]) -> Tally:
-        tally = Tally(most)
+    def judge(batches: Iterable[pa.RecordBatch]) -> VerdictTally:
+        tally = VerdictTally(most)
         for (topic, key), records in by_entity(batches):
             one, heads = EntityJudge(basis, topic, key), dict[int, Head]()
             for kind, body in records:
-                if kind == Kind.HEAD:
+                if kind == EvidenceKind.HEAD:
                     head = to_head(body)
                     heads[head.segment] = head
                     one.hear_head(choose_head(key, heads))
-                elif kind == Kind.MESSAGE:
+                elif kind == EvidenceKind.MESSAGE:
                     one.hear_message(to_message(body))
                 else:
                     one.hear_row(to_row(body))
@@ -114,14 +114,14 @@ def judge_everything(basis: Basis, most: int) -> Judge:
 def judge_chosen(basis: Basis, writer: JournalWriter, most: int) -> Judge:
     """Judges entities that are read from the tables by name, some at a time."""
 
-    def judge(batches: Iterable[pa.RecordBatch]) -> Tally:
-        tally, tables = Tally(most), JournalReader.open(writer.connection, writer.declared)
+    def judge(batches: Iterable[pa.RecordBatch]) -> VerdictTally:
+        tally, tables = VerdictTally(most), JournalReader.open(writer.connection, writer.declared)
         waiting: dict[str, dict[str, EntityJudge]] = {}
         entities = messages = 0
         for (topic, key), records in by_entity(batches):
             one = waiting.setdefault(topic, {})[key] = EntityJudge(basis, topic, key)
             for kind, body in records:
-                if kind == Kind.MESSAGE:
+                if kind == EvidenceKind.MESSAGE:
                     one.hear_message(to_message(body))
                     messages += 1
             entities += 1
@@ -135,14 +135,14 @@ def judge_chosen(basis: Basis, writer: JournalWriter, most: int) -> Judge:
 
 
 def _read_by_name(
-    waiting: Mapping[str, Mapping[str, EntityJudge]], tables: FoundTables, tally: Tally
+    waiting: Mapping[str, Mapping[str, EntityJudge]], tables: FoundTables, tally: VerdictTally
 ) -> None:
     for topic, judges in waiting.items():
         for verdict in judge_found(topic, judges, tables):
             tally.note(verdict)
 
 
-def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: Selection) -> Choice:
+def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: EntitySelection) -> Choice:
     if selection.entities:
         return Listed(frozenset(selection.entities))
     if selection.is_everything:
@@ -154,5 +154,5 @@ def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: S
 
 def _named(spark: "SparkSession", entities: Iterable[Entity]) -> "DataFrame":
     """So that an entity is judged of which the log has nothing."""
-    named = [[Evidence(topic, key, Kind.NAMED, 0, 0, b"")] for topic, key in entities]
+    named = [[Evidence(topic, key, EvidenceKind.NAMED, 0, 0, b"")] for topic, key in entities]
     return run_tasks(spark, [[one for each in named for one in each]] if named else [], lambda each: each)

@@ -11,11 +11,11 @@ from tidemark.journal_tables.reader import FoundTables, JournalReader, segments_
 from tidemark.log.model.manifest import LogFile
 from tidemark.verification.basis import Basis, read_basis
 from tidemark.verification.errors import NoSuchEntity
-from tidemark.verification.journal.judge import EntityJudge, Verdict
+from tidemark.verification.journal.judge import EntityJudge, EntityVerdict
 from tidemark.verification.journal.messages import files_of, read_in_order
 from tidemark.verification.result import Verification, verification_of
 from tidemark.verification.selection import Entity, Listed
-from tidemark.verification.tally import MOST_TOLD, Tally
+from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 LOOKS = 3
@@ -48,7 +48,7 @@ class Case:
             return None
         return replace(self, log=self.log.reopened()).basis
 
-    def conclude(self, basis: Basis, tally: Tally, began: float) -> Verification:
+    def conclude(self, basis: Basis, tally: VerdictTally, began: float) -> Verification:
         """The result: what was counted, and the pointers, which are looked at in any case.
 
         Nothing is called wrong for being newer than what was known at first: if the writer has moved
@@ -90,7 +90,7 @@ def verify_case(
     case: Case, keys: Sequence[str], topic: str | None = None, most: int = MOST_TOLD
 ) -> Verification:
     """The same, with tables that are read already or are no Cassandra's."""
-    began, basis, tally = time.monotonic(), case.basis, Tally(most)
+    began, basis, tally = time.monotonic(), case.basis, VerdictTally(most)
     topics = basis.require_topics([] if topic is None else [topic])
     entities = [Entity(one, key) for one in topics for key in dict.fromkeys(keys)]
     known = set()
@@ -109,7 +109,7 @@ def judge_entities(
     tables: FoundTables,
     entities: Sequence[Entity],
     files: Sequence[LogFile] | None = None,
-) -> Iterator[Verdict]:
+) -> Iterator[EntityVerdict]:
     """What to think of each of these entities, by all files that can say something or by the given ones.
 
     Nothing of those that nobody knows.
@@ -125,7 +125,9 @@ def judge_entities(
         yield from judge_found(topic, of_topic, tables)
 
 
-def judge_found(topic: str, judges: Mapping[str, EntityJudge], tables: FoundTables) -> Iterator[Verdict]:
+def judge_found(
+    topic: str, judges: Mapping[str, EntityJudge], tables: FoundTables
+) -> Iterator[EntityVerdict]:
     """What to think of entities whose messages were heard: the tables are asked for them."""
     heads = tables.read_heads(topic, list(judges))
     for key, judge in judges.items():

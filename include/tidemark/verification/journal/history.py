@@ -21,7 +21,7 @@ from tidemark.journal.head import Head
 from tidemark.journal.visible import FoundRow, Hidden, why_hidden
 from tidemark.journal_tables.reader import FoundTables, segments_to_read
 from tidemark.verification.basis import Basis
-from tidemark.verification.journal.judge import EntityJudge, LoggedRecord, Verdict
+from tidemark.verification.journal.judge import EntityJudge, EntityVerdict, LoggedRecord
 from tidemark.verification.journal.messages import files_of, read_in_order
 from tidemark.verification.selection import Entity, Listed
 
@@ -41,7 +41,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """One message of the entity, and what it did."""
 
     id: int
@@ -77,7 +77,7 @@ class History:
     topic: str
     key: str
     position: int
-    steps: tuple[Step, ...]
+    steps: tuple[HistoryStep, ...]
     """The newest ones."""
     total: int
     """How many messages there are, shown or not."""
@@ -89,7 +89,7 @@ class History:
     hidden: tuple[HiddenRow, ...]
     """The first ones."""
     hidden_by: Mapping[Hidden, int]
-    verdict: Verdict | None
+    verdict: EntityVerdict | None
 
     @property
     def is_known(self) -> bool:
@@ -133,7 +133,7 @@ class _Told:
     def __init__(self, basis: Basis, entity: Entity, most: int | None) -> None:
         self._basis, self._entity = basis, entity
         self._head: Head | None = None
-        self.steps: deque[Step] = deque(maxlen=most)
+        self.steps: deque[HistoryStep] = deque(maxlen=most)
         self.total = 0
         self.segments: set[int] = set()
         """Where there ever were rows."""
@@ -154,7 +154,7 @@ class _Told:
                 standing = Standing.BEYOND
         said, origin = _said(action), None if action is None else action.origin
         place = (record.id, record.partition, record.offset, record.timestamp, record.t)
-        self.steps.append(Step(*place, said, origin, standing, effect))
+        self.steps.append(HistoryStep(*place, said, origin, standing, effect))
 
     def _apply(self, record: LoggedRecord, action: Action | None) -> tuple[Standing, str]:
         if action is None or isinstance(action, Mark):

@@ -37,7 +37,7 @@ class LoggedRecord(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class EntityVerdict:
     """What came of one entity."""
 
     topic: str
@@ -97,21 +97,21 @@ class EntityJudge:
         """The next row, after all messages and the head."""
         self._begun.take(row)
 
-    def conclude(self) -> Verdict | None:
+    def conclude(self) -> EntityVerdict | None:
         """What to think of it; None where there is nothing to think about."""
         messages, head = self._expected.messages, self._head
         if not messages and not self._problem and (head is None or self._topic not in self._basis.topics):
             return None
         objection, detail = self._objection(head)
         if objection:
-            return Verdict(self._topic, self._key, unprovable=objection, detail=detail)
+            return EntityVerdict(self._topic, self._key, unprovable=objection, detail=detail)
         if self._repartitioned:
-            return Verdict(self._topic, self._key, (_split(self._repartitioned),), 1)
+            return EntityVerdict(self._topic, self._key, (_split(self._repartitioned),), 1)
         comparison = self._begun
         differences = tuple(comparison.conclude())
         if differences and self._is_unfinished:
-            return Verdict(self._topic, self._key, unprovable=Unprovable.UNFINISHED)
-        return Verdict(self._topic, self._key, differences, comparison.total)
+            return EntityVerdict(self._topic, self._key, unprovable=Unprovable.UNFINISHED)
+        return EntityVerdict(self._topic, self._key, differences, comparison.total)
 
     @property
     def _begun(self) -> Comparison:

@@ -18,7 +18,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.judge import LoggedRecord
-from tidemark.verification.selection import EVERYTHING, Choice, Entity, Everything, Selection
+from tidemark.verification.selection import EVERYTHING, Choice, Entity, EntitySelection, Everything
 
 _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "namespace"))
 
@@ -71,7 +71,7 @@ def read_in_order(
 
 
 def read_keys(
-    folder: LogFolder, file: LogFile, last_id: int, first_id: int = 0, selection: Selection = EVERYTHING
+    folder: LogFolder, file: LogFile, last_id: int, first_id: int = 0, selection: EntitySelection = EVERYTHING
 ) -> set[str]:
     """The keys that a file has messages of, from an id to another, in bindings of an interval."""
     found: set[str] = set()
@@ -84,7 +84,7 @@ def read_keys(
     return found
 
 
-def _in_interval(times: pa.Array, selection: Selection) -> pa.Array:
+def _in_interval(times: pa.Array, selection: EntitySelection) -> pa.Array:
     chosen = {t: selection.has_time(t) for t in times.unique().to_pylist()}
     inside = pa.array([t for t, is_inside in chosen.items() if is_inside], times.type)
     return pc.is_in(times, value_set=inside)

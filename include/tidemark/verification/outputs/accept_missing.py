@@ -13,7 +13,7 @@ from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.delivery.writer import Writer
 from tidemark.faults import FaultPoint, reach
 from tidemark.verification.outputs.files import verify_files
-from tidemark.verification.outputs.found import Extent, Problem
+from tidemark.verification.outputs.found import Extent, OutputProblem
 from tidemark.writers.files.ledger import GivenUp
 from tidemark.writers.files.writer import FilesWriter
 
@@ -34,7 +34,7 @@ def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: 
         raise NotPossible(positions.pipeline, writer.name, "it has delivered nothing yet.")
     refuse_held(state, LETTING_GO, clock())
     found = verify_files(writer, log, positions, state, Extent())
-    missing = [one.where for one in found.of(Problem.MISSING)]
+    missing = [one.where for one in found.of(OutputProblem.MISSING)]
     if not missing:
         raise NotPossible(state.pipeline, state.name, "no file of it is missing.")
     is_closed = state.gate is not None and state.gate.cause is Cause.VERIFICATION

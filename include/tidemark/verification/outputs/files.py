@@ -19,7 +19,7 @@ from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part
 from tidemark.log.errors import FileMissing
 from tidemark.pipeline.model import FileFormat, WriterStart
-from tidemark.verification.outputs.found import Extent, OutputDifference, OutputVerification, Problem
+from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
 from tidemark.writers.files.ledger import FilesLedger, Made, MadeFile, ids_of
 from tidemark.writers.files.writer import FilesWriter, messages_of
 
@@ -35,10 +35,10 @@ def judge_names(recorded: Recorded, there: Mapping[str, int]) -> list[OutputDiff
     for name, versions in recorded.items():
         sizes = sorted({one.bytes for one in versions})
         if name not in there:
-            found.append(_difference(Problem.MISSING, name, "the file is missing"))
+            found.append(_difference(OutputProblem.MISSING, name, "the file is missing"))
         elif there[name] not in sizes:
             what = f"it has {there[name]:,} bytes instead of {sizes[-1]:,}"
-            found.append(_difference(Problem.SIZE, name, what))
+            found.append(_difference(OutputProblem.SIZE, name, what))
     return found
 
 
@@ -77,7 +77,7 @@ def verify_files(
         if verdict is None:
             unproven += 1
         elif verdict:
-            different.append(_difference(Problem.CONTENT, name, verdict))
+            different.append(_difference(OutputProblem.CONTENT, name, verdict))
     looked_at = {"files": len(recorded) + len(missing), "read whole": len(chosen)}
     if made.lost:
         looked_at["let go by a person"] = len(made.lost)
@@ -106,7 +106,7 @@ class _Verified:
             if name in there:
                 ledger.note(MadeFile(name, there[name], None))
             else:
-                missing.append(_difference(Problem.MISSING, name, "the file is missing"))
+                missing.append(_difference(OutputProblem.MISSING, name, "the file is missing"))
         if not missing:
             ledger.note_adopted(self._state.position)
         return missing
@@ -178,5 +178,5 @@ def _first_id(writer: FilesWriter, state: WriterState, there: Mapping[str, int])
     return min(bases, default=state.position + 1)
 
 
-def _difference(problem: Problem, name: str, what: str) -> OutputDifference:
+def _difference(problem: OutputProblem, name: str, what: str) -> OutputDifference:
     return OutputDifference(problem, name, what, *ids_of(name))

@@ -13,7 +13,7 @@ MOST_TOLD = 100
 """How many differences are told; all are counted."""
 
 
-class Problem(StrEnum):
+class OutputProblem(StrEnum):
     """What is different."""
 
     MISSING = "missing"
@@ -33,7 +33,7 @@ class Problem(StrEnum):
 class OutputDifference:
     """One thing that is not as the log says."""
 
-    problem: Problem
+    problem: OutputProblem
     where: str
     """The file's name, or the partition."""
     what: str
@@ -93,9 +93,9 @@ class OutputVerification:
     @property
     def is_replaced(self) -> bool:
         """Whether the target is another one."""
-        return any(one.problem is Problem.REPLACED for one in self.differences)
+        return any(one.problem is OutputProblem.REPLACED for one in self.differences)
 
-    def of(self, *problems: Problem) -> Sequence[OutputDifference]:
+    def of(self, *problems: OutputProblem) -> Sequence[OutputDifference]:
         """The differences of these kinds."""
         return [one for one in self.differences if one.problem in problems]
 
@@ -117,12 +117,12 @@ class OutputVerification:
         name = f"{self.pipeline} {self.writer}"
         if self.is_clean or self.is_replaced:
             return ""
-        if self.of(Problem.HOLE):
+        if self.of(OutputProblem.HOLE):
             return (
                 "What is missing between other messages cannot be sent any more: delete the topic, make it "
                 f"again, and send everything into it: tidemark offsets rewind {name} -1."
             )
-        if damaged := self.of(Problem.SIZE, Problem.CONTENT):
+        if damaged := self.of(OutputProblem.SIZE, OutputProblem.CONTENT):
             return (
                 f"Move {damaged[0].where} away (nothing is overwritten), then have it made again: tidemark "
                 f"resume {name}."

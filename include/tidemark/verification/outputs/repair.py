@@ -21,7 +21,7 @@ from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
-from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
+from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_at
 from tidemark.verification.reconciliation import read
 from tidemark.writers.files.writer import FilesWriter
@@ -106,10 +106,10 @@ def _pipeline_of(writer: Writer) -> str:
 
 def _bindings(log: PublishedLog, found: OutputVerification) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
     """The bindings to deliver again, oldest first: those of missing files, and what partitions end before."""
-    missing = {one.first_id for one in found.of(Problem.MISSING)}
-    ends = [one.first_id for one in found.of(Problem.END)]
+    missing = {one.first_id for one in found.of(OutputProblem.MISSING)}
+    ends = [one.first_id for one in found.of(OutputProblem.END)]
     wanted = [*missing, *ends]
-    if not wanted or found.of(Problem.HOLE):
+    if not wanted or found.of(OutputProblem.HOLE):
         return
     for binding, files in log.waiting(min(wanted) - 1):
         if binding.base > found.position:

@@ -18,7 +18,7 @@ from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import TargetMissing
 from tidemark.pipeline.model import WriterStart
-from tidemark.verification.outputs.found import Extent, OutputDifference, OutputVerification, Problem
+from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
 from tidemark.writers.kafka.last_id import Tail, read_tail
 from tidemark.writers.kafka.target import keeps_the_middle
 from tidemark.writers.kafka.writer import PARTITIONS_AT_ONCE, KafkaWriter
@@ -63,9 +63,9 @@ def judge_partition(partition: int, compared: Compared, compacts: bool) -> list[
     """What to say of a partition."""
     found: list[OutputDifference] = []
     if compared.at_end:
-        found.append(_difference(Problem.END, partition, compared.at_end, "at its end"))
+        found.append(_difference(OutputProblem.END, partition, compared.at_end, "at its end"))
     if compared.between and not compacts:
-        found.append(_difference(Problem.HOLE, partition, compared.between, "between others"))
+        found.append(_difference(OutputProblem.HOLE, partition, compared.between, "between others"))
     return found
 
 
@@ -95,10 +95,10 @@ def verify_topic(
     try:
         present = writer.identify()
     except TargetMissing as missing:
-        return result({}, [OutputDifference(Problem.REPLACED, name, str(missing), 0, position)])
+        return result({}, [OutputDifference(OutputProblem.REPLACED, name, str(missing), 0, position)])
     if present is not None and compare(state, present) is Verdict.REPLACED:
         problem = str(replaced(state, present))
-        return result({}, [OutputDifference(Problem.REPLACED, name, problem, 0, position)])
+        return result({}, [OutputDifference(OutputProblem.REPLACED, name, problem, 0, position)])
     bound = writer.bound_to(present) if present else writer
     refuse_other_shape(state, bound.shape)
     tails = read_tails(bound, None if extent.everything else max(extent.sample, 1))
@@ -149,7 +149,7 @@ def expected_ids(
     return expected
 
 
-def _difference(problem: Problem, partition: int, ids: Sequence[int], where: str) -> OutputDifference:
+def _difference(problem: OutputProblem, partition: int, ids: Sequence[int], where: str) -> OutputDifference:
     named = ", ".join(str(id_) for id_ in ids[:MOST_NAMED]) + (", …" if len(ids) > MOST_NAMED else "")
     what = f"{len(ids):,} message{'' if len(ids) == 1 else 's'} missing {where} (id {named})"
     return OutputDifference(problem, f"partition {partition}", what, ids[0], ids[-1])

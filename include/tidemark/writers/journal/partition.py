@@ -23,7 +23,7 @@ from tidemark.journal.effect import Effect, Message, Row
 from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import Fold
 from tidemark.journal_tables.cells import is_too_long, longest_key
-from tidemark.journal_tables.heads import Heads
+from tidemark.journal_tables.heads import PartitionHeads
 from tidemark.journal_tables.statements import JournalTables
 
 events = structlog.get_logger()
@@ -51,7 +51,7 @@ class JournalPart:
         self,
         tables: JournalTables,
         bulk: BulkWriter,
-        heads: Heads,
+        heads: PartitionHeads,
         place: tuple[str, int],
         pointer: int,
         segment_size: int,

@@ -26,7 +26,7 @@ from tidemark.journal.errors import JournalError, Undecodable
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
 from tidemark.journal_tables.cells import is_too_long
-from tidemark.journal_tables.heads import Heads, milliseconds
+from tidemark.journal_tables.heads import PartitionHeads, milliseconds
 from tidemark.journal_tables.schema.create import create_journal
 from tidemark.journal_tables.schema.found import read_keyspace
 from tidemark.journal_tables.schema.layout import DATA, name_of
@@ -147,7 +147,7 @@ class JournalWriter(Writer):
                 topic, partition = place = admitted["topic"][0].as_py(), admitted["partition"][0].as_py()
                 if place not in at_work:
                     pointer = tables.read_pointers([place]).get(place, NO_POINTER)
-                    heads = Heads(tables, topic, partition, is_ours)
+                    heads = PartitionHeads(tables, topic, partition, is_ours)
                     size, zone = self.declared.segment_size, ZoneInfo(self.zone)
                     at_work[place] = JournalPart(
                         tables, bulk, heads, place, pointer, size, zone, _created(part, topic)
@@ -314,7 +314,7 @@ class JournalWriter(Writer):
             return None
 
     def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
-        heads = Heads(self._tables, message["topic"], message["partition"])
+        heads = PartitionHeads(self._tables, message["topic"], message["partition"])
         heads.load([action.key])
         return heads[action.key]
 
