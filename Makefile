@@ -61,8 +61,9 @@ fmt: $(INSTALLED) ## Format the code and sort its imports
 	@$(BIN)/ruff check --fix --quiet .
 	@$(BIN)/ruff format .
 
-docs: $(INSTALLED) ## Write docs/dags.md from the DAGs' own documentation
+docs: $(INSTALLED) ## Write docs/dags.md from the DAGs, and the map in docs/architecture.md from the imports
 	@$(BIN)/python docs/generate.py
+	@$(BIN)/python docs/map.py
 
 clean: $(INSTALLED) ## Stop everything and remove its data (the downloaded jars stay)
 	@$(BIN)/tidemark services clean --execute

@@ -19,6 +19,17 @@ def test_the_page_of_the_dags_is_what_their_files_say() -> None:
     assert (ROOT / "docs" / "dags.md").read_text() == page(), "run: make docs"
 
 
+def test_the_map_of_the_packages_is_what_the_imports_say() -> None:
+    page = runpy.run_path(str(ROOT / "docs" / "map.py"))["page"]
+    assert (ROOT / "docs" / "architecture.md").read_text() == page(), "run: make docs"
+
+
+def test_every_module_that_the_architecture_names_exists() -> None:
+    named = re.findall(r"`([\w/]+(?:\.py|/))`", (ROOT / "docs" / "architecture.md").read_text())
+    places = [(ROOT / name, ROOT / "include" / "tidemark" / name) for name in named]
+    assert [str(either) for either, other in places if not (either.exists() or other.exists())] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
