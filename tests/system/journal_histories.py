@@ -143,7 +143,7 @@ class History:
         return list(self._records(actions))
 
     def unreadable(self, key: bytes, partition: int) -> Sent:
-        """A record that stops a journal: an append whose payload cannot be decoded. Readers see none of it."""
+        """A record that stops a journal, an append that cannot be decoded: readers see none of it."""
         self._offsets[partition] += 1
         header = '{"append":{"range":{"from":1,"to":1},"payloadType":"json"}}'
         return Sent(partition, key, b"{", self._now, _action(header))

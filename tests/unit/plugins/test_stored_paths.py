@@ -2,7 +2,7 @@
 
 A task that waits is a row in Airflow's database: the path of its trigger's class, the trigger's arguments,
 and the method of its sensor that is called in the end. A link is found by a name made from its class's. Rows
-of earlier versions are read by later ones, so every line here stays; a name that is new gets a line of its own.
+of earlier versions are read by later ones, so every line here stays; a new name gets a line of its own.
 """
 
 import pkgutil
