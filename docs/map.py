@@ -62,9 +62,13 @@ def table(arrows: Mapping[str, set[str]]) -> str:
     """What each package is for, how large it is, and what it imports."""
     rows = ["| package | what it is | modules | imports |", "|---|---|---|---|"]
     for name, direct in sorted(arrows.items(), key=lambda item: (len(reachable(arrows, item[0])), item[0])):
-        first = (ast.get_docstring(ast.parse((LIBRARY / name / "__init__.py").read_text())) or "").split("\n")[0]
+        first = (ast.get_docstring(ast.parse((LIBRARY / name / "__init__.py").read_text())) or "").split(
+            "\n"
+        )[0]
         count = len([path for path in (LIBRARY / name).rglob("*.py") if path.name != "__init__.py"])
-        rows.append(f"| `{name}/` | {first.replace('``', '`')} | {count} | {', '.join(sorted(direct)) or '–'} |")
+        rows.append(
+            f"| `{name}/` | {first.replace('``', '`')} | {count} | {', '.join(sorted(direct)) or '–'} |"
+        )
     return "\n".join(rows)
 
 

@@ -142,6 +142,12 @@ class History:
         """The next records."""
         return list(self._records(actions))
 
+    def unreadable(self, key: bytes, partition: int) -> Sent:
+        """A record that stops a journal, an append that cannot be decoded: readers see none of it."""
+        self._offsets[partition] += 1
+        header = '{"append":{"range":{"from":1,"to":1},"payloadType":"json"}}'
+        return Sent(partition, key, b"{", self._now, _action(header))
+
     def _records(self, actions: int) -> Iterator[Sent]:
         for _ in range(actions):
             key, partition = self._random.choice(self._places)

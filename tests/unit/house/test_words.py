@@ -9,7 +9,9 @@ from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.unit
 
-INDEFINITE = re.compile(r"\b(somebody|someone|nobody|no one|whoever|whomever|anybody|anyone|everybody)\b", re.I)
+INDEFINITE = re.compile(
+    r"\b(somebody|someone|nobody|no one|whoever|whomever|anybody|anyone|everybody)\b", re.I
+)
 FOLDERS = ("include", "plugins", "dags", "spark_apps", "docs", "deploy", "bin", "bench")
 SUFFIXES = {".py", ".md", ".yaml", ".html", ".sh", ".java", ""}
 
