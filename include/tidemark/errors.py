@@ -1,9 +1,10 @@
 """The root of every error Tidemark raises on purpose.
 
-Such an error is for a person: its text is one or two sentences that say what is wrong, what did not happen
-and what to do next. The command line prints it and exits with 1; anything else that escapes is a defect and
-keeps its traceback. The pure packages (``journal``, ``log``) import nothing of ours and have roots of their
-own, deriving from ``ValueError``.
+Such an error is for an operator: its text is a few sentences that say what is wrong, what did not happen and
+what to do next. The command line prints it and exits with 1; anything else that escapes is a defect and keeps
+its traceback. Below the root every package has a family of its own (``LogError``, ``JournalError``,
+``DeliveryError``, …), which a caller catches when it knows what to do about that part of the system. This
+module imports nothing of the library, so every package may use it.
 """
 
 from collections.abc import Iterable
@@ -11,10 +12,10 @@ from difflib import get_close_matches
 
 
 class TidemarkError(Exception):
-    """Something a person can put right, said in the words they need for it."""
+    """Something an operator can put right. Catch this to catch every error the library raises on purpose."""
 
     needs_person = False
-    """Whether trying again by itself cannot help: a person has to do something first."""
+    """Whether a retry cannot help: a person has to do something first. Airflow then does not retry."""
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:

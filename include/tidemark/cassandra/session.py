@@ -14,8 +14,8 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy, TokenAwarePolicy
 
+from tidemark.cassandra.errors import CassandraError
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
 
 _sessions: dict[tuple[int, str], Session] = {}
 _opening = threading.Lock()
@@ -30,7 +30,7 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-class CassandraUnreachable(TidemarkError):
+class CassandraUnreachable(CassandraError):
     """No node answered."""
 
     def __init__(self, connection: CassandraConnection, reason: str) -> None:

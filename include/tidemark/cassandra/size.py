@@ -2,11 +2,11 @@
 
 from cassandra.cluster import Session
 
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST, RING
-from tidemark.errors import TidemarkError
 
 
-class PartitionerRefused(TidemarkError):
+class PartitionerRefused(CassandraError):
     """A cluster whose tokens are not the usual ones."""
 
     def __init__(self, partitioner: str) -> None:

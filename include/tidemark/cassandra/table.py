@@ -8,7 +8,8 @@ from cassandra.cluster import Session
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, UserType, parse_type
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.cassandra.errors import CassandraError
+from tidemark.errors import did_you_mean
 
 
 class Role(StrEnum):
@@ -20,7 +21,7 @@ class Role(StrEnum):
     REGULAR = "regular"
 
 
-class UnknownTable(TidemarkError):
+class UnknownTable(CassandraError):
     """There is no such table."""
 
     def __init__(self, keyspace: str, table: str, hint: str) -> None:
@@ -31,7 +32,7 @@ class UnknownTable(TidemarkError):
         return type(self), (self.keyspace, self.table, self.hint)
 
 
-class UnknownColumn(TidemarkError):
+class UnknownColumn(CassandraError):
     """A column that the table does not have."""
 
     def __init__(self, table: str, column: str, known: Sequence[str]) -> None:
@@ -43,7 +44,7 @@ class UnknownColumn(TidemarkError):
         return type(self), (self.table, self.column, self.known)
 
 
-class TypeRefused(TidemarkError):
+class TypeRefused(CassandraError):
     """A column whose type has no place in a DataFrame."""
 
     def __init__(self, table: str, column: str, type_name: str) -> None:

@@ -3,7 +3,11 @@
 from tidemark.errors import TidemarkError
 
 
-class PlanOutdated(TidemarkError):
+class CompactionError(TidemarkError):
+    """A compaction was refused or stopped; the log is as it was."""
+
+
+class PlanOutdated(CompactionError):
     """What a plan was made from is no longer so."""
 
     def __init__(self, pipeline: str, plan: str, reason: str) -> None:
@@ -14,7 +18,7 @@ class PlanOutdated(TidemarkError):
         self.pipeline, self.plan, self.reason = pipeline, plan, reason
 
 
-class NotConserved(TidemarkError):
+class NotConserved(CompactionError):
     """What a compaction has kept and dropped does not account for what it has read."""
 
     needs_person = True
@@ -28,7 +32,7 @@ class NotConserved(TidemarkError):
         self.pipeline, self.plan, self.problem = pipeline, plan, problem
 
 
-class NoPlan(TidemarkError):
+class NoPlan(CompactionError):
     """A plan is asked for that nobody has made, or that was swept."""
 
     def __init__(self, pipeline: str, plan: str) -> None:
@@ -39,7 +43,7 @@ class NoPlan(TidemarkError):
         self.pipeline, self.plan = pipeline, plan
 
 
-class NeverCompacted(TidemarkError):
+class NeverCompacted(CompactionError):
     """The pipeline's policy is to keep everything."""
 
     needs_person = True
@@ -52,7 +56,7 @@ class NeverCompacted(TidemarkError):
         self.pipeline = pipeline
 
 
-class PolicyUnfit(TidemarkError):
+class PolicyUnfit(CompactionError):
     """By this policy, the messages of the log would not be understood."""
 
     needs_person = True

@@ -87,7 +87,11 @@ class Change:
         return {row: body for row, body in rows.items() if not self.removes(row)} | dict(self.puts)
 
 
-class Outpaced(TidemarkError):
+class ConsensusError(TidemarkError):
+    """A change of the control plane was not made, or is not known to be."""
+
+
+class Outpaced(ConsensusError):
     """Somebody else changed the object first; nothing of this change was applied.
 
     One exception: where the answer was lost and others have committed since, it may have been applied and
@@ -102,7 +106,7 @@ class Outpaced(TidemarkError):
         self.key, self.expected, self.found = key, expected, found
 
 
-class Undecided(TidemarkError):
+class Undecided(ConsensusError):
     """The answer to a commit is missing, and what became of it could not be found out."""
 
     def __init__(self, key: ObjectKey, expected: int, reason: str) -> None:

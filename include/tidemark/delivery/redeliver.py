@@ -8,13 +8,13 @@ would get a history with holes that nobody could see afterwards. A partial histo
 
 from collections.abc import Mapping
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.writer import Writer
-from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import TopicPartition
 
 
-class HistoryCompacted(TidemarkError):
+class HistoryCompacted(DeliveryError):
     """Messages are to be delivered of which compaction may have taken some away."""
 
     needs_person = True

@@ -21,6 +21,7 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
@@ -31,7 +32,6 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import admit_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
 from tidemark.delivery.writer_topics import Taken, WriterTopics
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
@@ -39,7 +39,7 @@ from tidemark.log.model.manifest import LogFile
 SHOWN_EVERY = 5 * SECOND
 
 
-class NotRegistered(TidemarkError):
+class NotRegistered(DeliveryError):
     """There is no such writer, or it never ran."""
 
     def __init__(self, pipeline: str, writer: str, known: Sequence[str]) -> None:
@@ -50,7 +50,7 @@ class NotRegistered(TidemarkError):
         self.pipeline, self.writer, self.known = pipeline, writer, known
 
 
-class NotResumable(TidemarkError):
+class NotResumable(DeliveryError):
     """The gate was closed for something that redelivering does not mend."""
 
     needs_person = True

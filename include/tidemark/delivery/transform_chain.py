@@ -16,7 +16,7 @@ from typing import Any, assert_never
 
 import structlog
 
-from tidemark.errors import TidemarkError
+from tidemark.delivery.errors import DeliveryError
 from tidemark.pipeline.choices import Operator
 from tidemark.pipeline.problems import quoted
 from tidemark.pipeline.transforms import (
@@ -58,7 +58,7 @@ class Document:
 Change = Callable[[Document], Document | None]
 
 
-class TransformFailed(TidemarkError):
+class TransformFailed(DeliveryError):
     """A transform could not do its work on a message."""
 
     needs_person = True

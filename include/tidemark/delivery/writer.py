@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.split_entities import Begun
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
-from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
 
@@ -80,7 +80,7 @@ class Written:
         )
 
 
-class BadMessage(TidemarkError):
+class BadMessage(DeliveryError):
     """A message that the writer cannot understand: the wall."""
 
     def __init__(
@@ -109,11 +109,11 @@ class TargetIdentity:
     """Those settings of the writer's shape that are the target's own."""
 
 
-class TargetMissing(TidemarkError):
+class TargetMissing(DeliveryError):
     """There is no target of this name."""
 
 
-class TargetReplaced(TidemarkError):
+class TargetReplaced(DeliveryError):
     """The target is not the one that the writer wrote to."""
 
     needs_person = True

@@ -15,11 +15,11 @@ from dataclasses import asdict, dataclass, replace
 
 import structlog
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog, reading
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import LeftOut, TopicStart, WriterState
 from tidemark.delivery.writer import Past, Writer
-from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.model.recreated import Recreation, Recreations, topics_in_log
@@ -28,7 +28,7 @@ from tidemark.log.state.control import LogControl
 events = structlog.get_logger()
 
 
-class EveryTopicRecreated(TidemarkError):
+class EveryTopicRecreated(DeliveryError):
     """Every topic that a writer holds has lost its name to another one: nothing is left for it."""
 
     needs_person = True
@@ -44,7 +44,7 @@ class EveryTopicRecreated(TidemarkError):
         self.pipeline, self.writer, self.gone = pipeline, writer, dict(gone)
 
 
-class LeavingOutUnplanned(TidemarkError):
+class LeavingOutUnplanned(DeliveryError):
     """A topic was accepted as made again, but before a plan said what that means for this writer."""
 
     needs_person = True
@@ -58,7 +58,7 @@ class LeavingOutUnplanned(TidemarkError):
         self.pipeline, self.writer, self.topic, self.who = pipeline, writer, topic, who
 
 
-class NothingRecreated(TidemarkError):
+class NothingRecreated(DeliveryError):
     """A writer is to begin with a topic that was made again, and cannot."""
 
     needs_person = True

@@ -13,7 +13,11 @@ SHOWN = 5
 """Entities that an error names; all of them are in the run's report."""
 
 
-class BadDays(TidemarkError):
+class ExpiryError(TidemarkError):
+    """A run over expired entities was refused or stopped."""
+
+
+class BadDays(ExpiryError):
     """Days that a run cannot be about."""
 
     needs_person = True
@@ -23,7 +27,7 @@ class BadDays(TidemarkError):
         self.problem = problem
 
 
-class TooManyPurges(TidemarkError):
+class TooManyPurges(ExpiryError):
     """A run wants to purge more entities than it may."""
 
     needs_person = True
@@ -37,7 +41,7 @@ class TooManyPurges(TidemarkError):
         self.pipeline, self.total, self.ceiling = pipeline, total, ceiling
 
 
-class NotPlanned(TidemarkError):
+class NotPlanned(ExpiryError):
     """A run has no plan, so nobody could have seen whom it is to purge."""
 
     needs_person = True
@@ -50,7 +54,7 @@ class NotPlanned(TidemarkError):
         self.pipeline, self.run = pipeline, run
 
 
-class NotToReport(TidemarkError):
+class NotToReport(ExpiryError):
     """A run about which there is nothing to report, or not yet."""
 
     needs_person = True
@@ -60,7 +64,7 @@ class NotToReport(TidemarkError):
         self.pipeline, self.run, self.problem = pipeline, run, problem
 
 
-class AppendsPurged(TidemarkError):
+class AppendsPurged(ExpiryError):
     """Events were appended between the last look at their entity and its purge, and are gone with it."""
 
     needs_person = True
@@ -78,7 +82,7 @@ class AppendsPurged(TidemarkError):
         self.pipeline, self.found = pipeline, tuple(found)
 
 
-class OffsetsUnseen(TidemarkError):
+class OffsetsUnseen(ExpiryError):
     """Between the log and what Kafka holds there is something that nobody can look at any more."""
 
     needs_person = True
@@ -93,7 +97,7 @@ class OffsetsUnseen(TidemarkError):
         self.first, self.held = first, held
 
 
-class KafkaFailed(TidemarkError):
+class KafkaFailed(ExpiryError):
     """Kafka did not do what was asked of it."""
 
     def __init__(self, pipeline: str, what: str, reason: str) -> None:

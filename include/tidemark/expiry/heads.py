@@ -16,7 +16,7 @@ from cassandra.query import PreparedStatement
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.consensus.lightweight import FAILURES
-from tidemark.errors import TidemarkError
+from tidemark.expiry.errors import ExpiryError
 from tidemark.expiry.plan import Expired
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments
@@ -30,7 +30,7 @@ HEADS_AT_ONCE = 1_000
 IN_RANGE = " AND token(topic, segment) > ? AND token(topic, segment) <= ?"
 
 
-class HeadsUnreadable(TidemarkError):
+class HeadsUnreadable(ExpiryError):
     """Cassandra did not give the heads."""
 
     def __init__(self, pipeline: str, writer: str, what: str, reason: str) -> None:

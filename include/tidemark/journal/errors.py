@@ -1,11 +1,12 @@
 """What can be wrong with a message or with a history: errors with fields, so that a caller can act on them.
 
-The package stands alone, so these derive from ``ValueError`` and not from Tidemark's own root. Every error is
-made from its fields alone, in order, and therefore survives the way from a Spark worker to the driver.
+They are ``ValueError`` too, because each is about a value that was given.
 """
 
+from tidemark.errors import TidemarkError
 
-class JournalError(ValueError):
+
+class JournalError(TidemarkError, ValueError):
     """The root of everything this package raises on purpose."""
 
 

@@ -13,12 +13,12 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
 from tidemark.journal.digest import COLUMNS, row_digest
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments, row_segment
 from tidemark.journal.visible import FoundRow, choose_head
 from tidemark.journal_tables.cells import is_too_long
+from tidemark.journal_tables.errors import JournalTablesError
 from tidemark.journal_tables.heads import head_of, milliseconds
 from tidemark.journal_tables.statements import READS_IN_FLIGHT, JournalTables
 from tidemark.log.model.binding import TopicPartition
@@ -30,7 +30,7 @@ MOST_SEGMENTS = 100_000
 """More than that is no entity but a damaged head: its ends are looked at."""
 
 
-class TablesMissing(TidemarkError):
+class TablesMissing(JournalTablesError):
     """A keyspace does not have the tables of a journal."""
 
     needs_person = True

@@ -7,15 +7,15 @@ is. Nothing is repaired here, and a gate that closed for another reason in the m
 from dataclasses import dataclass, replace
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
 from tidemark.log.state.control import BindingsHead, Decision, LogControl
 
 
-class NothingToAccept(TidemarkError):
+class NothingToAccept(LogError):
     """The log's gate is open."""
 
     def __init__(self, pipeline: str) -> None:
@@ -26,7 +26,7 @@ class NothingToAccept(TidemarkError):
         self.pipeline = pipeline
 
 
-class GateChanged(TidemarkError):
+class GateChanged(LogError):
     """The gate is not closed any more for what was to be accepted."""
 
     def __init__(self, pipeline: str, gate: LogGate) -> None:

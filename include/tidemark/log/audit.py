@@ -11,7 +11,7 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.expectations import ExpectationDeclaration, Suite
 from tidemark.log.model.audit_result import CRITICAL, Judgement
 from tidemark.log.model.statistics import FileStatistics
@@ -27,7 +27,7 @@ LONGEST_VALUE, LONGEST_TEXT = 40, 400
 """How many characters of a message's content, and of anything else, are repeated."""
 
 
-class BadExpectation(TidemarkError):
+class BadExpectation(LogError):
     """An expectation of the pipeline's suite that Great Expectations does not take."""
 
     needs_person = True

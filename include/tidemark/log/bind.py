@@ -7,8 +7,8 @@ go on with the winner's row.
 from collections.abc import Sequence
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
 from tidemark.log.model.loss import Loss, find_losses, said
 from tidemark.log.state.control import BindingsHead, LogControl
@@ -17,7 +17,7 @@ MAX_CLOCK_DIFFERENCE = 10_000_000
 """µs. Write timestamps come from ``t``: a clock far ahead would hide other writers' newer data."""
 
 
-class ClockOff(TidemarkError):
+class ClockOff(LogError):
     """This machine's clock and Cassandra's are too far apart to hand out write timestamps."""
 
     def __init__(self, pipeline: str, difference: int) -> None:
@@ -28,7 +28,7 @@ class ClockOff(TidemarkError):
         self.pipeline, self.difference = pipeline, difference
 
 
-class OffsetsLost(TidemarkError):
+class OffsetsLost(LogError):
     """Kafka no longer has what the log still needs from it."""
 
     needs_person = True

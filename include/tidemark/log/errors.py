@@ -1,7 +1,9 @@
 """Errors of the commit log: each names the thing it is about and what to do next."""
 
+from tidemark.errors import TidemarkError
 
-class LogError(ValueError):
+
+class LogError(TidemarkError):
     """Something is wrong with a log, a binding or a file, and nothing was made visible because of it."""
 
 

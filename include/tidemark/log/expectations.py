@@ -15,13 +15,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 
 SUFFIXES = (".yaml", ".json")
 DEFAULT = "default"
 
 
-class BadSuite(TidemarkError):
+class BadSuite(LogError):
     """A file of expectations that cannot be used."""
 
     needs_person = True

@@ -6,7 +6,7 @@ capture, where a sweep has left it, tells what was dropped from the holes that w
 
 from enum import StrEnum
 
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import readable_slices
@@ -23,7 +23,7 @@ class Missing(StrEnum):
     COMPACTED_OR_HOLE = "compacted or hole"
 
 
-class NotInTheLog(TidemarkError):
+class NotInTheLog(LogError):
     """An id is named that no message in the log has."""
 
     def __init__(self, pipeline: str, id_: int, missing: Missing, end: int, below: int) -> None:

@@ -6,8 +6,8 @@ is not published.
 """
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
@@ -17,7 +17,7 @@ from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
 
 
-class NotCaptured(TidemarkError):
+class NotCaptured(LogError):
     """A binding cannot be published before its capture has finished."""
 
     def __init__(self, pipeline: str, t: int) -> None:
@@ -28,7 +28,7 @@ class NotCaptured(TidemarkError):
         self.pipeline, self.t = pipeline, t
 
 
-class NotAudited(TidemarkError):
+class NotAudited(LogError):
     """A capture cannot be published before its audit."""
 
     def __init__(self, pipeline: str, t: int) -> None:
@@ -39,7 +39,7 @@ class NotAudited(TidemarkError):
         self.pipeline, self.t = pipeline, t
 
 
-class OutOfTurn(TidemarkError):
+class OutOfTurn(LogError):
     """A binding cannot be published while an older one is not."""
 
     def __init__(self, pipeline: str, t: int, base: int, end: int) -> None:

@@ -13,12 +13,12 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
-from tidemark.errors import TidemarkError
 from tidemark.kafka.source_topics import SourceTopics
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import Available, Offsets
 
 
-class KafkaUnreachable(TidemarkError):
+class KafkaUnreachable(LogError):
     """No broker answered."""
 
     def __init__(self, pipeline: str, servers: str, reason: str) -> None:
@@ -29,7 +29,7 @@ class KafkaUnreachable(TidemarkError):
         self.pipeline, self.servers, self.reason = pipeline, servers, reason
 
 
-class NoSuchTopic(TidemarkError):
+class NoSuchTopic(LogError):
     """A topic that the pipeline names does not exist."""
 
     needs_person = True
@@ -51,7 +51,7 @@ class NoSuchTopic(TidemarkError):
         self.pipeline, self.topic, self.was_read = pipeline, topic, was_read
 
 
-class CompactedTopic(TidemarkError):
+class CompactedTopic(LogError):
     """A topic whose records vanish one by one: a second read of the same offsets would differ."""
 
     needs_person = True

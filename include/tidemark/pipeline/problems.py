@@ -38,7 +38,11 @@ class Contradiction(ValueError):
         super().__init__("; ".join(finding.text for finding in self.findings))
 
 
-class PipelineRefused(TidemarkError):
+class PipelineError(TidemarkError):
+    """A pipeline that is asked for cannot be used."""
+
+
+class PipelineRefused(PipelineError):
     """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
 
     def __init__(self, file: Path, problems: Sequence[Problem], name: str | None = None) -> None:
@@ -54,7 +58,7 @@ class PipelineRefused(TidemarkError):
         )
 
 
-class UnknownPipeline(TidemarkError):
+class UnknownPipeline(PipelineError):
     """No pipeline file declares this name."""
 
     def __init__(self, name: str, known: Sequence[str], refused: Sequence[Path] = ()) -> None:

@@ -5,7 +5,11 @@ from collections.abc import Iterable
 from tidemark.errors import TidemarkError
 
 
-class NothingDelivered(TidemarkError):
+class VerificationError(TidemarkError):
+    """A verification cannot be done, or found what it does not repair."""
+
+
+class NothingDelivered(VerificationError):
     """A writer that never ran has no tables to verify."""
 
     def __init__(self, pipeline: str, writer: str) -> None:
@@ -16,7 +20,7 @@ class NothingDelivered(TidemarkError):
         self.pipeline, self.writer = pipeline, writer
 
 
-class NoSuchTopic(TidemarkError):
+class TopicNotDelivered(VerificationError):
     """A topic is named that the writer has nothing of."""
 
     def __init__(self, pipeline: str, writer: str, topic: str, known: Iterable[str]) -> None:
@@ -27,7 +31,7 @@ class NoSuchTopic(TidemarkError):
         )
 
 
-class NoSuchEntity(TidemarkError):
+class NoSuchEntity(VerificationError):
     """Neither the log nor the tables know an entity."""
 
     def __init__(self, pipeline: str, writer: str, key: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tidemark.cassandra.replication import default_copies
+from tidemark.journal_tables.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.changes import (
     MIGRATIONS,
     SCHEMA_VERSION,
@@ -18,7 +19,6 @@ from tidemark.journal_tables.schema.changes import (
     CreateTable,
     DropTable,
 )
-from tidemark.journal_tables.schema.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.layout import TABLES, Found, Shape
 from tidemark.journal_tables.schema.plan import Step, plan, refuse
 from tidemark.pipeline.model import JournalDeclaration

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tidemark.journal_tables.errors import TablesLost
 from tidemark.journal_tables.schema import create
 from tidemark.journal_tables.schema.create import Prepared, create_journal
-from tidemark.journal_tables.schema.errors import TablesLost
 from tidemark.journal_tables.schema.layout import INDEXED, TABLES, Found
 from tidemark.pipeline.model import JournalDeclaration
 

@@ -19,7 +19,7 @@ from cassandra.protocol import (
     TruncateError,
 )
 
-from tidemark.errors import TidemarkError
+from tidemark.cassandra.errors import CassandraError
 
 _OVERLOAD = (OverloadedErrorMessage, Timeout, OperationTimedOut)
 _PASSING = (
@@ -100,7 +100,7 @@ class Allowance:
             self.now, self._answered, self._halved_at = max(self.now // 2, 1), 0, newest
 
 
-class BulkFailed(TidemarkError):
+class BulkFailed(CassandraError):
     """Rows that Cassandra did not acknowledge, after every attempt that made sense."""
 
     def __init__(self, tables: tuple[str, ...], rows: int, attempts: int, cause: str, refused: bool) -> None:

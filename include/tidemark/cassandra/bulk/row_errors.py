@@ -1,9 +1,10 @@
 """Why rows are not written: what they lack, or what their table cannot hold."""
 
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.cassandra.errors import CassandraError
+from tidemark.errors import did_you_mean
 
 
-class KeyMissing(TidemarkError):
+class KeyMissing(CassandraError):
     """Rows without their whole primary key."""
 
     def __init__(self, table: str, missing: tuple[str, ...], key: tuple[str, ...]) -> None:
@@ -17,7 +18,7 @@ class KeyMissing(TidemarkError):
         return type(self), (self.table, self.missing, self.key)
 
 
-class ColumnMissing(TidemarkError):
+class ColumnMissing(CassandraError):
     """An option names a column that the rows do not have."""
 
     def __init__(self, table: str, column: str, known: tuple[str, ...]) -> None:
@@ -32,7 +33,7 @@ class ColumnMissing(TidemarkError):
         return type(self), (self.table, self.column, self.known)
 
 
-class RowRefused(TidemarkError):
+class RowRefused(CassandraError):
     """A value that its column cannot hold."""
 
     def __init__(self, table: str, column: str, cql_type: str, problem: str) -> None:
@@ -47,7 +48,7 @@ class RowRefused(TidemarkError):
         return type(self), (self.table, self.column, self.cql_type, self.problem)
 
 
-class CountersRefused(TidemarkError):
+class CountersRefused(CassandraError):
     """Rows for a table of counters."""
 
     def __init__(self, table: str) -> None:
@@ -62,7 +63,7 @@ class CountersRefused(TidemarkError):
         return type(self), (self.table,)
 
 
-class NotOfTheKey(TidemarkError):
+class NotOfTheKey(CassandraError):
     """Rows to delete that have more than their key."""
 
     def __init__(self, table: str, others: tuple[str, ...], key: tuple[str, ...]) -> None:
@@ -77,7 +78,7 @@ class NotOfTheKey(TidemarkError):
         return type(self), (self.table, self.others, self.key)
 
 
-class KeyNotWhole(TidemarkError):
+class KeyNotWhole(CassandraError):
     """Keys to delete of which a part is missing."""
 
     def __init__(self, table: str, missing: tuple[str, ...], key: tuple[str, ...]) -> None:
@@ -92,7 +93,7 @@ class KeyNotWhole(TidemarkError):
         return type(self), (self.table, self.missing, self.key)
 
 
-class LifeOfNothing(TidemarkError):
+class LifeOfNothing(CassandraError):
     """A delete with a time to live."""
 
     def __init__(self, table: str) -> None:

@@ -11,8 +11,8 @@ from enum import StrEnum
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.table import Role, Table
-from tidemark.errors import TidemarkError
 
 _MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
 
@@ -29,7 +29,7 @@ class Fact(StrEnum):
 _TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
 
 
-class FactRefused(TidemarkError):
+class FactRefused(CassandraError):
     """A fact that a column does not have, or no name for it."""
 
     def __init__(self, table: str, column: str, fact: str, problem: str) -> None:

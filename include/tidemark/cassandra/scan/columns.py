@@ -8,9 +8,9 @@ import pyarrow as pa
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.scan.cell_facts import CellFact
-from tidemark.cassandra.scan.errors import ValueRefused
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
 
@@ -18,7 +18,22 @@ _INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, 
 _NUMBERS = (Kind.DECIMAL, Kind.VARINT)
 
 
-class TypeMismatch(ValueError):
+class ValueRefused(CassandraError):
+    """A value that a DataFrame cannot hold."""
+
+    def __init__(self, table: str, column: str, problem: str) -> None:
+        super().__init__(
+            f"{table}: column `{column}` has {problem}, which does not fit into its column of the DataFrame. "
+            "Nothing of this read counts. Leave the column out (option `columns`); a decimal may be given "
+            "another precision by a schema of your own."
+        )
+        self.table, self.column, self.problem = table, column, problem
+
+    def __reduce__(self) -> tuple[type["ValueRefused"], tuple[str, str, str]]:
+        return type(self), (self.table, self.column, self.problem)
+
+
+class TypeMismatch(CassandraError, ValueError):
     """A field whose type is not for the column of its name."""
 
     def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:

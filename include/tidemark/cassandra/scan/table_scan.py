@@ -21,9 +21,9 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.bulk.batch_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.clustering import Restriction
 from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.errors import ScanFailed
 from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page, RawSession, Row, raw_session
 from tidemark.cassandra.table import quoted
@@ -37,6 +37,22 @@ BATCH_BYTES = 16_000_000
 
 Part = TokenRange | PartitionKey
 _RETRIES = Retries()
+
+
+class ScanFailed(CassandraError):
+    """A part of a table that Cassandra did not give."""
+
+    def __init__(self, table: str, part: str, attempts: int, cause: str) -> None:
+        times = "at the first attempt" if attempts == 1 else f"in {attempts} attempts"
+        super().__init__(
+            f"{table}: {part} could not be read {times} ({cause}). Nothing of this read counts. See that "
+            "Cassandra's nodes are up and not overloaded, then read again; if it timed out, with smaller "
+            "pages (spark.cassandra.input.fetch.sizeInRows)."
+        )
+        self.table, self.part, self.attempts, self.cause = table, part, attempts, cause
+
+    def __reduce__(self) -> tuple[type["ScanFailed"], tuple[str, str, int, str]]:
+        return type(self), (self.table, self.part, self.attempts, self.cause)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from tidemark.delivery.dead_letters.store import DeadLetter, DeadLetterFiles
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Redelivered
-from tidemark.errors import TidemarkError
 
 
 class Fate(StrEnum):
@@ -26,7 +26,7 @@ class Fate(StrEnum):
     """Copied by a command that died before anything was decided, or by a writer that was forgotten since."""
 
 
-class NoSuchLetter(TidemarkError):
+class NoSuchLetter(DeliveryError):
     """There is no dead letter with this id."""
 
     def __init__(self, pipeline: str, writer: str, id_: int, known: Sequence[int]) -> None:

@@ -18,11 +18,11 @@ from cassandra.cluster import Session
 from tidemark.consensus.lease import Clock, Lease, wall_clock
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.consensus.objects import Consensus, Outpaced
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Deed, WriterState
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.removal import LogFiles, count_files, find_log, remove_files
 from tidemark.log.state.control import Decision, LogControl
@@ -40,7 +40,7 @@ from tidemark.pipeline import checks
 from tidemark.pipeline.loader import LoadedPipelines
 
 
-class StillDeclared(TidemarkError):
+class StillDeclared(DeliveryError):
     """A file has the pipeline."""
 
     def __init__(self, pipeline: str, file: str) -> None:
@@ -51,7 +51,7 @@ class StillDeclared(TidemarkError):
         self.pipeline, self.file = pipeline, file
 
 
-class FolderShared(TidemarkError):
+class FolderShared(DeliveryError):
     """Another pipeline has its files where this one's log lies."""
 
     def __init__(self, pipeline: str, root: str, other: str) -> None:
@@ -62,7 +62,7 @@ class FolderShared(TidemarkError):
         self.pipeline, self.root, self.other = pipeline, root, other
 
 
-class TakenMeanwhile(TidemarkError):
+class TakenMeanwhile(DeliveryError):
     """A process took a writer after the removal had begun."""
 
     needs_person = True

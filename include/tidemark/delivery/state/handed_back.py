@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tidemark.consensus.lease import SECOND
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
-from tidemark.errors import TidemarkError
 
 HAND_BACK = "hand back"
 LEFT = "leave to a replicator"
@@ -18,7 +18,7 @@ TAKE_OVER = "take over"
 """What is kept of these among a writer's deeds, which outlive the writer."""
 
 
-class TablesHandedBack(TidemarkError):
+class TablesHandedBack(DeliveryError):
     """Something was asked of a writer that only a take-over may do."""
 
     needs_person = True

@@ -8,14 +8,15 @@ not known.
 from collections.abc import Collection
 
 from tidemark.consensus.objects import Consensus, Kind
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.errors import did_you_mean
 from tidemark.log.state.control import GATE, HEAD, LogControl
 from tidemark.log.state.forgotten import MARK
 from tidemark.log.state.registered_writers import enrolled
 
 
-class NotKnown(TidemarkError):
+class NotKnown(DeliveryError):
     """Neither a file nor the control plane has a pipeline of this name."""
 
     def __init__(self, pipeline: str, known: Collection[str]) -> None:

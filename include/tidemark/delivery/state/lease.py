@@ -20,12 +20,12 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Outpaced
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
-from tidemark.errors import TidemarkError
 
 
-class LeaseHeld(TidemarkError):
+class LeaseHeld(DeliveryError):
     """Somebody else has the writer."""
 
     def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
@@ -36,7 +36,7 @@ class LeaseHeld(TidemarkError):
         self.pipeline, self.writer, self.lease = pipeline, writer, lease
 
 
-class LeaseLost(TidemarkError):
+class LeaseLost(DeliveryError):
     """The writer was given to somebody else, because this holder was silent for too long."""
 
     def __init__(self, pipeline: str, writer: str, holder: str) -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.consensus.objects import Consensus, Kind, Outpaced, RowRange
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
@@ -23,7 +24,7 @@ ATTEMPTS = 50
 """A holder commits about once a second and an attempt takes milliseconds, so a second one is rare."""
 
 
-class WriterBusy(TidemarkError):
+class WriterBusy(DeliveryError):
     """Somebody else was faster, again and again."""
 
     def __init__(self, pipeline: str, writer: str) -> None:
@@ -34,7 +35,7 @@ class WriterBusy(TidemarkError):
         self.pipeline, self.writer = pipeline, writer
 
 
-class OffsetLogWrong(TidemarkError):
+class OffsetLogWrong(DeliveryError):
     """An offset log and the writer it belongs to do not say the same."""
 
     needs_person = True
@@ -47,7 +48,7 @@ class OffsetLogWrong(TidemarkError):
         self.pipeline, self.writer, self.problem = pipeline, writer, problem
 
 
-class OffsetsNotCompacted(TidemarkError):
+class OffsetsNotCompacted(DeliveryError):
     """Some offset logs could not be compacted; the others were."""
 
     def __init__(self, failures: Sequence[str]) -> None:

@@ -23,6 +23,7 @@ from tidemark.consensus.objects import (
     Outpaced,
     RowRange,
 )
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.handed_back import closing, handed_back_before
 from tidemark.delivery.state.offset_log_plan import ACK, ack_row
 from tidemark.delivery.state.writer_state import (
@@ -41,7 +42,6 @@ from tidemark.delivery.state.writer_state import (
     WriterGate,
     WriterState,
 )
-from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 
 HEAD, AUDIT = "head", "audit/"
@@ -50,7 +50,7 @@ PAGE = 500
 ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
 
 
-class ShapeChanged(TidemarkError):
+class ShapeChanged(DeliveryError):
     """A setting that shapes a writer's output is not what it was when the writer was registered."""
 
     needs_person = True

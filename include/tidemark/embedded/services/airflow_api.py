@@ -10,13 +10,13 @@ from typing import Any, Self
 
 import httpx
 
+from tidemark.embedded.errors import EmbeddedError
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
-from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
 
 
-class AirflowRefused(TidemarkError):
+class AirflowRefused(EmbeddedError):
     """Airflow did not do what it was asked."""
 
     def __init__(self, what: str, status: int, detail: str) -> None:

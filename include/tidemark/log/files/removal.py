@@ -7,7 +7,6 @@ removed cannot be read as a log; removing again what is gone changes nothing.
 
 from dataclasses import dataclass
 
-from tidemark.errors import TidemarkError
 from tidemark.log.errors import LogError
 from tidemark.log.files.folder import STAGING, Folder
 from tidemark.log.files.parquet import LogFolder
@@ -31,7 +30,7 @@ FILES = (CONDEMNED,)
 """Files beside them."""
 
 
-class NotThisLog(TidemarkError):
+class NotThisLog(LogError):
     """A folder is not known to be this pipeline's log."""
 
     def __init__(self, pipeline: str, problem: str, advice: str) -> None:
@@ -39,7 +38,7 @@ class NotThisLog(TidemarkError):
         self.pipeline, self.problem = pipeline, problem
 
 
-class FilesLeft(TidemarkError):
+class FilesLeft(LogError):
     """A log's files cannot all be removed."""
 
     needs_person = True

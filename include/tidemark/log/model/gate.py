@@ -8,7 +8,7 @@ import json
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.model.loss import Loss, loss_from
 
 
@@ -53,7 +53,7 @@ class LogGate:
         return replace(self, at=other.at) == other
 
 
-class LogStopped(TidemarkError):
+class LogStopped(LogError):
     """The log's gate is closed: nothing new is bound or published."""
 
     needs_person = True

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 from tidemark.consensus.lease import SECOND
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.state.control import DECISION, HEAD, Decision, LogControl
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
@@ -62,7 +62,7 @@ class Forgetting:
         )
 
 
-class BeingForgotten(TidemarkError):
+class BeingForgotten(LogError):
     """Nothing may be added to a pipeline whose removal has begun."""
 
     needs_person = True
@@ -72,7 +72,7 @@ class BeingForgotten(TidemarkError):
         self.pipeline, self.mark = pipeline, mark
 
 
-class LogInUse(TidemarkError):
+class LogInUse(LogError):
     """The files of a log are being read."""
 
     def __init__(self, pipeline: str, readers: Sequence[Reader]) -> None:

@@ -23,13 +23,13 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Change, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
 LEASE_ROW = "lease"
 
 
-class LogHeld(TidemarkError):
+class LogHeld(LogError):
     """Somebody has the log for a compaction."""
 
     def __init__(self, pipeline: str, lease: Lease, refused: str) -> None:
@@ -41,7 +41,7 @@ class LogHeld(TidemarkError):
         self.pipeline, self.lease, self.refused = pipeline, lease, refused
 
 
-class LogLost(TidemarkError):
+class LogLost(LogError):
     """The log was given to somebody else, because this holder was silent for too long."""
 
     def __init__(self, pipeline: str, holder: str) -> None:

@@ -9,7 +9,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from tidemark.consensus.objects import Change, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.missing_message import require_message
 from tidemark.log.publish import read_manifest
@@ -20,7 +20,7 @@ from tidemark.log.state.lease import LEASE_ROW, refuse_while_held
 PREFIX = "pin/"
 
 
-class NotPinned(TidemarkError):
+class NotPinned(LogError):
     """There is no such pin, or none can be set there."""
 
     def __init__(self, pipeline: str, id_: int, problem: str) -> None:

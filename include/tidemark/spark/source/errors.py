@@ -3,7 +3,11 @@
 from tidemark.errors import TidemarkError
 
 
-class SchemaRefused(TidemarkError):
+class DataSourceError(TidemarkError):
+    """The data source ``cassandra`` refuses a read or a write."""
+
+
+class SchemaRefused(DataSourceError):
     """A column of a DataFrame whose type is not that of the table's."""
 
     def __init__(self, table: str, column: str, cql_type: str, wanted: str, given: str) -> None:
@@ -18,7 +22,7 @@ class SchemaRefused(TidemarkError):
         return type(self), (self.table, self.column, self.cql_type, self.wanted, self.given)
 
 
-class OverwriteRefused(TidemarkError):
+class OverwriteRefused(DataSourceError):
     """A write that would have to empty the table first."""
 
     def __init__(self, table: str) -> None:
@@ -33,7 +37,7 @@ class OverwriteRefused(TidemarkError):
         return type(self), (self.table,)
 
 
-class CompleteModeRefused(TidemarkError):
+class CompleteModeRefused(DataSourceError):
     """A stream whose every batch would have to replace the whole table."""
 
     def __init__(self, table: str) -> None:
@@ -48,7 +52,7 @@ class CompleteModeRefused(TidemarkError):
         return type(self), (self.table,)
 
 
-class BatchIncomplete(TidemarkError):
+class BatchIncomplete(DataSourceError):
     """A batch of a stream of which some tasks' rows are not known to be written."""
 
     def __init__(self, table: str, batch: int, problem: str) -> None:
@@ -62,7 +66,7 @@ class BatchIncomplete(TidemarkError):
         return type(self), (self.table, self.batch, self.problem)
 
 
-class WorkersRefused(TidemarkError):
+class WorkersRefused(DataSourceError):
     """The Python that Spark starts for its tasks cannot run this library."""
 
     def __init__(self, worker: str, driver: str, problem: str) -> None:

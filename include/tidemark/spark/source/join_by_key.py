@@ -19,7 +19,7 @@ from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
+from tidemark.spark.source.errors import DataSourceError
 from tidemark.spark.source.options import CassandraOptions
 from tidemark.spark.source.reader import KEYS_IN_FLIGHT
 
@@ -39,7 +39,7 @@ class Join(StrEnum):
     """All of the DataFrame's; null beside those whose key is not in the table."""
 
 
-class JoinRefused(TidemarkError):
+class JoinRefused(DataSourceError):
     """A join that cannot be meant."""
 
     def __init__(self, table: str, problem: str) -> None:

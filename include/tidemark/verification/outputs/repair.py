@@ -17,10 +17,10 @@ from tidemark.delivery.state.lease import Hold, holding, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
 from tidemark.delivery.writer import Writer
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+from tidemark.verification.errors import VerificationError
 from tidemark.verification.outputs.found import Extent, OutputVerification, Problem
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_at
 from tidemark.verification.reconciliation import read
@@ -29,7 +29,7 @@ from tidemark.writers.files.writer import FilesWriter
 Show = Callable[[str], object]
 
 
-class NotMended(TidemarkError):
+class NotMended(VerificationError):
     """An output is still different, and redelivering does not mend that."""
 
     needs_person = True

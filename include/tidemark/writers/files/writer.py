@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
 from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
-from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import FileDamaged
 from tidemark.log.files.folder import STAGING, Digesting, Folder
@@ -27,13 +26,14 @@ from tidemark.log.message_text import readable
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline import model as declaration
+from tidemark.writers.errors import WriterError
 from tidemark.writers.files.ledger import FilesLedger, MadeFile
 from tidemark.writers.files.probe import try_folder
 from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import transformed
 
 
-class NameTaken(TidemarkError):
+class NameTaken(WriterError):
     """Under the name of a binding's file there is one with other bytes."""
 
     needs_person = True

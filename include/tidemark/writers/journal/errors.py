@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from tidemark.errors import TidemarkError
+from tidemark.writers.errors import WriterError
 
 
-class TablesChanged(TidemarkError):
+class TablesChanged(WriterError):
     """A pointer is not where this writer left it: somebody else wrote, restored or truncated the tables."""
 
     needs_person = True
@@ -37,7 +37,7 @@ class TablesChanged(TidemarkError):
         self.found, self.least, self.most = found, least, most
 
 
-class OffsetsBegunAnew(TidemarkError):
+class OffsetsBegunAnew(WriterError):
     """A partition was truncated: its offsets say no longer what came first."""
 
     needs_person = True
@@ -55,7 +55,7 @@ class OffsetsBegunAnew(TidemarkError):
         self.lower, self.before = lower, before
 
 
-class JournalUnclear(TidemarkError):
+class JournalUnclear(WriterError):
     """It is not clear which journal of a pipeline is meant."""
 
     def __init__(self, pipeline: str, asked: str | None, known: Iterable[str]) -> None:

@@ -8,15 +8,15 @@ messages of the entity are there is the caller's business.
 from collections.abc import Sequence
 
 from tidemark.delivery.writer import Check
-from tidemark.errors import TidemarkError
 from tidemark.journal.effect import Effect, Row
 from tidemark.journal_tables.heads import ChangedHead, milliseconds
 from tidemark.journal_tables.statements import JournalTables
+from tidemark.writers.errors import WriterError
 
 REBUILD = "Rebuild with a new writer, a new keyspace and `start: earliest`: it applies all messages in order."
 
 
-class RowsHidden(TidemarkError):
+class RowsHidden(WriterError):
     """What an acknowledgement removed cannot be written again."""
 
     needs_person = True

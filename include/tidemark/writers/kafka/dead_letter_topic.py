@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.writer import BadMessage
-from tidemark.errors import TidemarkError
+from tidemark.writers.errors import WriterError
 from tidemark.writers.kafka.target import ANSWERS_WITHIN, Complaints, Target, client_options, count_partitions
 
 CONNECT = "__connect.errors."
@@ -22,7 +22,7 @@ STAGE = "TASK_PUT"
 FAILURE = f"{BadMessage.__module__}.{BadMessage.__qualname__}"
 
 
-class LettersNotSent(TidemarkError):
+class LettersNotSent(WriterError):
     """The topic for dead letters did not take a copy, so nothing was acknowledged."""
 
     def __init__(self, pipeline: str, topic: str, connection: str, problem: str) -> None:

@@ -17,7 +17,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import TargetMissing
-from tidemark.errors import TidemarkError
+from tidemark.writers.errors import WriterError
 
 ANSWERS_WITHIN = 20.0
 """Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
@@ -61,7 +61,7 @@ class NoTargetTopic(TargetMissing):
         self.target = target
 
 
-class TargetFailed(TidemarkError):
+class TargetFailed(WriterError):
     """Kafka did not do what was asked of it."""
 
     def __init__(self, target: Target, what: str, reason: str) -> None:
@@ -73,7 +73,7 @@ class TargetFailed(TidemarkError):
         self.target, self.reason = target, reason
 
 
-class Fenced(TidemarkError):
+class Fenced(WriterError):
     """Somebody else writes to the partition by now."""
 
     def __init__(self, target: Target, partition: int) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.lease import SECOND, Clock, wall_clock
-from tidemark.errors import TidemarkError
 from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.kafka.consumer_groups import refuse_members
 from tidemark.log.model.binding import TopicPartition
 from tidemark.pipeline.model import JournalDeclaration, Pipeline
+from tidemark.writers.errors import WriterError
 
 
-class NothingToTakeOver(TidemarkError):
+class NothingToTakeOver(WriterError):
     """There are no tables whose pointers could be taken."""
 
     needs_person = True
@@ -31,7 +31,7 @@ class NothingToTakeOver(TidemarkError):
         self.pipeline, self.keyspace = pipeline, keyspace
 
 
-class WrittenAhead(TidemarkError):
+class WrittenAhead(WriterError):
     """The tables were written with times that this machine's clock has not reached."""
 
     def __init__(self, pipeline: str, keyspace: str, problem: str) -> None:

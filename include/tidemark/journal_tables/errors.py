@@ -6,7 +6,11 @@ from datetime import datetime
 from tidemark.errors import TidemarkError
 
 
-class SchemaVersionUnknown(TidemarkError):
+class JournalTablesError(TidemarkError):
+    """The tables of a journal are not as they have to be."""
+
+
+class SchemaVersionUnknown(JournalTablesError):
     """A newer kafka-journal than the one we know has changed the keyspace."""
 
     needs_person = True
@@ -20,7 +24,7 @@ class SchemaVersionUnknown(TidemarkError):
         self.pipeline, self.keyspace, self.found, self.known = pipeline, keyspace, found, known
 
 
-class SchemaDiffers(TidemarkError):
+class SchemaDiffers(JournalTablesError):
     """Tables of the right names that are not kafka-journal's, or have lost something."""
 
     needs_person = True
@@ -33,7 +37,7 @@ class SchemaDiffers(TidemarkError):
         self.pipeline, self.keyspace, self.differences = pipeline, keyspace, tuple(differences)
 
 
-class TablesLost(TidemarkError):
+class TablesLost(JournalTablesError):
     """Tables that held data are gone, and pointers still promise it: empty ones would hide that."""
 
     needs_person = True
@@ -50,7 +54,7 @@ class TablesLost(TidemarkError):
         self.tables, self.topic = tuple(tables), topic
 
 
-class GraceTooShort(TidemarkError):
+class GraceTooShort(JournalTablesError):
     """What was deleted could come back from a node that was away for longer."""
 
     needs_person = True
@@ -65,7 +69,7 @@ class GraceTooShort(TidemarkError):
         self.seconds, self.shortest = seconds, shortest
 
 
-class SchemaStepFailed(TidemarkError):
+class SchemaStepFailed(JournalTablesError):
     """A step was refused, or nobody knows what became of it. The version has not passed it."""
 
     def __init__(self, pipeline: str, keyspace: str, step: str, cause: str) -> None:
@@ -77,7 +81,7 @@ class SchemaStepFailed(TidemarkError):
         self.pipeline, self.keyspace, self.step, self.cause = pipeline, keyspace, step, cause
 
 
-class SchemaLockHeld(TidemarkError):
+class SchemaLockHeld(JournalTablesError):
     """Somebody else is changing the schema, or died while doing so."""
 
     def __init__(
@@ -94,7 +98,7 @@ class SchemaLockHeld(TidemarkError):
         self.since, self.waited = since, waited
 
 
-class SchemaLockOverrun(TidemarkError):
+class SchemaLockOverrun(JournalTablesError):
     """The lock ends by itself, and with it the promise that nobody else changes the schema."""
 
     def __init__(self, pipeline: str, keyspace: str, seconds: float) -> None:
