@@ -5,10 +5,27 @@ what to do next. The command line prints it and exits with 1; anything else that
 its traceback. Below the root every package has a family of its own (``LogError``, ``JournalError``,
 ``DeliveryError``, …), which a caller catches when it knows what to do about that part of the system. This
 module imports nothing of the library, so every package may use it.
+
+An error with facts declares each of them once, as a field, and its text as ``__str__``::
+
+    @with_fields
+    class FileMissing(LogError):
+        pipeline: str
+        path: str
+
+        def __str__(self) -> str:
+            return f"{self.pipeline}: {self.path} is missing. Restore it from a backup."
+
+    raise FileMissing("orders", "segments/0.parquet")
+
+An error that has nothing but a text is an ordinary exception: ``raise BadBinding("t=1 does not follow.")``.
+Both kinds can be pickled and copied, so that they reach the driver from a Spark worker with their fields.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Any, TypeVar, dataclass_transform
 
 
 class TidemarkError(Exception):
@@ -16,6 +33,31 @@ class TidemarkError(Exception):
 
     needs_person = False
     """Whether a retry cannot help: a person has to do something first. Airflow then does not retry."""
+
+    def __post_init__(self) -> None:
+        # Exception knows the arguments by position only; loggers and repr() expect the text there.
+        self.args = (str(self),)
+
+    def __reduce__(self) -> tuple[Callable[..., "TidemarkError"], tuple[Any, ...], dict[str, Any]]:
+        return _made_again, (type(self), *self.args), self.__dict__
+
+
+def _made_again(kind: type[TidemarkError], *args: Any) -> TidemarkError:
+    """An error from a pickle, without its constructor: the fields follow as its state."""
+    return kind.__new__(kind, *args)
+
+
+AnError = TypeVar("AnError", bound=TidemarkError)
+
+
+@dataclass_transform(eq_default=False, field_specifiers=(field,))
+def with_fields(kind: type[AnError]) -> type[AnError]:
+    """An error whose annotated fields are the parameters of its constructor.
+
+    Two errors stay different things even with the same fields, and ``repr`` shows the text, as for every
+    exception.
+    """
+    return dataclass(eq=False, repr=False)(kind)
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
