@@ -3,31 +3,24 @@
 They are ``ValueError`` too, because each is about a value that was given.
 """
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 
 class JournalError(TidemarkError, ValueError):
     """The root of everything this package raises on purpose."""
 
 
+@with_fields
 class Undecodable(JournalError):
     """A message says that it is an action, but cannot be understood. It is never skipped.
 
     The codecs know only the reason; whoever knows where the message came from says so with ``at``.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        partition: int | None = None,
-        offset: int | None = None,
-        message_id: int | None = None,
-    ) -> None:
-        super().__init__(reason, partition, offset, message_id)
-        self.reason = reason
-        self.partition = partition
-        self.offset = offset
-        self.message_id = message_id
+    reason: str
+    partition: int | None = None
+    offset: int | None = None
+    message_id: int | None = None
 
     def at(self, partition: int, offset: int, message_id: int) -> "Undecodable":
         """The same error, with the place of the message."""
@@ -42,24 +35,25 @@ class Undecodable(JournalError):
         )
 
 
+@with_fields
 class Unwritable(JournalError):
     """An action that no reader could take back: it was not turned into a Kafka record."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
+@with_fields
 class Repartitioned(JournalError):
     """An entity turned up in another Kafka partition than its head's: their offsets cannot be compared."""
 
-    def __init__(self, topic: str, key: str, head_partition: int, partition: int, offset: int) -> None:
-        super().__init__(topic, key, head_partition, partition, offset)
-        self.topic = topic
-        self.key = key
-        self.head_partition = head_partition
-        self.partition = partition
-        self.offset = offset
+    topic: str
+    key: str
+    head_partition: int
+    partition: int
+    offset: int
 
     def __str__(self) -> str:
         return (
@@ -71,15 +65,14 @@ class Repartitioned(JournalError):
         )
 
 
+@with_fields
 class OutOfOrder(JournalError):
     """The messages of one entity were not given in the order of their write times."""
 
-    def __init__(self, topic: str, key: str, previous: int, write_time: int) -> None:
-        super().__init__(topic, key, previous, write_time)
-        self.topic = topic
-        self.key = key
-        self.previous = previous
-        self.write_time = write_time
+    topic: str
+    key: str
+    previous: int
+    write_time: int
 
     def __str__(self) -> str:
         return (
@@ -88,16 +81,15 @@ class OutOfOrder(JournalError):
         )
 
 
+@with_fields
 class Unbounded(JournalError):
     """A delete or purge reaches over more journal segments than any real entity has."""
 
-    def __init__(self, topic: str, key: str, first: int, last: int, limit: int) -> None:
-        super().__init__(topic, key, first, last, limit)
-        self.topic = topic
-        self.key = key
-        self.first = first
-        self.last = last
-        self.limit = limit
+    topic: str
+    key: str
+    first: int
+    last: int
+    limit: int
 
     def __str__(self) -> str:
         return (
