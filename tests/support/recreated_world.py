@@ -240,7 +240,7 @@ class World(House):
         slices = readable_slices(binding, self.control.accepted_losses())
         losses = list(find_losses_of(slices, binding.topic_ids, self.broker.available(SOURCES)))
         if losses:
-            lost = OffsetsLost("orders", losses, binding.t)
+            lost = OffsetsLost("orders", tuple(losses), binding.t)
             close_for_losses(self.control, lost, self.clock())
             raise lost
         files = []

@@ -120,7 +120,7 @@ def refuse_losses_of(
     topics = {s.topic for s in slices}
     available = read_still_available(source_topics(pipeline), connections.kafka, topics)
     if losses := list(find_losses_of(slices, binding.topic_ids, available)):
-        lost = OffsetsLost(pipeline.name, losses, binding.t)
+        lost = OffsetsLost(pipeline.name, tuple(losses), binding.t)
         close_for_losses(control, lost, _now())
         raise lost
 

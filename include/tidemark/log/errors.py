@@ -1,6 +1,6 @@
 """Errors of the commit log: each names the thing it is about and what to do next."""
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 
 class LogError(TidemarkError):
@@ -11,81 +11,117 @@ class BadBinding(LogError):
     """A binding that cannot be: it contradicts itself or the one before it."""
 
 
+@with_fields
 class ManifestDamaged(LogError):
     """The manifest's bytes are not those that the control row promised."""
 
-    def __init__(self, pipeline: str, path: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: manifest {path} is damaged (digest {found[:12]} instead of {expected[:12]}). "
-            "Nothing was read from it. Restore the file from a backup of the log folder."
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: manifest {self.path} is damaged (digest {self.found[:12]} instead of "
+            f"{self.expected[:12]}). Nothing was read from it. Restore the file from a backup of the log "
+            "folder."
         )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
 
 
+@with_fields
 class FileDamaged(LogError):
     """A log file's bytes are not those that were recorded."""
 
-    def __init__(self, pipeline: str, path: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: log file {path} is damaged (digest {found[:12]} instead of {expected[:12]}). "
-            "Nothing was delivered from it. Restore the file from a backup of the log folder."
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: log file {self.path} is damaged (digest {self.found[:12]} instead of "
+            f"{self.expected[:12]}). Nothing was delivered from it. Restore the file from a backup of the "
+            "log folder."
         )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
 
 
+@with_fields
 class FileMissing(LogError):
     """A file that the log names is not there."""
 
-    def __init__(self, pipeline: str, path: str) -> None:
-        super().__init__(
-            f"{pipeline}: {path} is missing, but the log names it. Nothing was delivered from it. "
-            "Restore the file from a backup of the log folder."
+    pipeline: str
+    path: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: {self.path} is missing, but the log names it. Nothing was delivered from "
+            "it. Restore the file from a backup of the log folder."
         )
-        self.pipeline, self.path = pipeline, path
 
 
+@with_fields
 class RecordsMissing(LogError):
     """Kafka did not give the records that a binding owns."""
 
-    def __init__(self, pipeline: str, topic: str, partition: int, lower: int, upper: int, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: {topic}/{partition} was bound from offset {lower} up to {upper}, but {found}. "
-            "Nothing was published. Look at the topic's retention, then clear the capture task to try again."
+    pipeline: str
+    topic: str
+    partition: int
+    lower: int
+    upper: int
+    found: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: {self.topic}/{self.partition} was bound from offset {self.lower} up to "
+            f"{self.upper}, but {self.found}. Nothing was published. Look at the topic's retention, then "
+            "clear the capture task to try again."
         )
-        self.pipeline, self.topic, self.partition = pipeline, topic, partition
-        self.lower, self.upper = lower, upper
 
 
+@with_fields
 class RangeWrong(LogError):
     """A log file does not hold the ids that its manifest says."""
 
-    def __init__(
-        self, pipeline: str, path: str, expected: tuple[int, int, int], found: tuple[int, int, int]
-    ) -> None:
-        super().__init__(
-            f"{pipeline}: {path} holds ids {found[0]} to {found[1]} in {found[2]} messages, but the manifest "
-            f"says {expected[0]} to {expected[1]} in {expected[2]}."
+    pipeline: str
+    path: str
+    expected: tuple[int, int, int]
+    found: tuple[int, int, int]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: {self.path} holds ids {self.found[0]} to {self.found[1]} in {self.found[2]} "
+            f"messages, but the manifest says {self.expected[0]} to {self.expected[1]} in "
+            f"{self.expected[2]}."
         )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
 
 
+@with_fields
 class FolderUnusable(LogError):
     """A folder cannot be written."""
 
-    def __init__(self, pipeline: str, path: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}: nothing can be written into {path} ({reason}). Nothing was published or delivered. "
-            "Make the folder writable for this user, or correct the path in the pipeline's file."
+    pipeline: str
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: nothing can be written into {self.path} ({self.reason}). Nothing was "
+            "published or delivered. Make the folder writable for this user, or correct the path in the "
+            "pipeline's file."
         )
-        self.pipeline, self.path, self.reason = pipeline, path, reason
 
 
+@with_fields
 class CompactedAway(LogError):
     """Messages are asked for that compaction has taken out of the log."""
 
-    def __init__(self, pipeline: str, first_id: int, compacted_below: int) -> None:
-        super().__init__(
-            f"{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on "
-            f"are not complete. Begin at {compacted_below}, or say that what is left will do."
+    pipeline: str
+    first_id: int
+    compacted_below: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: the log is compacted below id {self.compacted_below}, so messages from id "
+            f"{self.first_id} on are not complete. Begin at {self.compacted_below}, or say that what is "
+            "left will do."
         )
-        self.pipeline, self.first_id, self.compacted_below = pipeline, first_id, compacted_below

@@ -10,28 +10,40 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.errors import with_fields
 from tidemark.log.errors import CompactedAway, LogError
 from tidemark.log.files.merge import merged
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
 
 
+@with_fields
 class BeyondTheEnd(LogError):
     """Messages are asked for that the log does not have yet."""
 
-    def __init__(self, pipeline: str, first_id: int, end: int) -> None:
-        super().__init__(f"{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on.")
-        self.pipeline, self.first_id, self.end = pipeline, first_id, end
+    pipeline: str
+    first_id: int
+    end: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: the log ends at id {self.end}, so there is nothing from id {self.first_id} on."
+        )
 
 
+@with_fields
 class NotPublished(LogError):
     """A binding is asked for that is not part of the log."""
 
-    def __init__(self, pipeline: str, t: int, newest: int) -> None:
-        super().__init__(
-            f"{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."
+    pipeline: str
+    t: int
+    newest: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: no binding at {self.t} is part of the log yet; the newest one that is has t "
+            f"= {self.newest}."
         )
-        self.pipeline, self.t, self.newest = pipeline, t, newest
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,33 +23,41 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Change, Snapshot
+from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
 LEASE_ROW = "lease"
 
 
+@with_fields
 class LogHeld(LogError):
     """Somebody has the log for a compaction."""
 
-    def __init__(self, pipeline: str, lease: Lease, refused: str) -> None:
-        super().__init__(
-            f"{pipeline}: {lease.holder} has the log for a compaction until {lease.until} at least, and "
-            f"{refused} meanwhile. Nothing was changed. Wait for it to end and try again; what died gives "
-            "the log back by itself at that time."
+    pipeline: str
+    lease: Lease
+    refused: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: {self.lease.holder} has the log for a compaction until {self.lease.until} "
+            f"at least, and {self.refused} meanwhile. Nothing was changed. Wait for it to end and try "
+            "again; what died gives the log back by itself at that time."
         )
-        self.pipeline, self.lease, self.refused = pipeline, lease, refused
 
 
+@with_fields
 class LogLost(LogError):
     """The log was given to somebody else, because this holder was silent for too long."""
 
-    def __init__(self, pipeline: str, holder: str) -> None:
-        super().__init__(
-            f"{pipeline}: {holder} has lost the log to somebody else and stops here. Nothing of what it was "
-            "about to do is visible, and nothing is lost. Run it again: it begins anew."
+    pipeline: str
+    holder: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: {self.holder} has lost the log to somebody else and stops here. Nothing of "
+            "what it was about to do is visible, and nothing is lost. Run it again: it begins anew."
         )
-        self.pipeline, self.holder = pipeline, holder
 
 
 @dataclass(frozen=True, slots=True)
