@@ -4,20 +4,20 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST, RING
+from tidemark.errors import with_fields
 
 
+@with_fields
 class PartitionerRefused(CassandraError):
     """A cluster whose tokens are not the usual ones."""
 
-    def __init__(self, partitioner: str) -> None:
-        super().__init__(
-            f"The cluster's partitioner is {partitioner}; tables can be read whole only where it is "
+    partitioner: str
+
+    def __str__(self) -> str:
+        return (
+            f"The cluster's partitioner is {self.partitioner}; tables can be read whole only where it is "
             "Murmur3Partitioner. Nothing was read."
         )
-        self.partitioner = partitioner
-
-    def __reduce__(self) -> tuple[type["PartitionerRefused"], tuple[str]]:
-        return type(self), (self.partitioner,)
 
 
 def ring_tokens(session: Session) -> list[int]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 ABSENT = 0
 """The version of an object that nobody has written yet."""
@@ -91,6 +91,7 @@ class ConsensusError(TidemarkError):
     """A change of the control plane was not made, or is not known to be."""
 
 
+@with_fields
 class Outpaced(ConsensusError):
     """Somebody else changed the object first; nothing of this change was applied.
 
@@ -98,23 +99,31 @@ class Outpaced(ConsensusError):
     written over. Reading again and deciding anew is right in both cases.
     """
 
-    def __init__(self, key: ObjectKey, expected: int, found: int) -> None:
-        super().__init__(
-            f"{key}: changed by somebody else in the meantime (version {found}, not {expected}). "
-            "Nothing was written; read it again and decide anew."
+    key: ObjectKey
+    expected: int
+    found: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key}: changed by somebody else in the meantime (version {self.found}, not "
+            f"{self.expected}). Nothing was written; read it again and decide anew."
         )
-        self.key, self.expected, self.found = key, expected, found
 
 
+@with_fields
 class Undecided(ConsensusError):
     """The answer to a commit is missing, and what became of it could not be found out."""
 
-    def __init__(self, key: ObjectKey, expected: int, reason: str) -> None:
-        super().__init__(
-            f"{key}: whether the change of version {expected} was applied is not known ({reason}); nothing "
-            "else was done. Run the same step again: it first looks at what is there."
+    key: ObjectKey
+    expected: int
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.key}: whether the change of version {self.expected} was applied is not known "
+            f"({self.reason}); nothing else was done. Run the same step again: it first looks at what is "
+            "there."
         )
-        self.key, self.expected, self.reason = key, expected, reason
 
 
 class Consensus(Protocol):

@@ -13,6 +13,7 @@ from cassandra.metadata import protect_name
 from tidemark.cassandra.cql_types import CqlType, Kind
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.table import Role, Table
+from tidemark.errors import with_fields
 
 _MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
 
@@ -29,15 +30,20 @@ class Fact(StrEnum):
 _TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
 
 
+@with_fields
 class FactRefused(CassandraError):
     """A fact that a column does not have, or no name for it."""
 
-    def __init__(self, table: str, column: str, fact: str, problem: str) -> None:
-        super().__init__(f"{table}: there is no {fact} of column `{column}`: {problem} Nothing was read.")
-        self.table, self.column, self.fact, self.problem = table, column, fact, problem
+    table: str
+    column: str
+    fact: str
+    problem: str
 
-    def __reduce__(self) -> tuple[type["FactRefused"], tuple[str, str, str, str]]:
-        return type(self), (self.table, self.column, self.fact, self.problem)
+    def __str__(self) -> str:
+        return (
+            f"{self.table}: there is no {self.fact} of column `{self.column}`: {self.problem} Nothing was "
+            "read."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,32 +13,38 @@ from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.scan.cell_facts import CellFact
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
+from tidemark.errors import with_fields
 
 _INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
 _NUMBERS = (Kind.DECIMAL, Kind.VARINT)
 
 
+@with_fields
 class ValueRefused(CassandraError):
     """A value that a DataFrame cannot hold."""
 
-    def __init__(self, table: str, column: str, problem: str) -> None:
-        super().__init__(
-            f"{table}: column `{column}` has {problem}, which does not fit into its column of the DataFrame. "
-            "Nothing of this read counts. Leave the column out (option `columns`); a decimal may be given "
-            "another precision by a schema of your own."
+    table: str
+    column: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.table}: column `{self.column}` has {self.problem}, which does not fit into its column "
+            "of the DataFrame. Nothing of this read counts. Leave the column out (option `columns`); a "
+            "decimal may be given another precision by a schema of your own."
         )
-        self.table, self.column, self.problem = table, column, problem
-
-    def __reduce__(self) -> tuple[type["ValueRefused"], tuple[str, str, str]]:
-        return type(self), (self.table, self.column, self.problem)
 
 
+@with_fields
 class TypeMismatch(CassandraError, ValueError):
     """A field whose type is not for the column of its name."""
 
-    def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:
-        super().__init__(f"{column} is a {cql_type}, not for {given}")
-        self.column, self.cql_type, self.given = column, cql_type, given
+    column: str
+    cql_type: CqlType
+    given: pa.DataType
+
+    def __str__(self) -> str:
+        return f"{self.column} is a {self.cql_type}, not for {self.given}"
 
 
 @dataclass(frozen=True, slots=True)

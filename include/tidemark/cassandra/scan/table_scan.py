@@ -28,6 +28,7 @@ from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page, RawSession, Row, raw_session
 from tidemark.cassandra.table import quoted
 from tidemark.cassandra.token_ranges import TokenRange
+from tidemark.errors import with_fields
 
 FIRST_ROWS = 500
 """How many rows are asked for as long as nobody knows how large they are."""
@@ -39,20 +40,22 @@ Part = TokenRange | PartitionKey
 _RETRIES = Retries()
 
 
+@with_fields
 class ScanFailed(CassandraError):
     """A part of a table that Cassandra did not give."""
 
-    def __init__(self, table: str, part: str, attempts: int, cause: str) -> None:
-        times = "at the first attempt" if attempts == 1 else f"in {attempts} attempts"
-        super().__init__(
-            f"{table}: {part} could not be read {times} ({cause}). Nothing of this read counts. See that "
-            "Cassandra's nodes are up and not overloaded, then read again; if it timed out, with smaller "
-            "pages (spark.cassandra.input.fetch.sizeInRows)."
-        )
-        self.table, self.part, self.attempts, self.cause = table, part, attempts, cause
+    table: str
+    part: str
+    attempts: int
+    cause: str
 
-    def __reduce__(self) -> tuple[type["ScanFailed"], tuple[str, str, int, str]]:
-        return type(self), (self.table, self.part, self.attempts, self.cause)
+    def __str__(self) -> str:
+        times = "at the first attempt" if self.attempts == 1 else f"in {self.attempts} attempts"
+        return (
+            f"{self.table}: {self.part} could not be read {times} ({self.cause}). Nothing of this read "
+            "counts. See that Cassandra's nodes are up and not overloaded, then read again; if it timed "
+            "out, with smaller pages (spark.cassandra.input.fetch.sizeInRows)."
+        )
 
 
 @dataclass(frozen=True, slots=True)
