@@ -18,22 +18,29 @@ from tidemark.delivery.state.lease import Hold
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import BindingsHead, LogControl
 from tidemark.log.state.forgotten import forgettings
 
 
+@with_fields
 class LeftByForgotten(DeliveryError):
     """A target has what a pipeline has left that was forgotten: it would be taken for the new one's."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str, way_out: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
+    pipeline: str
+    writer: str
+    problem: str
+    way_out: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: {self.problem}. Nothing was written, and it was not "
+            f"registered. {self.way_out}."
         )
-        self.pipeline, self.writer, self.problem, self.way_out = pipeline, writer, problem, way_out
 
 
 class Verdict(StrEnum):
