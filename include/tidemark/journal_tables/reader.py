@@ -13,6 +13,7 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
+from tidemark.errors import with_fields
 from tidemark.journal.digest import COLUMNS, row_digest
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments, row_segment
@@ -30,17 +31,21 @@ MOST_SEGMENTS = 100_000
 """More than that is no entity but a damaged head: its ends are looked at."""
 
 
+@with_fields
 class TablesMissing(JournalTablesError):
     """A keyspace does not have the tables of a journal."""
 
     needs_person = True
 
-    def __init__(self, keyspace: str, reason: str) -> None:
-        super().__init__(
-            f"Keyspace {keyspace} has no journal that could be read ({reason.rstrip('.')}). Nothing was "
-            "verified. If somebody has dropped it, rebuild it from the log: see docs/verification.md."
+    keyspace: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Keyspace {self.keyspace} has no journal that could be read ({self.reason.rstrip('.')}). "
+            "Nothing was verified. If somebody has dropped it, rebuild it from the log: see "
+            "docs/verification.md."
         )
-        self.keyspace, self.reason = keyspace, reason
 
 
 class FoundTables(Protocol):

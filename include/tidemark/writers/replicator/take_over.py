@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.errors import with_fields
 from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.kafka.consumer_groups import refuse_members
 from tidemark.log.model.binding import TopicPartition
@@ -18,25 +19,32 @@ from tidemark.pipeline.model import JournalDeclaration, Pipeline
 from tidemark.writers.errors import WriterError
 
 
+@with_fields
 class NothingToTakeOver(WriterError):
     """There are no tables whose pointers could be taken."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, keyspace: str) -> None:
-        super().__init__(
-            f"{pipeline}: source.kafka.start is `pointers`, but keyspace {keyspace} has no pointers. Nothing "
-            "was bound. Correct the writer's keyspace, or start from `earliest`."
+    pipeline: str
+    keyspace: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: source.kafka.start is `pointers`, but keyspace {self.keyspace} has no "
+            "pointers. Nothing was bound. Correct the writer's keyspace, or start from `earliest`."
         )
-        self.pipeline, self.keyspace = pipeline, keyspace
 
 
+@with_fields
 class WrittenAhead(WriterError):
     """The tables were written with times that this machine's clock has not reached."""
 
-    def __init__(self, pipeline: str, keyspace: str, problem: str) -> None:
-        super().__init__(f"{pipeline}: keyspace {keyspace}: {problem} Nothing was bound.")
-        self.pipeline, self.keyspace, self.problem = pipeline, keyspace, problem
+    pipeline: str
+    keyspace: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.pipeline}: keyspace {self.keyspace}: {self.problem} Nothing was bound."
 
 
 def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
