@@ -80,7 +80,7 @@ class Basis:
         """These topics, or all where none is named; refuses one that the writer has nothing of."""
         for topic in named:
             if topic not in self.topics:
-                raise TopicNotDelivered(self.pipeline, self.writer, topic, self.topics)
+                raise TopicNotDelivered(self.pipeline, self.writer, topic, tuple(sorted(self.topics)))
         return sorted(named or self.topics)
 
     def check_pointers(self, found: Mapping[TopicPartition, int]) -> Iterator[Difference]:
