@@ -13,15 +13,23 @@ import httpx
 from tidemark.embedded.errors import EmbeddedError
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
+from tidemark.errors import with_fields
 from tidemark.settings import Settings
 
 
+@with_fields
 class AirflowRefused(EmbeddedError):
     """Airflow did not do what it was asked."""
 
-    def __init__(self, what: str, status: int, detail: str) -> None:
-        super().__init__(f"Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status")
-        self.status, self.detail = status, detail
+    what: str
+    status: int
+    detail: str
+
+    def __str__(self) -> str:
+        return (
+            f"Airflow refused to {self.what} ({self.status}: {self.detail}). Look at: tidemark services "
+            "status"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
+from tidemark.errors import with_fields
 from tidemark.spark.source.errors import DataSourceError
 from tidemark.spark.source.options import CassandraOptions
 from tidemark.spark.source.reader import KEYS_IN_FLIGHT
@@ -39,15 +40,15 @@ class Join(StrEnum):
     """All of the DataFrame's; null beside those whose key is not in the table."""
 
 
+@with_fields
 class JoinRefused(DataSourceError):
     """A join that cannot be meant."""
 
-    def __init__(self, table: str, problem: str) -> None:
-        super().__init__(f"{table}: no join by key: {problem} Nothing was read.")
-        self.table, self.problem = table, problem
+    table: str
+    problem: str
 
-    def __reduce__(self) -> tuple[type["JoinRefused"], tuple[str, str]]:
-        return type(self), (self.table, self.problem)
+    def __str__(self) -> str:
+        return f"{self.table}: no join by key: {self.problem} Nothing was read."
 
 
 @dataclass(frozen=True, slots=True)
