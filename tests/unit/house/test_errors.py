@@ -82,7 +82,7 @@ def test_every_error_derives_from_the_root_or_is_a_signal_within_the_library() -
         for name, (_, node) in found.errors().items()
         if name != THE_ROOT and THE_ROOT not in found.ancestors(node)
     }
-    assert outside == set(SIGNALS)
+    assert outside <= set(SIGNALS)
 
 
 def test_every_error_says_what_it_means() -> None:
