@@ -44,8 +44,7 @@ class BadConnection(TidemarkError):
     connection: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"Connection {self.connection}: {self.problem}"
+    text = "Connection {connection}: {problem}"
 
 
 class _Connection(BaseModel):

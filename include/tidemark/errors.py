@@ -6,26 +6,26 @@ its traceback. Below the root every package has a family of its own (``LogError`
 ``DeliveryError``, …), which a caller catches when it knows what to do about that part of the system. This
 module imports nothing of the library, so every package may use it.
 
-An error with facts declares each of them once, as a field, and its text as ``__str__``::
+An error with facts declares each of them once, as a field, and a text that names them::
 
     @with_fields
     class FileMissing(LogError):
         pipeline: str
         path: str
 
-        def __str__(self) -> str:
-            return f"{self.pipeline}: {self.path} is missing. Restore it from a backup."
+        text = "{pipeline}: {path} is missing. Nothing was delivered from it. Restore it from a backup."
 
     raise FileMissing("orders", "segments/0.parquet")
 
-An error that has nothing but a text is an ordinary exception: ``raise BadBinding("t=1 does not follow.")``.
-Both kinds can be pickled and copied, so that they reach the driver from a Spark worker with their fields.
+A text that has to be worked out is a ``__str__`` instead. An error that has nothing but a text is an ordinary
+exception: ``raise BadBinding("t=1 does not follow.")``. All of them can be pickled and copied, so that they
+reach the driver from a Spark worker with their fields.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 
 class TidemarkError(Exception):
@@ -33,6 +33,12 @@ class TidemarkError(Exception):
 
     needs_person = False
     """Whether a retry cannot help: a person has to do something first. Airflow then does not retry."""
+
+    text: ClassVar[str] = ""
+    """What the error says, with the names of its fields in braces, as ``str.format`` takes them."""
+
+    def __str__(self) -> str:
+        return self.text.format_map(vars(self)) if self.text else super().__str__()
 
     def __post_init__(self) -> None:
         # Exception knows the arguments by position only; loggers and repr() expect the text there.

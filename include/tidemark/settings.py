@@ -27,8 +27,7 @@ class BadSetting(TidemarkError):
     value: str
     wanted: str
 
-    def __str__(self) -> str:
-        return f"{self.name} is {self.value!r}, but must be {self.wanted}. Change or unset it and try again."
+    text = "{name} is {value!r}, but must be {wanted}. Change or unset it and try again."
 
 
 @dataclass(frozen=True, slots=True)

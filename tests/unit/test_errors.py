@@ -34,13 +34,23 @@ class ShelfFull(ShelfError):
     room: int = 0
     is_locked: bool = field(default=False, kw_only=True)
 
+    text = "{shelf} has room for {room}. Nothing was put there."
+
+
+@with_fields
+class ShelvesFull(ShelfError):
+    """An error whose text has to be worked out."""
+
+    shelves: tuple[str, ...]
+
     def __str__(self) -> str:
-        return f"{self.shelf} has room for {self.room}. Nothing was put there."
+        return f"{', '.join(self.shelves)} have no room."
 
 
 SAMPLES = [
     ShelfFull("A", 3, is_locked=True),
     ShelfFull(shelf="A"),
+    ShelvesFull(("A", "B")),
     ShelfError("the shelf is gone."),
     BadBinding("orders: t=1 does not follow."),
     FileMissing("orders", path="segments/0.parquet"),
@@ -59,6 +69,14 @@ def test_facts_are_fields_and_the_text_is_made_of_them():
     error = ShelfFull("A", 3)
     assert (error.shelf, error.room, error.is_locked) == ("A", 3, False)
     assert str(error) == "A has room for 3. Nothing was put there."
+
+
+def test_a_text_that_has_to_be_worked_out_is_a_method():
+    assert str(ShelvesFull(("A", "B"))) == "A, B have no room."
+
+
+def test_braces_in_a_fact_are_left_as_they_are():
+    assert str(ShelfFull("{room} {0}", 3)) == "{room} {0} has room for 3. Nothing was put there."
 
 
 def test_arguments_and_repr_show_the_text_however_the_fields_were_given():

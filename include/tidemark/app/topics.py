@@ -23,8 +23,7 @@ class NotOurTopic(TidemarkError):
     pipeline: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.problem} Nothing was created."
+    text = "{pipeline}: {problem} Nothing was created."
 
 
 @with_fields
@@ -38,12 +37,10 @@ class UsedBefore(TidemarkError):
     use: str
     consequence: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: topic {self.topic} is gone, and {self.use}. Nothing was created: made "
-            f"again, it is another topic, and {self.consequence}. Restore it, or make it again with "
-            "--again."
-        )
+    text = (
+        "{pipeline}: topic {topic} is gone, and {use}. Nothing was created: made again, it is another topic, "
+        "and {consequence}. Restore it, or make it again with --again."
+    )
 
 
 def create_topics_of(

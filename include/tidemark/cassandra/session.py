@@ -38,11 +38,10 @@ class CassandraUnreachable(CassandraError):
     hosts: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"Cassandra does not answer at {self.hosts} ({self.reason}). Start it (embedded: tidemark "
-            "services up), or correct the connection."
-        )
+    text = (
+        "Cassandra does not answer at {hosts} ({reason}). Start it (embedded: tidemark services up), or "
+        "correct the connection."
+    )
 
 
 def connect(connection: CassandraConnection) -> Session:

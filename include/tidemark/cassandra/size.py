@@ -13,11 +13,10 @@ class PartitionerRefused(CassandraError):
 
     partitioner: str
 
-    def __str__(self) -> str:
-        return (
-            f"The cluster's partitioner is {self.partitioner}; tables can be read whole only where it is "
-            "Murmur3Partitioner. Nothing was read."
-        )
+    text = (
+        "The cluster's partitioner is {partitioner}; tables can be read whole only where it is "
+        "Murmur3Partitioner. Nothing was read."
+    )
 
 
 def ring_tokens(session: Session) -> list[int]:

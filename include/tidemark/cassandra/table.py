@@ -29,8 +29,7 @@ class UnknownTable(CassandraError):
     table: str
     hint: str
 
-    def __str__(self) -> str:
-        return f"There is no table {self.keyspace}.{self.table}. {self.hint}"
+    text = "There is no table {keyspace}.{table}. {hint}"
 
 
 @with_fields
@@ -54,11 +53,10 @@ class TypeRefused(CassandraError):
     column: str
     type_name: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: column `{self.column}` is a {self.type_name}, which cannot be read or written "
-            "here. Leave it out: name the other columns in the option `columns`."
-        )
+    text = (
+        "{table}: column `{column}` is a {type_name}, which cannot be read or written here. Leave it out: "
+        "name the other columns in the option `columns`."
+    )
 
 
 @dataclass(frozen=True, slots=True)

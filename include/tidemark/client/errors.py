@@ -23,7 +23,7 @@ class ClientError(TidemarkError):
         return f"{self.topic}/{self.key or '(empty key)'}: {self._problem()}"
 
     def _problem(self) -> str:
-        raise NotImplementedError
+        return super().__str__()
 
 
 @with_fields
@@ -69,12 +69,11 @@ class Misplaced(ClientError):
     kept: int
     partition: int
 
-    def _problem(self) -> str:
-        return (
-            f"it is kept for partition {self.kept}, and its key leads to partition {self.partition} now: "
-            "the topic got more partitions, or another partitioner was used. Replication would stop there. "
-            "Nothing was sent. Move the entities to a new topic with the new number of partitions."
-        )
+    text = (
+        "it is kept for partition {kept}, and its key leads to partition {partition} now: the topic got more "
+        "partitions, or another partitioner was used. Replication would stop there. Nothing was sent. Move "
+        "the entities to a new topic with the new number of partitions."
+    )
 
 
 @with_fields
@@ -84,8 +83,7 @@ class BadEvent(TidemarkError, ValueError):
     seq_nr: Any
     problem: str
 
-    def __str__(self) -> str:
-        return f"Event {self.seq_nr}: {self.problem}. Nothing was sent."
+    text = "Event {seq_nr}: {problem}. Nothing was sent."
 
 
 @with_fields
@@ -95,11 +93,10 @@ class NoJournalTopic(TidemarkError):
     topic: str
     servers: str
 
-    def __str__(self) -> str:
-        return (
-            f"Kafka has no topic {self.topic} at {self.servers}. Nothing was sent. Create it with the "
-            "partitions it shall keep (tidemark topics create PIPELINE), or correct the name."
-        )
+    text = (
+        "Kafka has no topic {topic} at {servers}. Nothing was sent. Create it with the partitions it shall "
+        "keep (tidemark topics create PIPELINE), or correct the name."
+    )
 
 
 @with_fields
@@ -179,13 +176,11 @@ class PointerBeyondEnd(ClientError):
     pointer: int
     end: int
 
-    def _problem(self) -> str:
-        return (
-            f"Cassandra has partition {self.partition} up to offset {self.pointer}, but Kafka's next "
-            f"offset there is {self.end}: the topic was made again or truncated, or these are the tables "
-            "of another one. Nothing was read. Give the new topic a keyspace of its own, or correct the "
-            "keyspace."
-        )
+    text = (
+        "Cassandra has partition {partition} up to offset {pointer}, but Kafka's next offset there is {end}: "
+        "the topic was made again or truncated, or these are the tables of another one. Nothing was read. "
+        "Give the new topic a keyspace of its own, or correct the keyspace."
+    )
 
 
 @with_fields
@@ -296,11 +291,10 @@ class ChangedWhileReading(ClientError):
     what: str
     expected: int
 
-    def _problem(self) -> str:
-        return (
-            f"{self.what} while it was read, and event {self.expected} cannot be told any more. Events "
-            "handed out before were there, but are not all there were. Read again."
-        )
+    text = (
+        "{what} while it was read, and event {expected} cannot be told any more. Events handed out before "
+        "were there, but are not all there were. Read again."
+    )
 
 
 @with_fields
@@ -310,5 +304,4 @@ class NotAJournal(TidemarkError):
     pipeline: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.problem} Nothing was sent."
+    text = "{pipeline}: {problem} Nothing was sent."

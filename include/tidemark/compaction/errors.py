@@ -15,11 +15,10 @@ class PlanOutdated(CompactionError):
     plan: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: plan {self.plan[:12]} no longer holds: {self.reason}. The log was not "
-            f"changed. Make a new one: tidemark log compact {self.pipeline}"
-        )
+    text = (
+        "{pipeline}: plan {plan:.12} no longer holds: {reason}. The log was not changed. Make a new one: "
+        "tidemark log compact {pipeline}"
+    )
 
 
 @with_fields
@@ -32,12 +31,11 @@ class NotConserved(CompactionError):
     plan: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: plan {self.plan[:12]} does not account for every message: {self.problem}. "
-            "The log was not changed, and nothing of the new files is part of it. Verify the log (tidemark "
-            f"log verify {self.pipeline}) and report this with the plan."
-        )
+    text = (
+        "{pipeline}: plan {plan:.12} does not account for every message: {problem}. The log was not changed, "
+        "and nothing of the new files is part of it. Verify the log (tidemark log verify {pipeline}) and "
+        "report this with the plan."
+    )
 
 
 @with_fields
@@ -47,11 +45,9 @@ class NoPlan(CompactionError):
     pipeline: str
     plan: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: there is no plan {self.plan[:12]}. Nothing was done. Make one: tidemark log "
-            f"compact {self.pipeline}"
-        )
+    text = (
+        "{pipeline}: there is no plan {plan:.12}. Nothing was done. Make one: tidemark log compact {pipeline}"
+    )
 
 
 @with_fields
@@ -62,11 +58,10 @@ class NeverCompacted(CompactionError):
 
     pipeline: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: its policy is `none`, so nothing ever leaves the log. Nothing was done. "
-            "Choose another in `log.compaction.policy`, or for once with --policy."
-        )
+    text = (
+        "{pipeline}: its policy is `none`, so nothing ever leaves the log. Nothing was done. Choose another "
+        "in `log.compaction.policy`, or for once with --policy."
+    )
 
 
 @with_fields
@@ -79,9 +74,7 @@ class PolicyUnfit(CompactionError):
     policy: str
     message_format: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: policy `{self.policy}` is for kafka-journal messages, and these are "
-            f"{self.message_format}: none of them would be an action, and all would go. Nothing was done. "
-            "Choose `latest` or `progress`."
-        )
+    text = (
+        "{pipeline}: policy `{policy}` is for kafka-journal messages, and these are {message_format}: none "
+        "of them would be an action, and all would go. Nothing was done. Choose `latest` or `progress`."
+    )

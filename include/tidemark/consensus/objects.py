@@ -103,11 +103,10 @@ class Outpaced(ConsensusError):
     expected: int
     found: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.key}: changed by somebody else in the meantime (version {self.found}, not "
-            f"{self.expected}). Nothing was written; read it again and decide anew."
-        )
+    text = (
+        "{key}: changed by somebody else in the meantime (version {found}, not {expected}). Nothing was "
+        "written; read it again and decide anew."
+    )
 
 
 @with_fields
@@ -118,12 +117,10 @@ class Undecided(ConsensusError):
     expected: int
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.key}: whether the change of version {self.expected} was applied is not known "
-            f"({self.reason}); nothing else was done. Run the same step again: it first looks at what is "
-            "there."
-        )
+    text = (
+        "{key}: whether the change of version {expected} was applied is not known ({reason}); nothing else "
+        "was done. Run the same step again: it first looks at what is there."
+    )
 
 
 class Consensus(Protocol):

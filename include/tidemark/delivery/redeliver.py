@@ -28,12 +28,10 @@ class HistoryCompacted(DeliveryError):
     problem: str
     way: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: the log is compacted below id {self.compacted_below}, so from "
-            f"id {self.first_id} on it does not have every message, and {self.problem}. Nothing was "
-            f"delivered or changed. {self.way}"
-        )
+    text = (
+        "{pipeline}/{writer}: the log is compacted below id {compacted_below}, so from id {first_id} on it "
+        "does not have every message, and {problem}. Nothing was delivered or changed. {way}"
+    )
 
 
 def require_history(

@@ -65,12 +65,10 @@ class NotResumable(DeliveryError):
     writer: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: a verification closed its gate ({self.reason}), and "
-            "redelivering does not mend that. Nothing was changed. To open it all the same: tidemark gate "
-            f"open {self.pipeline} {self.writer}"
-        )
+    text = (
+        "{pipeline}/{writer}: a verification closed its gate ({reason}), and redelivering does not mend "
+        "that. Nothing was changed. To open it all the same: tidemark gate open {pipeline} {writer}"
+    )
 
 
 class _Unsettled(Exception):

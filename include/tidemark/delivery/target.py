@@ -36,11 +36,7 @@ class LeftByForgotten(DeliveryError):
     problem: str
     way_out: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.problem}. Nothing was written, and it was not "
-            f"registered. {self.way_out}."
-        )
+    text = "{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
 
 
 class Verdict(StrEnum):

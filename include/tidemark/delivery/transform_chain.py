@@ -68,11 +68,10 @@ class TransformFailed(DeliveryError):
     transform: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"transform {self.transform}: {self.problem} The message was not written. Put the transform or "
-            "the producer right."
-        )
+    text = (
+        "transform {transform}: {problem} The message was not written. Put the transform or the producer "
+        "right."
+    )
 
 
 class _Unfit(Exception):

@@ -129,13 +129,11 @@ class TargetReplaced(DeliveryError):
     present: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.what} is not the one it wrote to: {self.problem}. "
-            "Nothing is sent to it. To send everything again it has to be empty (delete it and make it "
-            f"again where it is not), then: tidemark offsets rewind {self.pipeline} {self.writer} -1. "
-            "Otherwise add a writer under a new name."
-        )
+    text = (
+        "{pipeline}/{writer}: {what} is not the one it wrote to: {problem}. Nothing is sent to it. To send "
+        "everything again it has to be empty (delete it and make it again where it is not), then: tidemark "
+        "offsets rewind {pipeline} {writer} -1. Otherwise add a writer under a new name."
+    )
 
 
 class Check(Protocol):

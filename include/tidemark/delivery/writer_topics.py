@@ -63,13 +63,11 @@ class LeavingOutUnplanned(DeliveryError):
     topic: str
     who: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: topic {self.topic} was made again. {self.who} accepted that "
-            "before it was part of the plan that this writer would go on without it, so it stops here. "
-            f"Nothing was written. See the plan and accept it: tidemark log accept {self.pipeline} "
-            '--execute --reason "…", then resume'
-        )
+    text = (
+        "{pipeline}/{writer}: topic {topic} was made again. {who} accepted that before it was part of the "
+        "plan that this writer would go on without it, so it stops here. Nothing was written. See the plan "
+        'and accept it: tidemark log accept {pipeline} --execute --reason "…", then resume'
+    )
 
 
 @with_fields
@@ -82,11 +80,10 @@ class NothingRecreated(DeliveryError):
     writer: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: `start: recreated` is refused, because {self.problem}. It was "
-            "not registered, and nothing was delivered."
-        )
+    text = (
+        "{pipeline}/{writer}: `start: recreated` is refused, because {problem}. It was not registered, and "
+        "nothing was delivered."
+    )
 
 
 @dataclass(frozen=True, slots=True)

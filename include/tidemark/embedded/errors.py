@@ -31,11 +31,10 @@ class JavaTooOld(EmbeddedError):
     version: int
     wanted: int
 
-    def __str__(self) -> str:
-        return (
-            f"Java {self.version} ({self.java}) is too old: Kafka, Cassandra and Spark need Java "
-            f"{self.wanted}. Install Java {self.wanted} or set JAVA_HOME to one."
-        )
+    text = (
+        "Java {version} ({java}) is too old: Kafka, Cassandra and Spark need Java {wanted}. Install Java "
+        "{wanted} or set JAVA_HOME to one."
+    )
 
 
 @with_fields
@@ -65,11 +64,10 @@ class CacheNotWritable(EmbeddedError):
     folder: Path
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"The jars cannot be kept in {self.folder}: {self.why}. Make it writable, or set "
-            "TIDEMARK_CACHE to another folder."
-        )
+    text = (
+        "The jars cannot be kept in {folder}: {why}. Make it writable, or set TIDEMARK_CACHE to another "
+        "folder."
+    )
 
 
 @with_fields
@@ -109,11 +107,10 @@ class JarDamaged(EmbeddedError):
     expected: str
     found: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.jar} is damaged (SHA-256 {self.found[:12]}… instead of {self.expected[:12]}…) and was "
-            "removed. Nothing was started from it. Call again to fetch a good one."
-        )
+    text = (
+        "{jar} is damaged (SHA-256 {found:.12}… instead of {expected:.12}…) and was removed. Nothing was "
+        "started from it. Call again to fetch a good one."
+    )
 
 
 @with_fields
@@ -142,11 +139,10 @@ class OnAnotherPort(EmbeddedError):
     running: int
     wanted: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.service} of this home runs on port {self.running}, but {self.wanted} is asked for. Run "
-            "`tidemark services down` first, or use another TIDEMARK_HOME."
-        )
+    text = (
+        "{service} of this home runs on port {running}, but {wanted} is asked for. Run `tidemark services "
+        "down` first, or use another TIDEMARK_HOME."
+    )
 
 
 @with_fields
@@ -171,11 +167,10 @@ class ServiceSilent(EmbeddedError):
     log: Path
     last_answer: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.service} runs but has not answered within {self.seconds:.0f} s ({self.last_answer}). "
-            f"Look at {self.log}; `tidemark services up` waits again, `down` stops it."
-        )
+    text = (
+        "{service} runs but has not answered within {seconds:.0f} s ({last_answer}). Look at {log}; "
+        "`tidemark services up` waits again, `down` stops it."
+    )
 
 
 @with_fields
@@ -198,11 +193,10 @@ class NotAHome(EmbeddedError):
     folder: Path
     marker: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.folder} is not a folder of the embedded services (it has other things in it and no "
-            f"{self.marker}). Nothing was changed. Set TIDEMARK_HOME to a folder that is new or empty."
-        )
+    text = (
+        "{folder} is not a folder of the embedded services (it has other things in it and no {marker}). "
+        "Nothing was changed. Set TIDEMARK_HOME to a folder that is new or empty."
+    )
 
 
 @with_fields
@@ -212,11 +206,10 @@ class HomeNotWritable(EmbeddedError):
     folder: Path
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"The services cannot keep their data in {self.folder}: {self.why}. Make it writable, or set "
-            "TIDEMARK_HOME to another folder."
-        )
+    text = (
+        "The services cannot keep their data in {folder}: {why}. Make it writable, or set TIDEMARK_HOME to "
+        "another folder."
+    )
 
 
 @with_fields
@@ -239,8 +232,7 @@ class NoLog(EmbeddedError):
     service: str
     log: Path
 
-    def __str__(self) -> str:
-        return f"{self.service} has no log yet ({self.log}). Start it with `tidemark services up`."
+    text = "{service} has no log yet ({log}). Start it with `tidemark services up`."
 
 
 @with_fields
@@ -250,11 +242,10 @@ class StateDamaged(EmbeddedError):
     path: Path
     why: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.path} cannot be read ({self.why}). Remove it and run `tidemark services up`: it only "
-            "holds port numbers, which are then chosen anew."
-        )
+    text = (
+        "{path} cannot be read ({why}). Remove it and run `tidemark services up`: it only holds port "
+        "numbers, which are then chosen anew."
+    )
 
 
 @with_fields
@@ -263,11 +254,7 @@ class ArchiveFailed(EmbeddedError):
 
     log: Path
 
-    def __str__(self) -> str:
-        return (
-            f"The archive of Spark's classes could not be made; see {self.log}. Spark works without it, "
-            "only slower."
-        )
+    text = "The archive of Spark's classes could not be made; see {log}. Spark works without it, only slower."
 
 
 def _mb(size: int) -> str:

@@ -25,8 +25,7 @@ class BadDays(ExpiryError):
 
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.problem}. Nothing was sent."
+    text = "{problem}. Nothing was sent."
 
 
 @with_fields
@@ -39,12 +38,11 @@ class TooManyPurges(ExpiryError):
     total: int
     ceiling: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.total:,} entities expired, and a run may purge {self.ceiling:,}. "
-            f"Nothing was sent. Look at them (tidemark journal expired {self.pipeline}); if they are to "
-            f"go, run {self.pipeline}.purge_expired with max_purges of at least {self.total}."
-        )
+    text = (
+        "{pipeline}: {total:,} entities expired, and a run may purge {ceiling:,}. Nothing was sent. Look at "
+        "them (tidemark journal expired {pipeline}); if they are to go, run {pipeline}.purge_expired with "
+        "max_purges of at least {total}."
+    )
 
 
 @with_fields
@@ -56,11 +54,10 @@ class NotPlanned(ExpiryError):
     pipeline: str
     run: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: there is no plan of {self.run}, so nothing was purged. Clear its task "
-            "`plan` and what follows, or start another run."
-        )
+    text = (
+        "{pipeline}: there is no plan of {run}, so nothing was purged. Clear its task `plan` and what "
+        "follows, or start another run."
+    )
 
 
 @with_fields
@@ -73,8 +70,7 @@ class NotToReport(ExpiryError):
     run: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.run} {self.problem}. Nothing was changed."
+    text = "{pipeline}: {run} {problem}. Nothing was changed."
 
 
 @with_fields
@@ -110,12 +106,11 @@ class OffsetsUnseen(ExpiryError):
     first: int
     held: "Offsets"
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the log has {self.topic}/{self.partition} up to offset {self.first}, and "
-            f"Kafka has {self.held.earliest} to {self.held.latest}: nobody can tell what else was sent. "
-            f"Nothing more was purged. Run {self.pipeline}.replicate; it says what was lost and what to do."
-        )
+    text = (
+        "{pipeline}: the log has {topic}/{partition} up to offset {first}, and Kafka has {held.earliest} to "
+        "{held.latest}: nobody can tell what else was sent. Nothing more was purged. Run "
+        "{pipeline}.replicate; it says what was lost and what to do."
+    )
 
 
 @with_fields

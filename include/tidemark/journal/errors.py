@@ -55,14 +55,13 @@ class Repartitioned(JournalError):
     partition: int
     offset: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: entity {self.key!r} is kept for partition {self.head_partition}, but offset "
-            f"{self.offset} of partition {self.partition} is about it too. Nothing of that message was "
-            "applied: the number of partitions or the partitioner of the producers has changed. Give the "
-            "producers the old partitioner, or move them to a new topic with the new number of partitions; "
-            "a message that is here already can only be acknowledged, which leaves it to the dead letters."
-        )
+    text = (
+        "{topic}: entity {key!r} is kept for partition {head_partition}, but offset {offset} of partition "
+        "{partition} is about it too. Nothing of that message was applied: the number of partitions or the "
+        "partitioner of the producers has changed. Give the producers the old partitioner, or move them to a "
+        "new topic with the new number of partitions; a message that is here already can only be "
+        "acknowledged, which leaves it to the dead letters."
+    )
 
 
 @with_fields
@@ -74,11 +73,10 @@ class OutOfOrder(JournalError):
     previous: int
     write_time: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: a message of entity {self.key!r} written at {self.write_time} came after the one "
-            f"written at {self.previous}. Nothing of it was applied: sort the messages by id first."
-        )
+    text = (
+        "{topic}: a message of entity {key!r} written at {write_time} came after the one written at "
+        "{previous}. Nothing of it was applied: sort the messages by id first."
+    )
 
 
 @with_fields
@@ -91,11 +89,9 @@ class Unbounded(JournalError):
     last: int
     limit: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: entity {self.key!r} would need segments {self.first} to {self.last} deleted, and "
-            f"{self.limit} is the most that is done at once. Nothing of that message was applied: look for "
-            "an append whose sequence numbers jump. Acknowledge that message, which leaves it to the dead "
-            "letters and the entity as it is; where such jumps are meant, rebuild with a new writer whose "
-            "`segment_size` is larger."
-        )
+    text = (
+        "{topic}: entity {key!r} would need segments {first} to {last} deleted, and {limit} is the most that "
+        "is done at once. Nothing of that message was applied: look for an append whose sequence numbers "
+        "jump. Acknowledge that message, which leaves it to the dead letters and the entity as it is; where "
+        "such jumps are meant, rebuild with a new writer whose `segment_size` is larger."
+    )

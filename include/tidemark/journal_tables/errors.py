@@ -21,12 +21,11 @@ class SchemaVersionUnknown(JournalTablesError):
     found: str
     known: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: keyspace {self.keyspace} has schema version {self.found}, but {self.known} "
-            "is the newest that is known here: writing could break its other users. Nothing was changed or "
-            "delivered. Upgrade Tidemark, or name another keyspace."
-        )
+    text = (
+        "{pipeline}: keyspace {keyspace} has schema version {found}, but {known} is the newest that is known "
+        "here: writing could break its other users. Nothing was changed or delivered. Upgrade Tidemark, or "
+        "name another keyspace."
+    )
 
 
 @with_fields
@@ -81,13 +80,11 @@ class GraceTooShort(JournalTablesError):
     seconds: int
     shortest: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.keyspace}.{self.table} has gc_grace_seconds = {self.seconds}, less "
-            f"than {self.shortest}: what is deleted could come back. Nothing was delivered. Set it to what "
-            f"your repairs keep up with: ALTER TABLE {self.keyspace}.{self.table} WITH gc_grace_seconds = "
-            "864000"
-        )
+    text = (
+        "{pipeline}: {keyspace}.{table} has gc_grace_seconds = {seconds}, less than {shortest}: what is "
+        "deleted could come back. Nothing was delivered. Set it to what your repairs keep up with: ALTER "
+        "TABLE {keyspace}.{table} WITH gc_grace_seconds = 864000"
+    )
 
 
 @with_fields
@@ -135,9 +132,8 @@ class SchemaLockOverrun(JournalTablesError):
     keyspace: str
     seconds: float
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: changing the schema of keyspace {self.keyspace} has taken "
-            f"{self.seconds:.0f} s, too long for another step under the same lock. What was done is "
-            "recorded; nothing was delivered. Run again: it goes on from here."
-        )
+    text = (
+        "{pipeline}: changing the schema of keyspace {keyspace} has taken {seconds:.0f} s, too long for "
+        "another step under the same lock. What was done is recorded; nothing was delivered. Run again: it "
+        "goes on from here."
+    )

@@ -31,11 +31,10 @@ class TopicsUnreachable(TidemarkError):
     servers: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: Kafka at {self.servers} did not answer ({self.reason}). Whether topics were "
-            "created is not known: run the same command again, it leaves alone what is there."
-        )
+    text = (
+        "{pipeline}: Kafka at {servers} did not answer ({reason}). Whether topics were created is not known: "
+        "run the same command again, it leaves alone what is there."
+    )
 
 
 def create_topics(

@@ -22,11 +22,10 @@ class NothingToAccept(LogError):
 
     pipeline: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the log's gate is open, so there is nothing to accept. Nothing was changed. "
-            f"See: tidemark status {self.pipeline}"
-        )
+    text = (
+        "{pipeline}: the log's gate is open, so there is nothing to accept. Nothing was changed. See: "
+        "tidemark status {pipeline}"
+    )
 
 
 @with_fields
@@ -36,11 +35,10 @@ class GateChanged(LogError):
     pipeline: str
     gate: LogGate
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the log's gate is not closed any more because {self.gate.reason}. Nothing "
-            f"was accepted. Look again: tidemark log accept {self.pipeline}"
-        )
+    text = (
+        "{pipeline}: the log's gate is not closed any more because {gate.reason}. Nothing was accepted. Look "
+        "again: tidemark log accept {pipeline}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,10 @@ class BadExpectation(LogError):
         self.problem = _short(self.problem.strip().rstrip("."), LONGEST_TEXT)
         super().__post_init__()
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.expectation} in the pipeline's suite cannot be judged: {self.problem}. "
-            "Nothing was let pass; correct the suite in include/expectations and clear the task that says so."
-        )
+    text = (
+        "{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was let "
+        "pass; correct the suite in include/expectations and clear the task that says so."
+    )
 
 
 def prepare_audit() -> None:

@@ -20,12 +20,10 @@ class ManifestDamaged(LogError):
     expected: str
     found: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: manifest {self.path} is damaged (digest {self.found[:12]} instead of "
-            f"{self.expected[:12]}). Nothing was read from it. Restore the file from a backup of the log "
-            "folder."
-        )
+    text = (
+        "{pipeline}: manifest {path} is damaged (digest {found:.12} instead of {expected:.12}). Nothing was "
+        "read from it. Restore the file from a backup of the log folder."
+    )
 
 
 @with_fields
@@ -37,12 +35,10 @@ class FileDamaged(LogError):
     expected: str
     found: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: log file {self.path} is damaged (digest {self.found[:12]} instead of "
-            f"{self.expected[:12]}). Nothing was delivered from it. Restore the file from a backup of the "
-            "log folder."
-        )
+    text = (
+        "{pipeline}: log file {path} is damaged (digest {found:.12} instead of {expected:.12}). Nothing was "
+        "delivered from it. Restore the file from a backup of the log folder."
+    )
 
 
 @with_fields
@@ -52,11 +48,10 @@ class FileMissing(LogError):
     pipeline: str
     path: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.path} is missing, but the log names it. Nothing was delivered from "
-            "it. Restore the file from a backup of the log folder."
-        )
+    text = (
+        "{pipeline}: {path} is missing, but the log names it. Nothing was delivered from it. Restore the "
+        "file from a backup of the log folder."
+    )
 
 
 @with_fields
@@ -70,12 +65,10 @@ class RecordsMissing(LogError):
     upper: int
     found: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.topic}/{self.partition} was bound from offset {self.lower} up to "
-            f"{self.upper}, but {self.found}. Nothing was published. Look at the topic's retention, then "
-            "clear the capture task to try again."
-        )
+    text = (
+        "{pipeline}: {topic}/{partition} was bound from offset {lower} up to {upper}, but {found}. Nothing "
+        "was published. Look at the topic's retention, then clear the capture task to try again."
+    )
 
 
 @with_fields
@@ -87,12 +80,10 @@ class RangeWrong(LogError):
     expected: tuple[int, int, int]
     found: tuple[int, int, int]
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.path} holds ids {self.found[0]} to {self.found[1]} in {self.found[2]} "
-            f"messages, but the manifest says {self.expected[0]} to {self.expected[1]} in "
-            f"{self.expected[2]}."
-        )
+    text = (
+        "{pipeline}: {path} holds ids {found[0]} to {found[1]} in {found[2]} messages, but the manifest says "
+        "{expected[0]} to {expected[1]} in {expected[2]}."
+    )
 
 
 @with_fields
@@ -103,12 +94,10 @@ class FolderUnusable(LogError):
     path: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: nothing can be written into {self.path} ({self.reason}). Nothing was "
-            "published or delivered. Make the folder writable for this user, or correct the path in the "
-            "pipeline's file."
-        )
+    text = (
+        "{pipeline}: nothing can be written into {path} ({reason}). Nothing was published or delivered. Make "
+        "the folder writable for this user, or correct the path in the pipeline's file."
+    )
 
 
 @with_fields
@@ -119,9 +108,7 @@ class CompactedAway(LogError):
     first_id: int
     compacted_below: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the log is compacted below id {self.compacted_below}, so messages from id "
-            f"{self.first_id} on are not complete. Begin at {self.compacted_below}, or say that what is "
-            "left will do."
-        )
+    text = (
+        "{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on are "
+        "not complete. Begin at {compacted_below}, or say that what is left will do."
+    )

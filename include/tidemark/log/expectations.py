@@ -31,8 +31,7 @@ class BadSuite(LogError):
     file: Path
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.file}: {self.problem} Nothing was captured; correct the file and run again."
+    text = "{file}: {problem} Nothing was captured; correct the file and run again."
 
 
 class _Part(BaseModel):

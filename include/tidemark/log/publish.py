@@ -25,11 +25,10 @@ class NotCaptured(LogError):
     pipeline: str
     t: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the binding at {self.t} has no finished capture. Nothing was published. "
-            "Clear the capture task of this run to do it again."
-        )
+    text = (
+        "{pipeline}: the binding at {t} has no finished capture. Nothing was published. Clear the capture "
+        "task of this run to do it again."
+    )
 
 
 @with_fields
@@ -39,11 +38,10 @@ class NotAudited(LogError):
     pipeline: str
     t: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the capture of the binding at {self.t} was not audited. Nothing was "
-            "published. Clear the capture task of this run to do it again."
-        )
+    text = (
+        "{pipeline}: the capture of the binding at {t} was not audited. Nothing was published. Clear the "
+        "capture task of this run to do it again."
+    )
 
 
 @with_fields
@@ -55,12 +53,10 @@ class OutOfTurn(LogError):
     base: int
     end: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the binding at {self.t} begins with id {self.base}, but the log ends at "
-            f"{self.end}. Nothing was published. Run the pipeline's replicate DAG: it finishes the older "
-            "binding first."
-        )
+    text = (
+        "{pipeline}: the binding at {t} begins with id {base}, but the log ends at {end}. Nothing was "
+        "published. Run the pipeline's replicate DAG: it finishes the older binding first."
+    )
 
 
 def read_log(control: LogControl, folder: LogFolder) -> Manifest:

@@ -25,10 +25,7 @@ class BeyondTheEnd(LogError):
     first_id: int
     end: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: the log ends at id {self.end}, so there is nothing from id {self.first_id} on."
-        )
+    text = "{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on."
 
 
 @with_fields
@@ -39,11 +36,7 @@ class NotPublished(LogError):
     t: int
     newest: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: no binding at {self.t} is part of the log yet; the newest one that is has t "
-            f"= {self.newest}."
-        )
+    text = "{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."
 
 
 @dataclass(frozen=True, slots=True)

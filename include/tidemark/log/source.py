@@ -28,11 +28,10 @@ class KafkaUnreachable(LogError):
     servers: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: Kafka does not answer at {self.servers} ({self.reason}). Nothing was bound. "
-            "Start it (embedded: tidemark services up), or correct the connection."
-        )
+    text = (
+        "{pipeline}: Kafka does not answer at {servers} ({reason}). Nothing was bound. Start it (embedded: "
+        "tidemark services up), or correct the connection."
+    )
 
 
 @with_fields
@@ -72,11 +71,10 @@ class CompactedTopic(LogError):
     pipeline: str
     topic: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: topic {self.topic} has cleanup.policy=compact, so its records vanish one by "
-            "one. Nothing was bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
-        )
+    text = (
+        "{pipeline}: topic {topic} has cleanup.policy=compact, so its records vanish one by one. Nothing was "
+        "bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
+    )
 
 
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:

@@ -14,11 +14,10 @@ class NothingDelivered(VerificationError):
     pipeline: str
     writer: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: it has delivered nothing yet, so there is nothing to verify. "
-            f"Run {self.pipeline}.replicate first."
-        )
+    text = (
+        "{pipeline}/{writer}: it has delivered nothing yet, so there is nothing to verify. Run "
+        "{pipeline}.replicate first."
+    )
 
 
 @with_fields
@@ -45,8 +44,7 @@ class NoSuchEntity(VerificationError):
     writer: str
     key: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: neither the log up to the writer's position nor its tables "
-            f"know an entity {self.key!r}. Look at the spelling; keys are case-sensitive."
-        )
+    text = (
+        "{pipeline}/{writer}: neither the log up to the writer's position nor its tables know an entity "
+        "{key!r}. Look at the spelling; keys are case-sensitive."
+    )

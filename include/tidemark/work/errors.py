@@ -131,11 +131,10 @@ class OldTables(WorkError):
 
     journal: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.journal}: its keyspace was made by an earlier version, which has no place for who looked "
-            f"at a dead letter. Nothing was changed. Run once: tidemark work create {self.journal}"
-        )
+    text = (
+        "{journal}: its keyspace was made by an earlier version, which has no place for who looked at a dead "
+        "letter. Nothing was changed. Run once: tidemark work create {journal}"
+    )
 
 
 @with_fields
@@ -146,10 +145,7 @@ class NotTheSameJournal(WorkError):
     what: str
     advice: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.journal}: it was created with another `{self.what}`. Nothing was changed. {self.advice}"
-        )
+    text = "{journal}: it was created with another `{what}`. Nothing was changed. {advice}"
 
 
 @with_fields
@@ -160,11 +156,10 @@ class TooBusy(WorkError):
     key: str
     times: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.journal}: {self.key} was changed by others {self.times} times in a row while this change "
-            "was being made. It was not made. Try again."
-        )
+    text = (
+        "{journal}: {key} was changed by others {times} times in a row while this change was being made. It "
+        "was not made. Try again."
+    )
 
 
 @with_fields

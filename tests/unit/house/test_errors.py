@@ -5,6 +5,7 @@ import builtins
 from collections import Counter
 from functools import cache
 from pathlib import Path
+from string import Formatter
 
 import pytest
 
@@ -92,6 +93,27 @@ def test_every_error_says_what_it_means() -> None:
 def test_the_name_of_an_error_means_one_thing() -> None:
     names = Counter(node.name for _, node in library().classes)
     assert not [name for name in library().errors() if names[name] > 1]
+
+
+def test_a_text_names_only_fields_of_its_error() -> None:
+    found = library()
+    nodes = {node.name: node for _, node in found.classes}
+    for name, (path, node) in found.errors().items():
+        fields = {
+            one.target.id
+            for kind in {name, *found.ancestors(node)} & set(nodes)
+            for one in nodes[kind].body
+            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+        for one in node.body:
+            if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "text":
+                named = {place.split(".")[0].split("[")[0] for place in _places(ast.literal_eval(one.value))}
+                assert named <= fields, (path, name, named - fields)
+
+
+def _places(text: str) -> list[str]:
+    """The names in braces of a format string."""
+    return [place for _, place, _, _ in Formatter().parse(text) if place is not None]
 
 
 def test_no_error_is_caught_together_with_one_of_its_ancestors() -> None:

@@ -44,12 +44,11 @@ class RowRefused(CassandraError):
     cql_type: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: a row has {self.problem} for column `{self.column}` ({self.cql_type}). It was "
-            "not written, nor the rows that came with it; others may be there already. Correct or drop "
-            "such rows and write again: what is there already does no harm."
-        )
+    text = (
+        "{table}: a row has {problem} for column `{column}` ({cql_type}). It was not written, nor the rows "
+        "that came with it; others may be there already. Correct or drop such rows and write again: what is "
+        "there already does no harm."
+    )
 
 
 @with_fields
@@ -58,12 +57,10 @@ class CountersRefused(CassandraError):
 
     table: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table} is a table of counters, which are read here and never changed, because adding "
-            "to one twice counts twice: use UPDATE … SET counter = counter + ? where it is counted. "
-            "Nothing was written."
-        )
+    text = (
+        "{table} is a table of counters, which are read here and never changed, because adding to one twice "
+        "counts twice: use UPDATE … SET counter = counter + ? where it is counted. Nothing was written."
+    )
 
 
 @with_fields
@@ -105,8 +102,6 @@ class LifeOfNothing(CassandraError):
 
     table: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: `ttl` means nothing for a delete, which lasts. Nothing was deleted. Leave the "
-            "option out."
-        )
+    text = (
+        "{table}: `ttl` means nothing for a delete, which lasts. Nothing was deleted. Leave the option out."
+    )

@@ -39,11 +39,7 @@ class FactRefused(CassandraError):
     fact: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: there is no {self.fact} of column `{self.column}`: {self.problem} Nothing was "
-            "read."
-        )
+    text = "{table}: there is no {fact} of column `{column}`: {problem} Nothing was read."
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,11 @@ class ValueRefused(CassandraError):
     column: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: column `{self.column}` has {self.problem}, which does not fit into its column "
-            "of the DataFrame. Nothing of this read counts. Leave the column out (option `columns`); a "
-            "decimal may be given another precision by a schema of your own."
-        )
+    text = (
+        "{table}: column `{column}` has {problem}, which does not fit into its column of the DataFrame. "
+        "Nothing of this read counts. Leave the column out (option `columns`); a decimal may be given "
+        "another precision by a schema of your own."
+    )
 
 
 @with_fields
@@ -43,8 +42,7 @@ class TypeMismatch(CassandraError, ValueError):
     cql_type: CqlType
     given: pa.DataType
 
-    def __str__(self) -> str:
-        return f"{self.column} is a {self.cql_type}, not for {self.given}"
+    text = "{column} is a {cql_type}, not for {given}"
 
 
 @dataclass(frozen=True, slots=True)

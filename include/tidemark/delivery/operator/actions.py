@@ -51,8 +51,7 @@ class NotPossible(DeliveryError):
     writer: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}/{self.writer}: {self.problem} Nothing was changed."
+    text = "{pipeline}/{writer}: {problem} Nothing was changed."
 
 
 @with_fields
@@ -78,11 +77,7 @@ class ChangedMeanwhile(DeliveryError):
     pipeline: str
     writer: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: it was changed while you looked at the plan. Nothing was "
-            "done; look again."
-        )
+    text = "{pipeline}/{writer}: it was changed while you looked at the plan. Nothing was done; look again."
 
 
 @dataclass(frozen=True, slots=True)

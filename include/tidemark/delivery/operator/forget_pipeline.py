@@ -48,12 +48,10 @@ class StillDeclared(DeliveryError):
     pipeline: str
     file: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.file} declares it. Nothing was changed. Remove the file first; to "
-            "forget one of its writers, take that out of the file and run: tidemark offsets forget "
-            f"{self.pipeline} WRITER"
-        )
+    text = (
+        "{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of its "
+        "writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
+    )
 
 
 @with_fields
@@ -64,11 +62,10 @@ class FolderShared(DeliveryError):
     root: str
     other: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: its log lies in {self.root}, which pipeline {self.other} uses too. Nothing "
-            "was changed. Leave out --log: the files belong to the other one now."
-        )
+    text = (
+        "{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. Leave out "
+        "--log: the files belong to the other one now."
+    )
 
 
 @with_fields
@@ -81,12 +78,11 @@ class TakenMeanwhile(DeliveryError):
     writer: str
     lease: Lease
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.lease.holder} took this writer while the pipeline was "
-            f"being forgotten, and has it until {self.lease.until} at least. Other parts may be gone "
-            "already. Stop it, and run the same command again: it goes on where it stopped."
-        )
+    text = (
+        "{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, and "
+        "has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the same "
+        "command again: it goes on where it stopped."
+    )
 
 
 class Letters(Protocol):

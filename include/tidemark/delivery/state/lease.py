@@ -34,12 +34,10 @@ class LeaseHeld(DeliveryError):
     writer: str
     lease: Lease
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.lease.holder} has this writer until {self.lease.until} "
-            "at least. Nothing was changed. Wait for it to end, or stop it; what died gives the writer "
-            "back by itself at that time."
-        )
+    text = (
+        "{pipeline}/{writer}: {lease.holder} has this writer until {lease.until} at least. Nothing was "
+        "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
+    )
 
 
 @with_fields
@@ -50,11 +48,10 @@ class LeaseLost(DeliveryError):
     writer: str
     holder: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.holder} has lost this writer to somebody else and stops "
-            "here. What was not committed is delivered by the new holder; nothing is lost or doubled."
-        )
+    text = (
+        "{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was not "
+        "committed is delivered by the new holder; nothing is lost or doubled."
+    )
 
 
 @dataclass(slots=True)

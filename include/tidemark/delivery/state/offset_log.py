@@ -48,11 +48,10 @@ class OffsetLogWrong(DeliveryError):
     writer: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: {self.problem} Nothing more is removed. Look at it before "
-            f"anything else is done to this writer: tidemark offsets list {self.pipeline} {self.writer}"
-        )
+    text = (
+        "{pipeline}/{writer}: {problem} Nothing more is removed. Look at it before anything else is done to "
+        "this writer: tidemark offsets list {pipeline} {writer}"
+    )
 
 
 @with_fields

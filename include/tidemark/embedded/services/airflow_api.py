@@ -25,11 +25,7 @@ class AirflowRefused(EmbeddedError):
     status: int
     detail: str
 
-    def __str__(self) -> str:
-        return (
-            f"Airflow refused to {self.what} ({self.status}: {self.detail}). Look at: tidemark services "
-            "status"
-        )
+    text = "Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status"
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,8 +39,7 @@ class NotThisLog(LogError):
     problem: str
     advice: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.problem}. Nothing was removed. {self.advice}"
+    text = "{pipeline}: {problem}. Nothing was removed. {advice}"
 
 
 @with_fields
@@ -53,12 +52,10 @@ class FilesLeft(LogError):
     root: str
     reason: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: not all of the log's files in {self.root} could be removed ({self.reason}). "
-            "Make the folder writable for this user and run the same command again: it goes on where it "
-            "stopped."
-        )
+    text = (
+        "{pipeline}: not all of the log's files in {root} could be removed ({reason}). Make the folder "
+        "writable for this user and run the same command again: it goes on where it stopped."
+    )
 
 
 @dataclass(frozen=True, slots=True)

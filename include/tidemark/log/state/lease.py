@@ -38,12 +38,11 @@ class LogHeld(LogError):
     lease: Lease
     refused: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.lease.holder} has the log for a compaction until {self.lease.until} "
-            f"at least, and {self.refused} meanwhile. Nothing was changed. Wait for it to end and try "
-            "again; what died gives the log back by itself at that time."
-        )
+    text = (
+        "{pipeline}: {lease.holder} has the log for a compaction until {lease.until} at least, and {refused} "
+        "meanwhile. Nothing was changed. Wait for it to end and try again; what died gives the log back by "
+        "itself at that time."
+    )
 
 
 @with_fields
@@ -53,11 +52,10 @@ class LogLost(LogError):
     pipeline: str
     holder: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: {self.holder} has lost the log to somebody else and stops here. Nothing of "
-            "what it was about to do is visible, and nothing is lost. Run it again: it begins anew."
-        )
+    text = (
+        "{pipeline}: {holder} has lost the log to somebody else and stops here. Nothing of what it was about "
+        "to do is visible, and nothing is lost. Run it again: it begins anew."
+    )
 
 
 @dataclass(frozen=True, slots=True)

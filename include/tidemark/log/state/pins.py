@@ -29,8 +29,7 @@ class NotPinned(LogError):
     id: int
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.problem} Nothing was changed."
+    text = "{pipeline}: {problem} Nothing was changed."
 
 
 @dataclass(frozen=True, slots=True)

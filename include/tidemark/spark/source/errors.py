@@ -17,12 +17,10 @@ class SchemaRefused(DataSourceError):
     wanted: str
     given: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: column `{self.column}` is a {self.cql_type}, which is {self.wanted} in Spark, "
-            f"not {self.given}. Nothing was read or written. Let it be {self.wanted}, and cast it where "
-            "you need another type."
-        )
+    text = (
+        "{table}: column `{column}` is a {cql_type}, which is {wanted} in Spark, not {given}. Nothing was "
+        "read or written. Let it be {wanted}, and cast it where you need another type."
+    )
 
 
 @with_fields
@@ -31,12 +29,11 @@ class OverwriteRefused(DataSourceError):
 
     table: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: mode overwrite would have to empty the table before anybody knows whether the "
-            "new rows arrive. Nothing was written. Use mode append, which replaces rows with the same key; "
-            f"where old rows must go, TRUNCATE {self.table} first."
-        )
+    text = (
+        "{table}: mode overwrite would have to empty the table before anybody knows whether the new rows "
+        "arrive. Nothing was written. Use mode append, which replaces rows with the same key; where old rows "
+        "must go, TRUNCATE {table} first."
+    )
 
 
 @with_fields
@@ -45,12 +42,11 @@ class CompleteModeRefused(DataSourceError):
 
     table: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: output mode complete would have to empty the table before every batch. Nothing "
-            "was written. Use mode append; for aggregations mode update and foreachBatch, which writes "
-            "each batch by itself: rows with the same key are replaced."
-        )
+    text = (
+        "{table}: output mode complete would have to empty the table before every batch. Nothing was "
+        "written. Use mode append; for aggregations mode update and foreachBatch, which writes each batch by "
+        "itself: rows with the same key are replaced."
+    )
 
 
 @with_fields
@@ -61,12 +57,10 @@ class BatchIncomplete(DataSourceError):
     batch: int
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.table}: batch {self.batch} of the stream is not committed, because {self.problem}. "
-            "What was written stays; start the stream again from its checkpoint, and the batch is written "
-            "again."
-        )
+    text = (
+        "{table}: batch {batch} of the stream is not committed, because {problem}. What was written stays; "
+        "start the stream again from its checkpoint, and the batch is written again."
+    )
 
 
 @with_fields
@@ -77,9 +71,7 @@ class WorkersRefused(DataSourceError):
     driver: str
     problem: str
 
-    def __str__(self) -> str:
-        return (
-            f"Spark starts `{self.worker}` for schema, planning and tasks, and {self.problem}: set "
-            f"PYSPARK_PYTHON={self.driver} (on a cluster, the path of such a Python on its nodes) before "
-            "the Spark session is made."
-        )
+    text = (
+        "Spark starts `{worker}` for schema, planning and tasks, and {problem}: set PYSPARK_PYTHON={driver} "
+        "(on a cluster, the path of such a Python on its nodes) before the Spark session is made."
+    )

@@ -47,8 +47,7 @@ class JoinRefused(DataSourceError):
     table: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.table}: no join by key: {self.problem} Nothing was read."
+    text = "{table}: no join by key: {problem} Nothing was read."
 
 
 @dataclass(frozen=True, slots=True)

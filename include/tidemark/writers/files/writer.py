@@ -45,11 +45,10 @@ class NameTaken(WriterError):
     expected: str
     found: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.owner}: {self.path} is damaged, or somebody else's (digest {self.found[:12]} instead of "
-            f"{self.expected[:12]}). It was kept as it is; nothing was delivered. Move it away, then resume."
-        )
+    text = (
+        "{owner}: {path} is damaged, or somebody else's (digest {found:.12} instead of {expected:.12}). It "
+        "was kept as it is; nothing was delivered. Move it away, then resume."
+    )
 
 
 @dataclass(frozen=True)

@@ -46,13 +46,12 @@ class OffsetsBegunAnew(WriterError):
     lower: int
     before: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}/{self.writer}: the offsets of {self.topic}/{self.partition} begin anew at "
-            f"{self.lower}, although {self.before} was bound before. Heads and pointers compare offsets, "
-            "so readers would never see these messages. Nothing was written. Give the topic a pipeline of "
-            "its own with a new keyspace, and add a writer here whose `namespaces` leave it out."
-        )
+    text = (
+        "{pipeline}/{writer}: the offsets of {topic}/{partition} begin anew at {lower}, although {before} "
+        "was bound before. Heads and pointers compare offsets, so readers would never see these messages. "
+        "Nothing was written. Give the topic a pipeline of its own with a new keyspace, and add a writer "
+        "here whose `namespaces` leave it out."
+    )
 
 
 @with_fields

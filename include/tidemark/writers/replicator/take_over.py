@@ -28,11 +28,10 @@ class NothingToTakeOver(WriterError):
     pipeline: str
     keyspace: str
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: source.kafka.start is `pointers`, but keyspace {self.keyspace} has no "
-            "pointers. Nothing was bound. Correct the writer's keyspace, or start from `earliest`."
-        )
+    text = (
+        "{pipeline}: source.kafka.start is `pointers`, but keyspace {keyspace} has no pointers. Nothing was "
+        "bound. Correct the writer's keyspace, or start from `earliest`."
+    )
 
 
 @with_fields
@@ -43,8 +42,7 @@ class WrittenAhead(WriterError):
     keyspace: str
     problem: str
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: keyspace {self.keyspace}: {self.problem} Nothing was bound."
+    text = "{pipeline}: keyspace {keyspace}: {problem} Nothing was bound."
 
 
 def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
