@@ -257,5 +257,16 @@ class ArchiveFailed(EmbeddedError):
     text = "The archive of Spark's classes could not be made; see {log}. Spark works without it, only slower."
 
 
+@with_fields
+class AirflowRefused(EmbeddedError):
+    """Airflow did not do what it was asked."""
+
+    what: str
+    status: int
+    detail: str
+
+    text = "Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status"
+
+
 def _mb(size: int) -> str:
     return f"{size / 1_000_000:,.0f} MB"

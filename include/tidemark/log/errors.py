@@ -112,3 +112,25 @@ class CompactedAway(LogError):
         "{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on are "
         "not complete. Begin at {compacted_below}, or say that what is left will do."
     )
+
+
+@with_fields
+class BeyondTheEnd(LogError):
+    """Messages are asked for that the log does not have yet."""
+
+    pipeline: str
+    first_id: int
+    end: int
+
+    text = "{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on."
+
+
+@with_fields
+class NotPublished(LogError):
+    """A binding is asked for that is not part of the log."""
+
+    pipeline: str
+    t: int
+    newest: int
+
+    text = "{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."

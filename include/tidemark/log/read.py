@@ -10,33 +10,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.errors import with_fields
-from tidemark.log.errors import CompactedAway, LogError
+from tidemark.log.errors import BeyondTheEnd, CompactedAway, NotPublished
 from tidemark.log.files.merge import merged
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
-
-
-@with_fields
-class BeyondTheEnd(LogError):
-    """Messages are asked for that the log does not have yet."""
-
-    pipeline: str
-    first_id: int
-    end: int
-
-    text = "{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on."
-
-
-@with_fields
-class NotPublished(LogError):
-    """A binding is asked for that is not part of the log."""
-
-    pipeline: str
-    t: int
-    newest: int
-
-    text = "{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,13 +79,8 @@ class NotOfTheKey(CassandraError):
         )
 
 
-@with_fields
-class KeyNotWhole(CassandraError):
+class KeyNotWhole(KeyMissing):
     """Keys to delete of which a part is missing."""
-
-    table: str
-    missing: tuple[str, ...]
-    key: tuple[str, ...]
 
     def __str__(self) -> str:
         return (

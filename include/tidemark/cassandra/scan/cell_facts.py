@@ -11,9 +11,8 @@ from enum import StrEnum
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import CqlType, Kind
-from tidemark.cassandra.errors import CassandraError
+from tidemark.cassandra.errors import FactRefused
 from tidemark.cassandra.table import Role, Table
-from tidemark.errors import with_fields
 
 _MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
 
@@ -28,18 +27,6 @@ class Fact(StrEnum):
 
 
 _TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
-
-
-@with_fields
-class FactRefused(CassandraError):
-    """A fact that a column does not have, or no name for it."""
-
-    table: str
-    column: str
-    fact: str
-    problem: str
-
-    text = "{table}: there is no {fact} of column `{column}`: {problem} Nothing was read."
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,22 +10,10 @@ from typing import Any, Self
 
 import httpx
 
-from tidemark.embedded.errors import EmbeddedError
+from tidemark.embedded.errors import AirflowRefused
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
-from tidemark.errors import with_fields
 from tidemark.settings import Settings
-
-
-@with_fields
-class AirflowRefused(EmbeddedError):
-    """Airflow did not do what it was asked."""
-
-    what: str
-    status: int
-    detail: str
-
-    text = "Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,3 +75,13 @@ class WorkersRefused(DataSourceError):
         "Spark starts `{worker}` for schema, planning and tasks, and {problem}: set PYSPARK_PYTHON={driver} "
         "(on a cluster, the path of such a Python on its nodes) before the Spark session is made."
     )
+
+
+@with_fields
+class JoinRefused(DataSourceError):
+    """A join that cannot be meant."""
+
+    table: str
+    problem: str
+
+    text = "{table}: no join by key: {problem} Nothing was read."

@@ -19,8 +19,7 @@ from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
-from tidemark.errors import with_fields
-from tidemark.spark.source.errors import DataSourceError
+from tidemark.spark.source.errors import JoinRefused
 from tidemark.spark.source.options import CassandraOptions
 from tidemark.spark.source.reader import KEYS_IN_FLIGHT
 
@@ -38,16 +37,6 @@ class Join(StrEnum):
     """Those whose key is in the table."""
     LEFT = "left"
     """All of the DataFrame's; null beside those whose key is not in the table."""
-
-
-@with_fields
-class JoinRefused(DataSourceError):
-    """A join that cannot be meant."""
-
-    table: str
-    problem: str
-
-    text = "{table}: no join by key: {problem} Nothing was read."
 
 
 @dataclass(frozen=True, slots=True)
