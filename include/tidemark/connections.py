@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 CONTROL = "cassandra_default"
 """The connection whose cluster holds the control plane."""
@@ -37,12 +37,14 @@ _SECURITY_KEYS = frozenset(
 )
 
 
+@with_fields
 class BadConnection(TidemarkError):
     """A connection cannot be used as it stands."""
 
-    def __init__(self, connection: str, problem: str) -> None:
-        super().__init__(f"Connection {connection}: {problem}")
-        self.connection, self.problem = connection, problem
+    connection: str
+    problem: str
+
+    text = "Connection {connection}: {problem}"
 
 
 class _Connection(BaseModel):

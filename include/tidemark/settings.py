@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout: the library is installed from it in place, so DAGs, applications and pipelines lie beside it.
@@ -19,12 +19,15 @@ TRANSFORMS = "TIDEMARK_TRANSFORMS"
 """Names the packages from which ``function`` transforms may call."""
 
 
+@with_fields
 class BadSetting(TidemarkError):
     """An environment variable holds something that cannot be meant."""
 
-    def __init__(self, name: str, value: str, wanted: str) -> None:
-        super().__init__(f"{name} is {value!r}, but must be {wanted}. Change or unset it and try again.")
-        self.name, self.value, self.wanted = name, value, wanted
+    name: str
+    value: str
+    wanted: str
+
+    text = "{name} is {value!r}, but must be {wanted}. Change or unset it and try again."
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,6 @@ from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
 from tidemark.kafka.source_topics import SourceTopics
-from tidemark.log.errors import LogError
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.source import read_available
 from tidemark.verification.outputs.reconcile import reconcile_now, usual_extent
@@ -118,7 +117,7 @@ class Campaign:
             plan = begin_run(self.runs.pipeline, self.connections, run_id, retry=True)
             if plan.t is not None:
                 publish_here(self.runs, run_id)
-        except (TidemarkError, LogError) as error:
+        except TidemarkError as error:
             self.outcomes[type(error).__name__] += 1
             return False
         went_well = [self._deliver(name) for name in WRITERS]
@@ -137,7 +136,7 @@ class Campaign:
         try:
             deliver_here(opened, name)
             self._reconcile(self.opened, name, position)
-        except (TidemarkError, LogError) as error:
+        except TidemarkError as error:
             self.outcomes[f"{name}: {type(error).__name__}"] += 1
             return False
         return True

@@ -8,6 +8,7 @@ import pytest
 
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.errors import TidemarkError
+from tidemark.journal.errors import Undecodable
 from tidemark.log.errors import BadBinding
 from tidemark.log.expectations import BadSuite
 from tidemark.spark.application import Job, run_job
@@ -86,7 +87,14 @@ def test_a_success_is_summed_up(arguments, summary):
     assert outcome(summary) == {"ok": True, "records": 3}
 
 
-@pytest.mark.parametrize("error", [TidemarkError("Do it again."), BadBinding("orders: t=1 does not follow.")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        TidemarkError("Do it again."),
+        BadBinding("orders: t=1 does not follow."),
+        Undecodable("not JSON", 0, 7, 12),
+    ],
+)
 def test_an_error_for_a_person_is_summed_up_in_its_words(arguments, summary, error):
     assert run(arguments, failing(error)) == 1
     assert outcome(summary) == {

@@ -29,7 +29,6 @@ from tidemark.errors import TidemarkError
 from tidemark.log.accept import Acceptance, accept, require_closed_gate
 from tidemark.log.bind import bind_guarded
 from tidemark.log.capture import capture
-from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.recreated import Recreations
@@ -54,7 +53,7 @@ SOURCES = ("orders", "refunds")
 TARGET, ARCHIVE = "copy", "archive"
 KEYS = ("a", "b", "c")
 LIMIT = 1_000
-NOT_NOW = (TidemarkError, LogError)
+NOT_NOW = TidemarkError
 """What a run or a command may say instead of doing its work: it is seen, and nothing was done in silence."""
 
 
@@ -310,7 +309,7 @@ class World(House):
         self.journal = MemoryJournal()
 
     def accept(self) -> None:
-        with suppress(*NOT_NOW):
+        with suppress(NOT_NOW):
             acceptance = Acceptance("ann", "known", self.clock())
             accept(self.control, require_closed_gate(self.control), acceptance)
 
@@ -319,7 +318,7 @@ class World(House):
         state, writer = self.positions.load(name), self.writer(name)
         if state is None or state.gate is None:
             return
-        with suppress(*NOT_NOW):
+        with suppress(NOT_NOW):
             if state.gate.cause is Cause.VERIFICATION and usual_extent(writer):
                 mend_output(
                     writer, self.log, self.positions, state.gate, "resume", self.shown.append, self.clock
@@ -328,11 +327,11 @@ class World(House):
                 self.resume(writer)
 
     def rewind_to_the_beginning(self, name: str) -> None:
-        with suppress(*NOT_NOW):
+        with suppress(NOT_NOW):
             self.operator.rewind(name, -1, self.writer(name)).execute(self.deed("rewind"))
 
     def open(self, name: str) -> None:
-        with suppress(*NOT_NOW):
+        with suppress(NOT_NOW):
             self.operator.open(name).execute(self.deed("open"))
 
     # What must hold

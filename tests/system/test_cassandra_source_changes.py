@@ -10,7 +10,8 @@ from pyspark.sql.functions import expr
 from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
 
 from tidemark.spark.application import cause_of
-from tidemark.spark.source.join_by_key import JoinRefused, join_by_key
+from tidemark.spark.source.errors import JoinRefused
+from tidemark.spark.source.join_by_key import join_by_key
 
 pytestmark = pytest.mark.system
 

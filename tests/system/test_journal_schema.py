@@ -15,8 +15,7 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.util import OrderedMapSerializedKey
 
-from tidemark.journal_tables.schema.create import AS_DESIGNED, Limits, Prepared, create_journal
-from tidemark.journal_tables.schema.errors import (
+from tidemark.journal_tables.errors import (
     GraceTooShort,
     SchemaDiffers,
     SchemaLockHeld,
@@ -24,6 +23,7 @@ from tidemark.journal_tables.schema.errors import (
     SchemaVersionUnknown,
     TablesLost,
 )
+from tidemark.journal_tables.schema.create import AS_DESIGNED, Limits, Prepared, create_journal
 from tidemark.journal_tables.schema.lock import schema_lock
 from tidemark.pipeline.model import JournalDeclaration
 

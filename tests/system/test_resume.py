@@ -19,7 +19,7 @@ from tests.system.test_replicate import status_of
 
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
-from tidemark.embedded.services.airflow_api import AirflowRefused
+from tidemark.embedded.errors import AirflowRefused
 
 pytestmark = pytest.mark.system
 

@@ -158,7 +158,7 @@ class OpenPipeline:
         known = {one.name: one for one in self._writers if isinstance(one, JournalWriter)}
         meant = [known[name]] if name in known else list(known.values()) if name is None else []
         if len(meant) != 1:
-            raise JournalUnclear(self.pipeline.name, name, known)
+            raise JournalUnclear(self.pipeline.name, name, tuple(known))
         return meant[0]
 
     def journals_of(self, keyspaces: Sequence[str]) -> list[JournalWriter]:
@@ -166,7 +166,7 @@ class OpenPipeline:
         known = {one.declared.keyspace: one for one in self._writers if isinstance(one, JournalWriter)}
         for keyspace in keyspaces:
             if keyspace not in known:
-                raise JournalUnclear(self.pipeline.name, keyspace, known)
+                raise JournalUnclear(self.pipeline.name, keyspace, tuple(known))
         return [known[keyspace] for keyspace in keyspaces]
 
     @property

@@ -12,7 +12,6 @@ from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions, ShapeChanged
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
-from tidemark.log.errors import LogError
 from tidemark.verification.outputs.found import Extent
 from tidemark.verification.outputs.reconcile import reconcile_output, verify_output
 from tidemark.verification.reconcile import reconcile_pointers
@@ -45,7 +44,7 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
                 show(f"not reconciled: {held}")
             except ShapeChanged as changed:
                 different.append(str(changed))
-            except (TidemarkError, LogError, *FAILURES) as error:
+            except (TidemarkError, *FAILURES) as error:
                 show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
     return different
 

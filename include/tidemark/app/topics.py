@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import KafkaConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.kafka.topic_creation import create_topics, missing_topics
 from tidemark.kafka.topic_shape import TopicOutcome, TopicShape
 from tidemark.log.model.binding import NOTHING_YET
@@ -16,25 +16,31 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import KafkaDeclaration
 
 
+@with_fields
 class NotOurTopic(TidemarkError):
     """A topic or a writer was named for which there is nothing to create."""
 
-    def __init__(self, pipeline: str, problem: str) -> None:
-        super().__init__(f"{pipeline}: {problem} Nothing was created.")
-        self.pipeline, self.problem = pipeline, problem
+    pipeline: str
+    problem: str
+
+    text = "{pipeline}: {problem} Nothing was created."
 
 
+@with_fields
 class UsedBefore(TidemarkError):
     """A topic that the pipeline knows does not exist any more."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, topic: str, use: str, consequence: str) -> None:
-        super().__init__(
-            f"{pipeline}: topic {topic} is gone, and {use}. Nothing was created: made again, it is another "
-            f"topic, and {consequence}. Restore it, or make it again with --again."
-        )
-        self.pipeline, self.topic = pipeline, topic
+    pipeline: str
+    topic: str
+    use: str
+    consequence: str
+
+    text = (
+        "{pipeline}: topic {topic} is gone, and {use}. Nothing was created: made again, it is another topic, "
+        "and {consequence}. Restore it, or make it again with --again."
+    )
 
 
 def create_topics_of(

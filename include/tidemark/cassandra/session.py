@@ -14,8 +14,9 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import DCAwareRoundRobinPolicy, RoundRobinPolicy, TokenAwarePolicy
 
+from tidemark.cassandra.errors import CassandraError
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 
 _sessions: dict[tuple[int, str], Session] = {}
 _opening = threading.Lock()
@@ -30,16 +31,17 @@ def _renew_lock() -> None:
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-class CassandraUnreachable(TidemarkError):
+@with_fields
+class CassandraUnreachable(CassandraError):
     """No node answered."""
 
-    def __init__(self, connection: CassandraConnection, reason: str) -> None:
-        hosts = ", ".join(f"{host}:{connection.port}" for host in connection.hosts)
-        super().__init__(
-            f"Cassandra does not answer at {hosts} ({reason}). Start it (embedded: tidemark services up), "
-            "or correct the connection."
-        )
-        self.hosts, self.reason = hosts, reason
+    hosts: str
+    reason: str
+
+    text = (
+        "Cassandra does not answer at {hosts} ({reason}). Start it (embedded: tidemark services up), or "
+        "correct the connection."
+    )
 
 
 def connect(connection: CassandraConnection) -> Session:
@@ -87,7 +89,8 @@ def _open(connection: CassandraConnection) -> Session:
     except NoHostAvailable as error:
         cluster.shutdown()
         reasons = {f"{type(e).__name__}: {e}" for e in error.errors.values()} or {str(error)}
-        raise CassandraUnreachable(connection, "; ".join(sorted(reasons))) from None
+        hosts = ", ".join(f"{host}:{connection.port}" for host in connection.hosts)
+        raise CassandraUnreachable(hosts, "; ".join(sorted(reasons))) from None
 
 
 def _login(connection: CassandraConnection) -> PlainTextAuthProvider | None:

@@ -2,22 +2,21 @@
 
 from cassandra.cluster import Session
 
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST, RING
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 
 
-class PartitionerRefused(TidemarkError):
+@with_fields
+class PartitionerRefused(CassandraError):
     """A cluster whose tokens are not the usual ones."""
 
-    def __init__(self, partitioner: str) -> None:
-        super().__init__(
-            f"The cluster's partitioner is {partitioner}; tables can be read whole only where it is "
-            "Murmur3Partitioner. Nothing was read."
-        )
-        self.partitioner = partitioner
+    partitioner: str
 
-    def __reduce__(self) -> tuple[type["PartitionerRefused"], tuple[str]]:
-        return type(self), (self.partitioner,)
+    text = (
+        "The cluster's partitioner is {partitioner}; tables can be read whole only where it is "
+        "Murmur3Partitioner. Nothing was read."
+    )
 
 
 def ring_tokens(session: Session) -> list[int]:

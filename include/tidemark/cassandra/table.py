@@ -8,7 +8,8 @@ from cassandra.cluster import Session
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, UserType, parse_type
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.cassandra.errors import CassandraError
+from tidemark.errors import did_you_mean, with_fields
 
 
 class Role(StrEnum):
@@ -20,41 +21,42 @@ class Role(StrEnum):
     REGULAR = "regular"
 
 
-class UnknownTable(TidemarkError):
+@with_fields
+class UnknownTable(CassandraError):
     """There is no such table."""
 
-    def __init__(self, keyspace: str, table: str, hint: str) -> None:
-        super().__init__(f"There is no table {keyspace}.{table}. {hint}")
-        self.keyspace, self.table, self.hint = keyspace, table, hint
+    keyspace: str
+    table: str
+    hint: str
 
-    def __reduce__(self) -> tuple[type["UnknownTable"], tuple[str, str, str]]:
-        return type(self), (self.keyspace, self.table, self.hint)
+    text = "There is no table {keyspace}.{table}. {hint}"
 
 
-class UnknownColumn(TidemarkError):
+@with_fields
+class UnknownColumn(CassandraError):
     """A column that the table does not have."""
 
-    def __init__(self, table: str, column: str, known: Sequence[str]) -> None:
-        hint = did_you_mean(column, known, f"It has {', '.join(known)}.")
-        super().__init__(f"{table} has no column `{column}`. {hint}")
-        self.table, self.column, self.known = table, column, tuple(known)
+    table: str
+    column: str
+    known: Sequence[str]
 
-    def __reduce__(self) -> tuple[type["UnknownColumn"], tuple[str, str, tuple[str, ...]]]:
-        return type(self), (self.table, self.column, self.known)
+    def __str__(self) -> str:
+        hint = did_you_mean(self.column, self.known, f"It has {', '.join(self.known)}.")
+        return f"{self.table} has no column `{self.column}`. {hint}"
 
 
-class TypeRefused(TidemarkError):
+@with_fields
+class TypeRefused(CassandraError):
     """A column whose type has no place in a DataFrame."""
 
-    def __init__(self, table: str, column: str, type_name: str) -> None:
-        super().__init__(
-            f"{table}: column `{column}` is a {type_name}, which cannot be read or written here. "
-            "Leave it out: name the other columns in the option `columns`."
-        )
-        self.table, self.column, self.type_name = table, column, type_name
+    table: str
+    column: str
+    type_name: str
 
-    def __reduce__(self) -> tuple[type["TypeRefused"], tuple[str, str, str]]:
-        return type(self), (self.table, self.column, self.type_name)
+    text = (
+        "{table}: column `{column}` is a {type_name}, which cannot be read or written here. Leave it out: "
+        "name the other columns in the option `columns`."
+    )
 
 
 @dataclass(frozen=True, slots=True)

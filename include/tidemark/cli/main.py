@@ -79,11 +79,10 @@ app.command()(verify)
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line; errors for people become one sentence and exit code 1."""
     from tidemark.cassandra.session import disconnect_all
-    from tidemark.log.errors import LogError
 
     try:
         app(args=None if argv is None else list(argv))
-    except (TidemarkError, LogError) as error:
+    except TidemarkError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     finally:

@@ -4,264 +4,304 @@ An answer is whole or an error. A read that has begun hands out events in their 
 it handed out before is right, but not all there is.
 """
 
+from dataclasses import field
 from typing import Any
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 _PREFIX = "Events handed out before are right, but not all there are"
 
 
+@with_fields
 class ClientError(TidemarkError):
     """The root of what goes wrong with one entity of a journal."""
 
-    def __init__(self, topic: str, key: str, problem: str) -> None:
-        super().__init__(f"{topic}/{key or '(empty key)'}: {problem}")
-        self.topic, self.key, self.problem = topic, key, problem
+    topic: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.key or '(empty key)'}: {self._problem()}"
+
+    def _problem(self) -> str:
+        return super().__str__()
 
 
+@with_fields
 class BadInput(ClientError, ValueError):
-    """What was to be sent, or asked for, cannot be."""
+    """What was to be sent, or asked for, cannot be. Where ``key`` is None, it is about the whole journal."""
 
-    def __init__(self, topic: str, key: Any, problem: str) -> None:
-        shown = key if isinstance(key, str) else repr(key)
-        super().__init__(topic, shown.encode("utf-8", "replace").decode(), f"{problem} Nothing was sent.")
-        if key is None:  # it is about the journal as a whole
-            self.key, self.args = "", (f"{topic}: {self.problem}",)
+    key: Any
+    problem: str
+
+    def __post_init__(self) -> None:
+        given = self.key if isinstance(self.key, str) else repr(self.key)
+        shown = given.encode("utf-8", "replace").decode()
+        self._about = self.topic if self.key is None else f"{self.topic}/{shown or '(empty key)'}"
+        self.key = "" if self.key is None else shown
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        return f"{self._about}: {self.problem} Nothing was sent."
 
 
+@with_fields
 class Conflict(ClientError):
     """The entity is not as the caller of an append takes it to be."""
 
-    def __init__(self, topic: str, key: str, expected: int, last: int | None) -> None:
-        is_there = "there is no such entity" if last is None else f"its last event is {last}"
-        super().__init__(
-            topic,
-            key,
-            f"the last event was expected to be {expected}, but {is_there}: another process was faster, or "
-            "an earlier append did arrive. Nothing was sent. Read the entity again and decide anew.",
+    expected: int
+    last: int | None
+
+    def _problem(self) -> str:
+        is_there = "there is no such entity" if self.last is None else f"its last event is {self.last}"
+        return (
+            f"the last event was expected to be {self.expected}, but {is_there}: another process was "
+            "faster, or an earlier append did arrive. Nothing was sent. Read the entity again and decide "
+            "anew."
         )
-        self.expected, self.last = expected, last
 
 
+@with_fields
 class Misplaced(ClientError):
     """The entity's key leads to another partition than the one that its tables were filled from."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, kept: int, partition: int) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"it is kept for partition {kept}, and its key leads to partition {partition} now: the topic got "
-            "more partitions, or another partitioner was used. Replication would stop there. Nothing was "
-            "sent. Move the entities to a new topic with the new number of partitions.",
-        )
-        self.kept, self.partition = kept, partition
+    kept: int
+    partition: int
+
+    text = (
+        "it is kept for partition {kept}, and its key leads to partition {partition} now: the topic got more "
+        "partitions, or another partitioner was used. Replication would stop there. Nothing was sent. Move "
+        "the entities to a new topic with the new number of partitions."
+    )
 
 
+@with_fields
 class BadEvent(TidemarkError, ValueError):
     """An event that no reader could take back."""
 
-    def __init__(self, seq_nr: Any, problem: str) -> None:
-        super().__init__(f"Event {seq_nr}: {problem}. Nothing was sent.")
-        self.seq_nr, self.problem = seq_nr, problem
+    seq_nr: Any
+    problem: str
+
+    text = "Event {seq_nr}: {problem}. Nothing was sent."
 
 
+@with_fields
 class NoJournalTopic(TidemarkError):
     """The topic of a journal does not exist."""
 
-    def __init__(self, topic: str, servers: str) -> None:
-        super().__init__(
-            f"Kafka has no topic {topic} at {servers}. Nothing was sent. Create it with the partitions it "
-            "shall keep (tidemark topics create PIPELINE), or correct the name."
-        )
-        self.topic, self.servers = topic, servers
+    topic: str
+    servers: str
+
+    text = (
+        "Kafka has no topic {topic} at {servers}. Nothing was sent. Create it with the partitions it shall "
+        "keep (tidemark topics create PIPELINE), or correct the name."
+    )
 
 
+@with_fields
 class NotSent(ClientError):
     """Kafka did not take an action."""
 
-    def __init__(self, topic: str, key: str, action: str, reason: str, *, is_certain: bool) -> None:
+    action: str
+    reason: str
+    is_certain: bool = field(kw_only=True)
+
+    def _problem(self) -> str:
         outcome = (
             "It is not in the journal"
-            if is_certain
-            else "Whether it is in the journal is not known: read it, or ask for its pointer, before it is "
-            "sent again"
+            if self.is_certain
+            else (
+                "Whether it is in the journal is not known: read it, or ask for its pointer, before it is "
+                "sent again"
+            )
         )
-        super().__init__(topic, key, f"the {action} was not acknowledged ({reason.rstrip('.')}). {outcome}.")
-        self.action, self.reason, self.is_certain = action, reason, is_certain
+        return f"the {self.action} was not acknowledged ({self.reason.rstrip('.')}). {outcome}."
 
 
+@with_fields
 class TablesUnreadable(ClientError):
     """Cassandra did not answer."""
 
-    def __init__(self, topic: str, key: str, what: str, reason: str) -> None:
-        super().__init__(
-            topic, key, f"Cassandra did not give {what} ({reason.rstrip('.')}). {_PREFIX}. Read again."
-        )
-        self.what, self.reason = what, reason
+    what: str
+    reason: str
+
+    def _problem(self) -> str:
+        return f"Cassandra did not give {self.what} ({self.reason.rstrip('.')}). {_PREFIX}. Read again."
 
 
+@with_fields
 class TailUnreadable(ClientError):
     """Kafka did not hand over the tail."""
 
-    def __init__(self, topic: str, key: str, partition: int, offset: int, mark: int, reason: str) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"partition {partition} could not be read from offset {offset} up to {mark} "
-            f"({reason.rstrip('.')}). {_PREFIX}. Read again.",
+    partition: int
+    offset: int
+    mark: int
+    reason: str
+
+    def _problem(self) -> str:
+        return (
+            f"partition {self.partition} could not be read from offset {self.offset} up to {self.mark} "
+            f"({self.reason.rstrip('.')}). {_PREFIX}. Read again."
         )
-        self.partition, self.offset, self.mark, self.reason = partition, offset, mark, reason
 
 
+@with_fields
 class TailLost(ClientError):
     """Records that Cassandra does not have yet are not in Kafka any more."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, partition: int, pointer: int | None, first: int) -> None:
-        has = "has no pointer for it" if pointer is None else f"has it up to offset {pointer}"
-        super().__init__(
-            topic,
-            key,
-            f"offset {first} of partition {partition} is not in Kafka any more, and Cassandra {has}: what "
-            f"lies between cannot be read. {_PREFIX}. If the pipeline has captured the records, let it "
-            "deliver them (tidemark status) and read again; if not, they are lost (tidemark log accept).",
+    partition: int
+    pointer: int | None
+    first: int
+
+    def _problem(self) -> str:
+        has = "has no pointer for it" if self.pointer is None else f"has it up to offset {self.pointer}"
+        return (
+            f"offset {self.first} of partition {self.partition} is not in Kafka any more, and Cassandra "
+            f"{has}: what lies between cannot be read. {_PREFIX}. If the pipeline has captured the "
+            "records, let it deliver them (tidemark status) and read again; if not, they are lost "
+            "(tidemark log accept)."
         )
-        self.partition, self.pointer, self.first = partition, pointer, first
 
 
+@with_fields
 class PointerBeyondEnd(ClientError):
     """The tables claim to have more than there is: the topic was made again, or truncated."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, partition: int, pointer: int, end: int) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"Cassandra has partition {partition} up to offset {pointer}, but Kafka's next offset there is "
-            f"{end}: the topic was made again or truncated, or these are the tables of another one. Nothing "
-            "was read. Give the new topic a keyspace of its own, or correct the keyspace.",
-        )
-        self.partition, self.pointer, self.end = partition, pointer, end
+    partition: int
+    pointer: int
+    end: int
+
+    text = (
+        "Cassandra has partition {partition} up to offset {pointer}, but Kafka's next offset there is {end}: "
+        "the topic was made again or truncated, or these are the tables of another one. Nothing was read. "
+        "Give the new topic a keyspace of its own, or correct the keyspace."
+    )
 
 
+@with_fields
 class TopicRecreated(ClientError):
     """The topic is not the one that the tables were filled from: it was deleted and made again."""
 
     needs_person = True
 
-    def __init__(
-        self,
-        topic: str,
-        key: str,
-        keyspace: str,
-        pipeline: str | None,
-        known: str,
-        found: str,
-        *,
-        is_accepted: bool,
-    ) -> None:
-        if pipeline is None:
-            last, way = "this client began with", "Find out what became of the old one before you go on"
-        elif is_accepted:
-            last = f"keyspace {keyspace} was filled by pipeline {pipeline} from"
+    keyspace: str
+    pipeline: str | None
+    known: str
+    found: str
+    is_accepted: bool = field(kw_only=True)
+
+    def _problem(self) -> str:
+        if self.pipeline is None:
+            last, way = ("this client began with", "Find out what became of the old one before you go on")
+        elif self.is_accepted:
+            last = f"keyspace {self.keyspace} was filled by pipeline {self.pipeline} from"
             way = "Read and append through a journal writer with a keyspace of its own (`start: recreated`)"
         else:
-            last = f"pipeline {pipeline} bound last"
+            last = f"pipeline {self.pipeline} bound last"
             way = (
                 "Restore the old topic; or stop its producers, accept the loss (tidemark log accept "
-                f"{pipeline}) and give the new topic a journal writer with a keyspace of its own (`start: "
-                "recreated`)"
+                f"{self.pipeline}) and give the new topic a journal writer with a keyspace of its own "
+                "(`start: recreated`)"
             )
-        super().__init__(
-            topic,
-            key,
-            f"the topic was deleted and made again: its id is {found}, but {last} {known}. Its offsets begin "
-            f"anew, so what the tables have would hide what it has. Nothing was sent or handed out. {way}.",
+        return (
+            f"the topic was deleted and made again: its id is {self.found}, but {last} {self.known}. Its "
+            "offsets begin anew, so what the tables have would hide what it has. Nothing was sent or "
+            f"handed out. {way}."
         )
-        self.keyspace, self.pipeline, self.known, self.found = keyspace, pipeline, known, found
-        self.is_accepted = is_accepted
 
 
+@with_fields
 class TopicUnconfirmed(ClientError):
     """Kafka did not say which topic has the name."""
 
-    def __init__(self, topic: str, key: str, reason: str) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"Kafka did not say whether the topic is still the same ({reason.rstrip('.')}). Nothing was sent "
-            "or handed out. Try again.",
+    reason: str
+
+    def _problem(self) -> str:
+        return (
+            f"Kafka did not say whether the topic is still the same ({self.reason.rstrip('.')}). Nothing "
+            "was sent or handed out. Try again."
         )
-        self.reason = reason
 
 
+@with_fields
 class BadRecord(ClientError):
     """A record of the entity cannot be understood."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, partition: int, offset: int, reason: str) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"the record at offset {offset} of partition {partition} cannot be understood "
-            f"({reason.rstrip('.')}). {_PREFIX}. Replication stops there too: see `tidemark gate show`.",
+    partition: int
+    offset: int
+    reason: str
+
+    def _problem(self) -> str:
+        return (
+            f"the record at offset {self.offset} of partition {self.partition} cannot be understood "
+            f"({self.reason.rstrip('.')}). {_PREFIX}. Replication stops there too: see `tidemark gate "
+            "show`."
         )
-        self.partition, self.offset, self.reason = partition, offset, reason
 
 
+@with_fields
 class DuplicateSeqNr(ClientError):
     """Two events have one number: two writers were at work."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, seq_nr: int, expected: int, partition: int, offset: int) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"event {seq_nr} of offset {offset} in partition {partition} came although event {expected} was "
-            f"next: two writers used the same number. {_PREFIX}. Decide which one is right and append what "
-            "is missing; the other can only be removed with a delete or a purge.",
+    seq_nr: int
+    expected: int
+    partition: int
+    offset: int
+
+    def _problem(self) -> str:
+        return (
+            f"event {self.seq_nr} of offset {self.offset} in partition {self.partition} came although "
+            f"event {self.expected} was next: two writers used the same number. {_PREFIX}. Decide which "
+            "one is right and append what is missing; the other can only be removed with a delete or a "
+            "purge."
         )
-        self.seq_nr, self.expected, self.partition, self.offset = seq_nr, expected, partition, offset
 
 
+@with_fields
 class GapTooWide(ClientError):
     """The numbers jump so far that looking for the next event would take too long."""
 
     needs_person = True
 
-    def __init__(self, topic: str, key: str, expected: int, seq_nr: int, segment_size: int) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"the head says {seq_nr}, but from event {expected} on there is nothing in so many segments of "
-            f"{segment_size} that the next event was not looked for any further. {_PREFIX}. Read from its "
-            "number, if you know it.",
+    expected: int
+    seq_nr: int
+    segment_size: int
+
+    def _problem(self) -> str:
+        return (
+            f"the head says {self.seq_nr}, but from event {self.expected} on there is nothing in so many "
+            f"segments of {self.segment_size} that the next event was not looked for any further. "
+            f"{_PREFIX}. Read from its number, if you know it."
         )
-        self.expected, self.seq_nr, self.segment_size = expected, seq_nr, segment_size
 
 
+@with_fields
 class ChangedWhileReading(ClientError):
     """Events were deleted or purged while they were read, or left Kafka before they were read there."""
 
-    def __init__(self, topic: str, key: str, what: str, expected: int) -> None:
-        super().__init__(
-            topic,
-            key,
-            f"{what} while it was read, and event {expected} cannot be told any more. Events handed out "
-            "before were there, but are not all there were. Read again.",
-        )
-        self.what, self.expected = what, expected
+    what: str
+    expected: int
+
+    text = (
+        "{what} while it was read, and event {expected} cannot be told any more. Events handed out before "
+        "were there, but are not all there were. Read again."
+    )
 
 
+@with_fields
 class NotAJournal(TidemarkError):
     """A pipeline does not say which journal is meant."""
 
-    def __init__(self, pipeline: str, problem: str) -> None:
-        super().__init__(f"{pipeline}: {problem} Nothing was sent.")
-        self.pipeline, self.problem = pipeline, problem
+    pipeline: str
+    problem: str
+
+    text = "{pipeline}: {problem} Nothing was sent."

@@ -25,7 +25,6 @@ from tidemark.consensus.objects import Change, Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log, read_manifest
@@ -275,7 +274,7 @@ class Compaction:
         """Keep what a compaction is refused for; the refusal goes on."""
         try:
             yield
-        except (TidemarkError, LogError) as error:
+        except TidemarkError as error:
             self.record_refusal(holder, str(error))
             raise
 

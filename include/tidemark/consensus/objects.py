@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 ABSENT = 0
 """The version of an object that nobody has written yet."""
@@ -87,30 +87,40 @@ class Change:
         return {row: body for row, body in rows.items() if not self.removes(row)} | dict(self.puts)
 
 
-class Outpaced(TidemarkError):
+class ConsensusError(TidemarkError):
+    """A change of the control plane was not made, or is not known to be."""
+
+
+@with_fields
+class Outpaced(ConsensusError):
     """Somebody else changed the object first; nothing of this change was applied.
 
     One exception: where the answer was lost and others have committed since, it may have been applied and
     written over. Reading again and deciding anew is right in both cases.
     """
 
-    def __init__(self, key: ObjectKey, expected: int, found: int) -> None:
-        super().__init__(
-            f"{key}: changed by somebody else in the meantime (version {found}, not {expected}). "
-            "Nothing was written; read it again and decide anew."
-        )
-        self.key, self.expected, self.found = key, expected, found
+    key: ObjectKey
+    expected: int
+    found: int
+
+    text = (
+        "{key}: changed by somebody else in the meantime (version {found}, not {expected}). Nothing was "
+        "written; read it again and decide anew."
+    )
 
 
-class Undecided(TidemarkError):
+@with_fields
+class Undecided(ConsensusError):
     """The answer to a commit is missing, and what became of it could not be found out."""
 
-    def __init__(self, key: ObjectKey, expected: int, reason: str) -> None:
-        super().__init__(
-            f"{key}: whether the change of version {expected} was applied is not known ({reason}); nothing "
-            "else was done. Run the same step again: it first looks at what is there."
-        )
-        self.key, self.expected, self.reason = key, expected, reason
+    key: ObjectKey
+    expected: int
+    reason: str
+
+    text = (
+        "{key}: whether the change of version {expected} was applied is not known ({reason}); nothing else "
+        "was done. Run the same step again: it first looks at what is there."
+    )
 
 
 class Consensus(Protocol):

@@ -30,7 +30,6 @@ from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, W
 from tidemark.delivery.writer_topics import Counted, Taken, WriterTopics
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile
@@ -165,7 +164,7 @@ def _answer(step: Callable[[], Written | None]) -> PartDone:
 
 def said(error: Exception) -> str:
     """What a target's error says; ours are sentences already."""
-    if isinstance(error, TidemarkError | LogError):
+    if isinstance(error, TidemarkError):
         return str(error)
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 

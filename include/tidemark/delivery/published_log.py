@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.writer import Part
-from tidemark.errors import TidemarkError
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -18,7 +18,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.log.state.readers import Reading, reading_log
 
 
-class LogUnreadable(TidemarkError):
+class LogUnreadable(DeliveryError):
     """The log itself cannot be read: no writer is to blame."""
 
     needs_person = True

@@ -8,24 +8,30 @@ would get a history with holes that nobody could see afterwards. A partial histo
 
 from collections.abc import Mapping
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.writer import Writer
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
 
 
-class HistoryCompacted(TidemarkError):
+@with_fields
+class HistoryCompacted(DeliveryError):
     """Messages are to be delivered of which compaction may have taken some away."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, first_id: int, below: int, problem: str, way: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: the log is compacted below id {below}, so from id {first_id} on it does "
-            f"not have every message, and {problem}. Nothing was delivered or changed. {way}"
-        )
-        self.pipeline, self.writer, self.first_id, self.compacted_below = pipeline, writer, first_id, below
-        self.problem, self.way = problem, way
+    pipeline: str
+    writer: str
+    first_id: int
+    compacted_below: int
+    problem: str
+    way: str
+
+    text = (
+        "{pipeline}/{writer}: the log is compacted below id {compacted_below}, so from id {first_id} on it "
+        "does not have every message, and {problem}. Nothing was delivered or changed. {way}"
+    )
 
 
 def require_history(

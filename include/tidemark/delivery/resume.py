@@ -21,6 +21,7 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
@@ -31,7 +32,7 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import admit_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
 from tidemark.delivery.writer_topics import Taken, WriterTopics
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
@@ -39,28 +40,35 @@ from tidemark.log.model.manifest import LogFile
 SHOWN_EVERY = 5 * SECOND
 
 
-class NotRegistered(TidemarkError):
+@with_fields
+class NotRegistered(DeliveryError):
     """There is no such writer, or it never ran."""
 
-    def __init__(self, pipeline: str, writer: str, known: Sequence[str]) -> None:
-        super().__init__(
-            f"{pipeline} has no registered writer {writer}; there is: {', '.join(known) or 'none'}. "
-            "Nothing was changed."
+    pipeline: str
+    writer: str
+    known: Sequence[str]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline} has no registered writer {self.writer}; there is: "
+            f"{', '.join(self.known) or 'none'}. Nothing was changed."
         )
-        self.pipeline, self.writer, self.known = pipeline, writer, known
 
 
-class NotResumable(TidemarkError):
+@with_fields
+class NotResumable(DeliveryError):
     """The gate was closed for something that redelivering does not mend."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: a verification closed its gate ({reason}), and redelivering does not mend "
-            f"that. Nothing was changed. To open it all the same: tidemark gate open {pipeline} {writer}"
-        )
-        self.pipeline, self.writer, self.reason = pipeline, writer, reason
+    pipeline: str
+    writer: str
+    reason: str
+
+    text = (
+        "{pipeline}/{writer}: a verification closed its gate ({reason}), and redelivering does not mend "
+        "that. Nothing was changed. To open it all the same: tidemark gate open {pipeline} {writer}"
+    )
 
 
 class _Unsettled(Exception):

@@ -11,29 +11,32 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tidemark.delivery.delivered_messages import Finished, last_places
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
 from tidemark.delivery.state.lease import Hold
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import BindingsHead, LogControl
 from tidemark.log.state.forgotten import forgettings
 
 
-class LeftByForgotten(TidemarkError):
+@with_fields
+class LeftByForgotten(DeliveryError):
     """A target has what a pipeline has left that was forgotten: it would be taken for the new one's."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str, way_out: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
-        )
-        self.pipeline, self.writer, self.problem, self.way_out = pipeline, writer, problem, way_out
+    pipeline: str
+    writer: str
+    problem: str
+    way_out: str
+
+    text = "{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
 
 
 class Verdict(StrEnum):

@@ -16,7 +16,8 @@ from typing import Any, assert_never
 
 import structlog
 
-from tidemark.errors import TidemarkError
+from tidemark.delivery.errors import DeliveryError
+from tidemark.errors import with_fields
 from tidemark.pipeline.choices import Operator
 from tidemark.pipeline.problems import quoted
 from tidemark.pipeline.transforms import (
@@ -58,20 +59,19 @@ class Document:
 Change = Callable[[Document], Document | None]
 
 
-class TransformFailed(TidemarkError):
+@with_fields
+class TransformFailed(DeliveryError):
     """A transform could not do its work on a message."""
 
     needs_person = True
 
-    def __init__(self, transform: str, problem: str) -> None:
-        super().__init__(
-            f"transform {transform}: {problem} The message was not written. "
-            "Put the transform or the producer right."
-        )
-        self.transform, self.problem = transform, problem
+    transform: str
+    problem: str
 
-    def __reduce__(self) -> tuple[type["TransformFailed"], tuple[str, str]]:
-        return type(self), (self.transform, self.problem)
+    text = (
+        "transform {transform}: {problem} The message was not written. Put the transform or the producer "
+        "right."
+    )
 
 
 class _Unfit(Exception):

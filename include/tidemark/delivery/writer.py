@@ -13,9 +13,10 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.split_entities import Begun
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
 
@@ -80,22 +81,24 @@ class Written:
         )
 
 
-class BadMessage(TidemarkError):
+@with_fields
+class BadMessage(DeliveryError):
     """A message that the writer cannot understand: the wall."""
 
-    def __init__(
-        self, pipeline: str, writer: str, topic: str, partition: int, offset: int, id_: int, problem: str
-    ) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {topic}/{partition}, offset {offset} (id {id_}): {problem.rstrip('.')}. "
-            f"Look at it: tidemark log show {pipeline} --from {id_} --to {id_} --json"
-        )
-        self.pipeline, self.writer, self.topic, self.partition = pipeline, writer, topic, partition
-        self.offset, self.id, self.problem = offset, id_, problem
+    pipeline: str
+    writer: str
+    topic: str
+    partition: int
+    offset: int
+    id: int
+    problem: str
 
-    def __reduce__(self) -> tuple[type["BadMessage"], tuple[Any, ...]]:
-        place = (self.topic, self.partition, self.offset, self.id)
-        return type(self), (self.pipeline, self.writer, *place, self.problem)
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: {self.topic}/{self.partition}, offset {self.offset} (id "
+            f"{self.id}): {self.problem.rstrip('.')}. Look at it: tidemark log show {self.pipeline} --from "
+            f"{self.id} --to {self.id} --json"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,29 +112,28 @@ class TargetIdentity:
     """Those settings of the writer's shape that are the target's own."""
 
 
-class TargetMissing(TidemarkError):
+class TargetMissing(DeliveryError):
     """There is no target of this name."""
 
 
-class TargetReplaced(TidemarkError):
+@with_fields
+class TargetReplaced(DeliveryError):
     """The target is not the one that the writer wrote to."""
 
     needs_person = True
 
-    def __init__(
-        self, pipeline: str, writer: str, what: str, known: str | None, present: str, problem: str
-    ) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {what} is not the one it wrote to: {problem}. Nothing is sent to it. To "
-            "send everything again it has to be empty (delete it and make it again where it is not), then: "
-            f"tidemark offsets rewind {pipeline} {writer} -1. Otherwise add a writer under a new name."
-        )
-        self.pipeline, self.writer, self.what = pipeline, writer, what
-        self.known, self.present, self.problem = known, present, problem
+    pipeline: str
+    writer: str
+    what: str
+    known: str | None
+    present: str
+    problem: str
 
-    def __reduce__(self) -> tuple[type["TargetReplaced"], tuple[Any, ...]]:
-        place = (self.pipeline, self.writer, self.what)
-        return type(self), (*place, self.known, self.present, self.problem)
+    text = (
+        "{pipeline}/{writer}: {what} is not the one it wrote to: {problem}. Nothing is sent to it. To send "
+        "everything again it has to be empty (delete it and make it again where it is not), then: tidemark "
+        "offsets rewind {pipeline} {writer} -1. Otherwise add a writer under a new name."
+    )
 
 
 class Check(Protocol):

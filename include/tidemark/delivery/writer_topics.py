@@ -15,11 +15,12 @@ from dataclasses import asdict, dataclass, replace
 
 import structlog
 
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog, reading
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import LeftOut, TopicStart, WriterState
 from tidemark.delivery.writer import Past, Writer
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.model.recreated import Recreation, Recreations, topics_in_log
@@ -28,47 +29,61 @@ from tidemark.log.state.control import LogControl
 events = structlog.get_logger()
 
 
-class EveryTopicRecreated(TidemarkError):
+@with_fields
+class EveryTopicRecreated(DeliveryError):
     """Every topic that a writer holds has lost its name to another one: nothing is left for it."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, gone: Mapping[str, int]) -> None:
-        topics = ", ".join(f"{topic} (from id {first_id} on)" for topic, first_id in sorted(gone.items()))
-        super().__init__(
-            f"{pipeline}/{writer}: every topic that it takes was deleted and made again: {topics}. Its "
-            "target holds the old ones, and heads and pointers compare offsets, which begin anew. Nothing "
-            "was written, and it stays stopped. What was captured since is in the log: add a journal writer "
-            "with a new name, a keyspace of its own and `start: recreated`. It begins exactly there"
+    pipeline: str
+    writer: str
+    gone: Mapping[str, int]
+
+    def __str__(self) -> str:
+        topics = ", ".join(
+            (f"{topic} (from id {first_id} on)" for topic, first_id in sorted(self.gone.items()))
         )
-        self.pipeline, self.writer, self.gone = pipeline, writer, dict(gone)
+        return (
+            f"{self.pipeline}/{self.writer}: every topic that it takes was deleted and made again: "
+            f"{topics}. Its target holds the old ones, and heads and pointers compare offsets, which begin "
+            "anew. Nothing was written, and it stays stopped. What was captured since is in the log: add a "
+            "journal writer with a new name, a keyspace of its own and `start: recreated`. It begins "
+            "exactly there"
+        )
 
 
-class LeavingOutUnplanned(TidemarkError):
+@with_fields
+class LeavingOutUnplanned(DeliveryError):
     """A topic was accepted as made again, but before a plan said what that means for this writer."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, topic: str, who: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: topic {topic} was made again. {who} accepted that before it was part of "
-            "the plan that this writer would go on without it, so it stops here. Nothing was written. See "
-            f'the plan and accept it: tidemark log accept {pipeline} --execute --reason "…", then resume'
-        )
-        self.pipeline, self.writer, self.topic, self.who = pipeline, writer, topic, who
+    pipeline: str
+    writer: str
+    topic: str
+    who: str
+
+    text = (
+        "{pipeline}/{writer}: topic {topic} was made again. {who} accepted that before it was part of the "
+        "plan that this writer would go on without it, so it stops here. Nothing was written. See the plan "
+        'and accept it: tidemark log accept {pipeline} --execute --reason "…", then resume'
+    )
 
 
-class NothingRecreated(TidemarkError):
+@with_fields
+class NothingRecreated(DeliveryError):
     """A writer is to begin with a topic that was made again, and cannot."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: `start: recreated` is refused, because {problem}. It was not registered, "
-            "and nothing was delivered."
-        )
-        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+    pipeline: str
+    writer: str
+    problem: str
+
+    text = (
+        "{pipeline}/{writer}: `start: recreated` is refused, because {problem}. It was not registered, and "
+        "nothing was delivered."
+    )
 
 
 @dataclass(frozen=True, slots=True)

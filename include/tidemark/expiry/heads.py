@@ -16,7 +16,8 @@ from cassandra.query import PreparedStatement
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.consensus.lightweight import FAILURES
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.expiry.errors import ExpiryError
 from tidemark.expiry.plan import Expired
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments
@@ -30,15 +31,20 @@ HEADS_AT_ONCE = 1_000
 IN_RANGE = " AND token(topic, segment) > ? AND token(topic, segment) <= ?"
 
 
-class HeadsUnreadable(TidemarkError):
+@with_fields
+class HeadsUnreadable(ExpiryError):
     """Cassandra did not give the heads."""
 
-    def __init__(self, pipeline: str, writer: str, what: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: Cassandra did not give {what} ({reason.rstrip('.')}). Nothing was sent on "
-            "account of them. Try again when it answers."
+    pipeline: str
+    writer: str
+    what: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: Cassandra did not give {self.what} "
+            f"({self.reason.rstrip('.')}). Nothing was sent on account of them. Try again when it answers."
         )
-        self.pipeline, self.writer, self.what, self.reason = pipeline, writer, what, reason
 
 
 class EntityHead(NamedTuple):

@@ -1,32 +1,26 @@
 """What can be wrong with a message or with a history: errors with fields, so that a caller can act on them.
 
-The package stands alone, so these derive from ``ValueError`` and not from Tidemark's own root. Every error is
-made from its fields alone, in order, and therefore survives the way from a Spark worker to the driver.
+They are ``ValueError`` too, because each is about a value that was given.
 """
 
+from tidemark.errors import TidemarkError, with_fields
 
-class JournalError(ValueError):
+
+class JournalError(TidemarkError, ValueError):
     """The root of everything this package raises on purpose."""
 
 
+@with_fields
 class Undecodable(JournalError):
     """A message says that it is an action, but cannot be understood. It is never skipped.
 
     The codecs know only the reason; whoever knows where the message came from says so with ``at``.
     """
 
-    def __init__(
-        self,
-        reason: str,
-        partition: int | None = None,
-        offset: int | None = None,
-        message_id: int | None = None,
-    ) -> None:
-        super().__init__(reason, partition, offset, message_id)
-        self.reason = reason
-        self.partition = partition
-        self.offset = offset
-        self.message_id = message_id
+    reason: str
+    partition: int | None = None
+    offset: int | None = None
+    message_id: int | None = None
 
     def at(self, partition: int, offset: int, message_id: int) -> "Undecodable":
         """The same error, with the place of the message."""
@@ -41,68 +35,63 @@ class Undecodable(JournalError):
         )
 
 
+@with_fields
 class Unwritable(JournalError):
     """An action that no reader could take back: it was not turned into a Kafka record."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
 
 
+@with_fields
 class Repartitioned(JournalError):
     """An entity turned up in another Kafka partition than its head's: their offsets cannot be compared."""
 
-    def __init__(self, topic: str, key: str, head_partition: int, partition: int, offset: int) -> None:
-        super().__init__(topic, key, head_partition, partition, offset)
-        self.topic = topic
-        self.key = key
-        self.head_partition = head_partition
-        self.partition = partition
-        self.offset = offset
+    topic: str
+    key: str
+    head_partition: int
+    partition: int
+    offset: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: entity {self.key!r} is kept for partition {self.head_partition}, but offset "
-            f"{self.offset} of partition {self.partition} is about it too. Nothing of that message was "
-            "applied: the number of partitions or the partitioner of the producers has changed. Give the "
-            "producers the old partitioner, or move them to a new topic with the new number of partitions; "
-            "a message that is here already can only be acknowledged, which leaves it to the dead letters."
-        )
+    text = (
+        "{topic}: entity {key!r} is kept for partition {head_partition}, but offset {offset} of partition "
+        "{partition} is about it too. Nothing of that message was applied: the number of partitions or the "
+        "partitioner of the producers has changed. Give the producers the old partitioner, or move them to a "
+        "new topic with the new number of partitions; a message that is here already can only be "
+        "acknowledged, which leaves it to the dead letters."
+    )
 
 
+@with_fields
 class OutOfOrder(JournalError):
     """The messages of one entity were not given in the order of their write times."""
 
-    def __init__(self, topic: str, key: str, previous: int, write_time: int) -> None:
-        super().__init__(topic, key, previous, write_time)
-        self.topic = topic
-        self.key = key
-        self.previous = previous
-        self.write_time = write_time
+    topic: str
+    key: str
+    previous: int
+    write_time: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: a message of entity {self.key!r} written at {self.write_time} came after the one "
-            f"written at {self.previous}. Nothing of it was applied: sort the messages by id first."
-        )
+    text = (
+        "{topic}: a message of entity {key!r} written at {write_time} came after the one written at "
+        "{previous}. Nothing of it was applied: sort the messages by id first."
+    )
 
 
+@with_fields
 class Unbounded(JournalError):
     """A delete or purge reaches over more journal segments than any real entity has."""
 
-    def __init__(self, topic: str, key: str, first: int, last: int, limit: int) -> None:
-        super().__init__(topic, key, first, last, limit)
-        self.topic = topic
-        self.key = key
-        self.first = first
-        self.last = last
-        self.limit = limit
+    topic: str
+    key: str
+    first: int
+    last: int
+    limit: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.topic}: entity {self.key!r} would need segments {self.first} to {self.last} deleted, and "
-            f"{self.limit} is the most that is done at once. Nothing of that message was applied: look for "
-            "an append whose sequence numbers jump. Acknowledge that message, which leaves it to the dead "
-            "letters and the entity as it is; where such jumps are meant, rebuild with a new writer whose "
-            "`segment_size` is larger."
-        )
+    text = (
+        "{topic}: entity {key!r} would need segments {first} to {last} deleted, and {limit} is the most that "
+        "is done at once. Nothing of that message was applied: look for an append whose sequence numbers "
+        "jump. Acknowledge that message, which leaves it to the dead letters and the entity as it is; where "
+        "such jumps are meant, rebuild with a new writer whose `segment_size` is larger."
+    )

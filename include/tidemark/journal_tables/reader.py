@@ -13,12 +13,13 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.journal.digest import COLUMNS, row_digest
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments, row_segment
 from tidemark.journal.visible import FoundRow, choose_head
 from tidemark.journal_tables.cells import is_too_long
+from tidemark.journal_tables.errors import JournalTablesError
 from tidemark.journal_tables.heads import head_of, milliseconds
 from tidemark.journal_tables.statements import READS_IN_FLIGHT, JournalTables
 from tidemark.log.model.binding import TopicPartition
@@ -30,17 +31,21 @@ MOST_SEGMENTS = 100_000
 """More than that is no entity but a damaged head: its ends are looked at."""
 
 
-class TablesMissing(TidemarkError):
+@with_fields
+class TablesMissing(JournalTablesError):
     """A keyspace does not have the tables of a journal."""
 
     needs_person = True
 
-    def __init__(self, keyspace: str, reason: str) -> None:
-        super().__init__(
-            f"Keyspace {keyspace} has no journal that could be read ({reason.rstrip('.')}). Nothing was "
-            "verified. If somebody has dropped it, rebuild it from the log: see docs/verification.md."
+    keyspace: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"Keyspace {self.keyspace} has no journal that could be read ({self.reason.rstrip('.')}). "
+            "Nothing was verified. If somebody has dropped it, rebuild it from the log: see "
+            "docs/verification.md."
         )
-        self.keyspace, self.reason = keyspace, reason
 
 
 class FoundTables(Protocol):

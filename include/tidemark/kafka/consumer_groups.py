@@ -14,29 +14,38 @@ from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 
 PATIENCE = 30.0
 T = TypeVar("T")
 
 
+@with_fields
 class ReplicatorRuns(TidemarkError):
     """A replicator reads with one of the groups."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, group: str, members: Iterable[str], writer: str | None = None) -> None:
-        self.pipeline, self.group, self.members, self.writer = pipeline, group, tuple(members), writer
+    pipeline: str
+    group: str
+    members: tuple[str, ...]
+    writer: str | None = None
+
+    def __str__(self) -> str:
         way = (
-            f"{pipeline}/{writer} is stopped: when the group is empty, take its tables over: "
-            f"tidemark journal take-over {pipeline} {writer}."
-            if writer
-            else "Nothing was changed. Stop them, wait until the group is empty (that may take as long as "
-            "its session time-out), and try again."
+            (
+                f"{self.pipeline}/{self.writer} is stopped: when the group is empty, take its tables over: "
+                f"tidemark journal take-over {self.pipeline} {self.writer}."
+            )
+            if self.writer
+            else (
+                "Nothing was changed. Stop them, wait until the group is empty (that may take as long as "
+                "its session time-out), and try again."
+            )
         )
-        super().__init__(
-            f"{pipeline}: consumer group {group} has members ({', '.join(self.members)}): two replicators "
-            f"must not write the same tables. {way}"
+        return (
+            f"{self.pipeline}: consumer group {self.group} has members ({', '.join(self.members)}): two "
+            f"replicators must not write the same tables. {way}"
         )
 
 

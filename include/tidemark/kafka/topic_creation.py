@@ -13,7 +13,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError
 
 from tidemark.connections import KafkaConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.kafka.topic_shape import Outcome, TopicFound, TopicOutcome, TopicShape, judge
 
 BROKERS_DEFAULT = -1
@@ -23,15 +23,18 @@ _ALREADY_THERE = 36
 _POLICY, _RETENTION = "cleanup.policy", "retention.ms"
 
 
+@with_fields
 class TopicsUnreachable(TidemarkError):
     """Kafka did not say which topics it has, or what became of a request."""
 
-    def __init__(self, pipeline: str, servers: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}: Kafka at {servers} did not answer ({reason}). Whether topics were created is not "
-            "known: run the same command again, it leaves alone what is there."
-        )
-        self.pipeline, self.servers, self.reason = pipeline, servers, reason
+    pipeline: str
+    servers: str
+    reason: str
+
+    text = (
+        "{pipeline}: Kafka at {servers} did not answer ({reason}). Whether topics were created is not known: "
+        "run the same command again, it leaves alone what is there."
+    )
 
 
 def create_topics(

@@ -7,34 +7,38 @@ is. Nothing is repaired here, and a gate that closed for another reason in the m
 from dataclasses import dataclass, replace
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
 from tidemark.log.state.control import BindingsHead, Decision, LogControl
 
 
-class NothingToAccept(TidemarkError):
+@with_fields
+class NothingToAccept(LogError):
     """The log's gate is open."""
 
-    def __init__(self, pipeline: str) -> None:
-        super().__init__(
-            f"{pipeline}: the log's gate is open, so there is nothing to accept. Nothing was changed. "
-            f"See: tidemark status {pipeline}"
-        )
-        self.pipeline = pipeline
+    pipeline: str
+
+    text = (
+        "{pipeline}: the log's gate is open, so there is nothing to accept. Nothing was changed. See: "
+        "tidemark status {pipeline}"
+    )
 
 
-class GateChanged(TidemarkError):
+@with_fields
+class GateChanged(LogError):
     """The gate is not closed any more for what was to be accepted."""
 
-    def __init__(self, pipeline: str, gate: LogGate) -> None:
-        super().__init__(
-            f"{pipeline}: the log's gate is not closed any more because {gate.reason}. Nothing was accepted. "
-            f"Look again: tidemark log accept {pipeline}"
-        )
-        self.pipeline, self.gate = pipeline, gate
+    pipeline: str
+    gate: LogGate
+
+    text = (
+        "{pipeline}: the log's gate is not closed any more because {gate.reason}. Nothing was accepted. Look "
+        "again: tidemark log accept {pipeline}"
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.expectations import ExpectationDeclaration, Suite
 from tidemark.log.model.audit_result import CRITICAL, Judgement
 from tidemark.log.model.statistics import FileStatistics
@@ -27,18 +28,24 @@ LONGEST_VALUE, LONGEST_TEXT = 40, 400
 """How many characters of a message's content, and of anything else, are repeated."""
 
 
-class BadExpectation(TidemarkError):
+@with_fields
+class BadExpectation(LogError):
     """An expectation of the pipeline's suite that Great Expectations does not take."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, expectation: str, problem: str) -> None:
-        problem = _short(problem.strip().rstrip("."), LONGEST_TEXT)
-        super().__init__(
-            f"{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was "
-            "let pass; correct the suite in include/expectations and clear the task that says so."
-        )
-        self.pipeline, self.expectation, self.problem = pipeline, expectation, problem
+    pipeline: str
+    expectation: str
+    problem: str
+
+    def __post_init__(self) -> None:
+        self.problem = _short(self.problem.strip().rstrip("."), LONGEST_TEXT)
+        super().__post_init__()
+
+    text = (
+        "{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was let "
+        "pass; correct the suite in include/expectations and clear the task that says so."
+    )
 
 
 def prepare_audit() -> None:

@@ -4,11 +4,10 @@ After this step no code reads a clock or asks Kafka what is newest. Two binders 
 go on with the winner's row. Lost offsets close the log's gate, which opens by itself once nothing is lost.
 """
 
-from collections.abc import Sequence
-
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
 from tidemark.log.model.gate import Cause, LogGate
 from tidemark.log.model.loss import Loss, find_losses, ids_of, said
@@ -18,29 +17,37 @@ MAX_CLOCK_DIFFERENCE = 10_000_000
 """µs. Write timestamps come from ``t``: a clock far ahead would hide other writers' newer data."""
 
 
-class ClockOff(TidemarkError):
+@with_fields
+class ClockOff(LogError):
     """This machine's clock and Cassandra's are too far apart to hand out write timestamps."""
 
-    def __init__(self, pipeline: str, difference: int) -> None:
-        super().__init__(
-            f"{pipeline}: this machine's clock is {difference / 1e6:+.1f} s away from Cassandra's. "
-            "Nothing was bound. Synchronise the clocks (at most 10 s are allowed) and run again."
+    pipeline: str
+    difference: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: this machine's clock is {self.difference / 1000000.0:+.1f} s away from "
+            "Cassandra's. Nothing was bound. Synchronise the clocks (at most 10 s are allowed) and run "
+            "again."
         )
-        self.pipeline, self.difference = pipeline, difference
 
 
-class OffsetsLost(TidemarkError):
+@with_fields
+class OffsetsLost(LogError):
     """Kafka no longer has what the log still needs from it."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, losses: Sequence[Loss], t: int | None = None) -> None:
-        super().__init__(
-            f"{pipeline}: records are lost: {said(losses)}. Nothing was bound or published. Restore the "
-            "topic and clear the failed task, or accept the loss: "
-            f'tidemark log accept {pipeline} --reason "…"'
+    pipeline: str
+    losses: tuple[Loss, ...]
+    t: int | None = None
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: records are lost: {said(self.losses)}. Nothing was bound or published. "
+            "Restore the topic and clear the failed task, or accept the loss: tidemark log accept "
+            f'{self.pipeline} --reason "…"'
         )
-        self.pipeline, self.losses, self.t = pipeline, tuple(losses), t
 
 
 def refuse_clock(pipeline: str, ours: int, servers: int) -> None:
@@ -76,7 +83,7 @@ def bind(
     if unfinished := find_unfinished(control, run_id):
         return unfinished
     if losses := list(find_losses(head.reached, head.topic_ids, available)):
-        raise OffsetsLost(control.pipeline, losses)
+        raise OffsetsLost(control.pipeline, tuple(losses))
     previous = control.binding(head.newest) if head.newest is not None else None
     t = next_time(now, head.upper, previous)
     slices = cut_slices(head.reached, available.offsets, limit)

@@ -84,7 +84,7 @@ def plan_slices(
     slices = readable_slices(binding, control.accepted_losses())
     available = still_available({s.topic for s in slices})
     if losses := list(find_losses_of(slices, binding.topic_ids, available)):
-        lost = OffsetsLost(control.pipeline, losses, binding.t)
+        lost = OffsetsLost(control.pipeline, tuple(losses), binding.t)
         close_for_losses(control, lost, now)
         raise lost
     return slices

@@ -1,7 +1,9 @@
 """Errors of the commit log: each names the thing it is about and what to do next."""
 
+from tidemark.errors import TidemarkError, with_fields
 
-class LogError(ValueError):
+
+class LogError(TidemarkError):
     """Something is wrong with a log, a binding or a file, and nothing was made visible because of it."""
 
 
@@ -9,81 +11,126 @@ class BadBinding(LogError):
     """A binding that cannot be: it contradicts itself or the one before it."""
 
 
+@with_fields
 class ManifestDamaged(LogError):
     """The manifest's bytes are not those that the control row promised."""
 
-    def __init__(self, pipeline: str, path: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: manifest {path} is damaged (digest {found[:12]} instead of {expected[:12]}). "
-            "Nothing was read from it. Restore the file from a backup of the log folder."
-        )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    text = (
+        "{pipeline}: manifest {path} is damaged (digest {found:.12} instead of {expected:.12}). Nothing was "
+        "read from it. Restore the file from a backup of the log folder."
+    )
 
 
+@with_fields
 class FileDamaged(LogError):
     """A log file's bytes are not those that were recorded."""
 
-    def __init__(self, pipeline: str, path: str, expected: str, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: log file {path} is damaged (digest {found[:12]} instead of {expected[:12]}). "
-            "Nothing was delivered from it. Restore the file from a backup of the log folder."
-        )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    text = (
+        "{pipeline}: log file {path} is damaged (digest {found:.12} instead of {expected:.12}). Nothing was "
+        "delivered from it. Restore the file from a backup of the log folder."
+    )
 
 
+@with_fields
 class FileMissing(LogError):
     """A file that the log names is not there."""
 
-    def __init__(self, pipeline: str, path: str) -> None:
-        super().__init__(
-            f"{pipeline}: {path} is missing, but the log names it. Nothing was delivered from it. "
-            "Restore the file from a backup of the log folder."
-        )
-        self.pipeline, self.path = pipeline, path
+    pipeline: str
+    path: str
+
+    text = (
+        "{pipeline}: {path} is missing, but the log names it. Nothing was delivered from it. Restore the "
+        "file from a backup of the log folder."
+    )
 
 
+@with_fields
 class RecordsMissing(LogError):
     """Kafka did not give the records that a binding owns."""
 
-    def __init__(self, pipeline: str, topic: str, partition: int, lower: int, upper: int, found: str) -> None:
-        super().__init__(
-            f"{pipeline}: {topic}/{partition} was bound from offset {lower} up to {upper}, but {found}. "
-            "Nothing was published. Look at the topic's retention, then clear the capture task to try again."
-        )
-        self.pipeline, self.topic, self.partition = pipeline, topic, partition
-        self.lower, self.upper = lower, upper
+    pipeline: str
+    topic: str
+    partition: int
+    lower: int
+    upper: int
+    found: str
+
+    text = (
+        "{pipeline}: {topic}/{partition} was bound from offset {lower} up to {upper}, but {found}. Nothing "
+        "was published. Look at the topic's retention, then clear the capture task to try again."
+    )
 
 
+@with_fields
 class RangeWrong(LogError):
     """A log file does not hold the ids that its manifest says."""
 
-    def __init__(
-        self, pipeline: str, path: str, expected: tuple[int, int, int], found: tuple[int, int, int]
-    ) -> None:
-        super().__init__(
-            f"{pipeline}: {path} holds ids {found[0]} to {found[1]} in {found[2]} messages, but the manifest "
-            f"says {expected[0]} to {expected[1]} in {expected[2]}."
-        )
-        self.pipeline, self.path, self.expected, self.found = pipeline, path, expected, found
+    pipeline: str
+    path: str
+    expected: tuple[int, int, int]
+    found: tuple[int, int, int]
+
+    text = (
+        "{pipeline}: {path} holds ids {found[0]} to {found[1]} in {found[2]} messages, but the manifest says "
+        "{expected[0]} to {expected[1]} in {expected[2]}."
+    )
 
 
+@with_fields
 class FolderUnusable(LogError):
     """A folder cannot be written."""
 
-    def __init__(self, pipeline: str, path: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}: nothing can be written into {path} ({reason}). Nothing was published or delivered. "
-            "Make the folder writable for this user, or correct the path in the pipeline's file."
-        )
-        self.pipeline, self.path, self.reason = pipeline, path, reason
+    pipeline: str
+    path: str
+    reason: str
+
+    text = (
+        "{pipeline}: nothing can be written into {path} ({reason}). Nothing was published or delivered. Make "
+        "the folder writable for this user, or correct the path in the pipeline's file."
+    )
 
 
+@with_fields
 class CompactedAway(LogError):
     """Messages are asked for that compaction has taken out of the log."""
 
-    def __init__(self, pipeline: str, first_id: int, compacted_below: int) -> None:
-        super().__init__(
-            f"{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on "
-            f"are not complete. Begin at {compacted_below}, or say that what is left will do."
-        )
-        self.pipeline, self.first_id, self.compacted_below = pipeline, first_id, compacted_below
+    pipeline: str
+    first_id: int
+    compacted_below: int
+
+    text = (
+        "{pipeline}: the log is compacted below id {compacted_below}, so messages from id {first_id} on are "
+        "not complete. Begin at {compacted_below}, or say that what is left will do."
+    )
+
+
+@with_fields
+class BeyondTheEnd(LogError):
+    """Messages are asked for that the log does not have yet."""
+
+    pipeline: str
+    first_id: int
+    end: int
+
+    text = "{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on."
+
+
+@with_fields
+class NotPublished(LogError):
+    """A binding is asked for that is not part of the log."""
+
+    pipeline: str
+    t: int
+    newest: int
+
+    text = "{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."

@@ -15,20 +15,23 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Val
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 
 SUFFIXES = (".yaml", ".json")
 DEFAULT = "default"
 
 
-class BadSuite(TidemarkError):
+@with_fields
+class BadSuite(LogError):
     """A file of expectations that cannot be used."""
 
     needs_person = True
 
-    def __init__(self, file: Path, problem: str) -> None:
-        super().__init__(f"{file}: {problem} Nothing was captured; correct the file and run again.")
-        self.file, self.problem = file, problem
+    file: Path
+    problem: str
+
+    text = "{file}: {problem} Nothing was captured; correct the file and run again."
 
 
 class _Part(BaseModel):

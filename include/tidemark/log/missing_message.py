@@ -6,7 +6,8 @@ capture, where a sweep has left it, tells what was dropped from the holes that w
 
 from enum import StrEnum
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import readable_slices
@@ -23,29 +24,35 @@ class Missing(StrEnum):
     COMPACTED_OR_HOLE = "compacted or hole"
 
 
-class NotInTheLog(TidemarkError):
+@with_fields
+class NotInTheLog(LogError):
     """An id is named that no message in the log has."""
 
-    def __init__(self, pipeline: str, id_: int, missing: Missing, end: int, below: int) -> None:
-        match missing:
+    pipeline: str
+    id: int
+    missing: Missing
+    end: int
+    compacted_below: int
+
+    def __str__(self) -> str:
+        match self.missing:
             case Missing.BEYOND_THE_END:
-                problem = f"the log has ids from 0 to {end}" if end >= 0 else "the log is empty"
+                problem = f"the log has ids from 0 to {self.end}" if self.end >= 0 else "the log is empty"
             case Missing.COMPACTED:
-                problem = f"compaction has taken its message away (the log is compacted below id {below})"
+                problem = (
+                    "compaction has taken its message away (the log is compacted below id "
+                    f"{self.compacted_below})"
+                )
             case Missing.HOLE:
                 problem = "no message ever had this id: it is a hole"
             case Missing.COMPACTED_OR_HOLE:
-                problem = f"the log is compacted below id {below} and has no message with this id (any more)"
-        super().__init__(
-            f"{pipeline}: {problem}, so {id_} cannot be pinned. Nothing was changed. Messages that can be: "
-            f"tidemark log show {pipeline}"
-        )
-        self.pipeline, self.id, self.missing, self.end, self.compacted_below = (
-            pipeline,
-            id_,
-            missing,
-            end,
-            below,
+                problem = (
+                    f"the log is compacted below id {self.compacted_below} and has no message with this id "
+                    "(any more)"
+                )
+        return (
+            f"{self.pipeline}: {problem}, so {self.id} cannot be pinned. Nothing was changed. Messages "
+            f"that can be: tidemark log show {self.pipeline}"
         )
 
 

@@ -6,8 +6,9 @@ is not published.
 """
 
 from tidemark.consensus.objects import Outpaced
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
@@ -17,37 +18,45 @@ from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
 
 
-class NotCaptured(TidemarkError):
+@with_fields
+class NotCaptured(LogError):
     """A binding cannot be published before its capture has finished."""
 
-    def __init__(self, pipeline: str, t: int) -> None:
-        super().__init__(
-            f"{pipeline}: the binding at {t} has no finished capture. Nothing was published. "
-            "Clear the capture task of this run to do it again."
-        )
-        self.pipeline, self.t = pipeline, t
+    pipeline: str
+    t: int
+
+    text = (
+        "{pipeline}: the binding at {t} has no finished capture. Nothing was published. Clear the capture "
+        "task of this run to do it again."
+    )
 
 
-class NotAudited(TidemarkError):
+@with_fields
+class NotAudited(LogError):
     """A capture cannot be published before its audit."""
 
-    def __init__(self, pipeline: str, t: int) -> None:
-        super().__init__(
-            f"{pipeline}: the capture of the binding at {t} was not audited. Nothing was published. "
-            "Clear the capture task of this run to do it again."
-        )
-        self.pipeline, self.t = pipeline, t
+    pipeline: str
+    t: int
+
+    text = (
+        "{pipeline}: the capture of the binding at {t} was not audited. Nothing was published. Clear the "
+        "capture task of this run to do it again."
+    )
 
 
-class OutOfTurn(TidemarkError):
+@with_fields
+class OutOfTurn(LogError):
     """A binding cannot be published while an older one is not."""
 
-    def __init__(self, pipeline: str, t: int, base: int, end: int) -> None:
-        super().__init__(
-            f"{pipeline}: the binding at {t} begins with id {base}, but the log ends at {end}. Nothing was "
-            "published. Run the pipeline's replicate DAG: it finishes the older binding first."
-        )
-        self.pipeline, self.t, self.base, self.end = pipeline, t, base, end
+    pipeline: str
+    t: int
+    base: int
+    end: int
+
+    text = (
+        "{pipeline}: the binding at {t} begins with id {base}, but the log ends at {end}. Nothing was "
+        "published. Run the pipeline's replicate DAG: it finishes the older binding first."
+    )
 
 
 def read_log(control: LogControl, folder: LogFolder) -> Manifest:

@@ -10,28 +10,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidemark.log.errors import CompactedAway, LogError
+from tidemark.log.errors import BeyondTheEnd, CompactedAway, NotPublished
 from tidemark.log.files.merge import merged
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
-
-
-class BeyondTheEnd(LogError):
-    """Messages are asked for that the log does not have yet."""
-
-    def __init__(self, pipeline: str, first_id: int, end: int) -> None:
-        super().__init__(f"{pipeline}: the log ends at id {end}, so there is nothing from id {first_id} on.")
-        self.pipeline, self.first_id, self.end = pipeline, first_id, end
-
-
-class NotPublished(LogError):
-    """A binding is asked for that is not part of the log."""
-
-    def __init__(self, pipeline: str, t: int, newest: int) -> None:
-        super().__init__(
-            f"{pipeline}: no binding at {t} is part of the log yet; the newest one that is has t = {newest}."
-        )
-        self.pipeline, self.t, self.newest = pipeline, t, newest
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ were bound.
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 
 from kafka import KafkaAdminClient, KafkaConsumer
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -13,55 +14,67 @@ from kafka.errors import KafkaError
 from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.kafka.source_topics import SourceTopics
+from tidemark.log.errors import LogError
 from tidemark.log.model.binding import Available, Offsets
 
 
-class KafkaUnreachable(TidemarkError):
+@with_fields
+class KafkaUnreachable(LogError):
     """No broker answered."""
 
-    def __init__(self, pipeline: str, servers: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}: Kafka does not answer at {servers} ({reason}). Nothing was bound. "
-            "Start it (embedded: tidemark services up), or correct the connection."
-        )
-        self.pipeline, self.servers, self.reason = pipeline, servers, reason
+    pipeline: str
+    servers: str
+    reason: str
+
+    text = (
+        "{pipeline}: Kafka does not answer at {servers} ({reason}). Nothing was bound. Start it (embedded: "
+        "tidemark services up), or correct the connection."
+    )
 
 
-class NoSuchTopic(TidemarkError):
+@with_fields
+class NoSuchTopic(LogError):
     """A topic that the pipeline names does not exist."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, topic: str, *, was_read: bool = False) -> None:
+    pipeline: str
+    topic: str
+    was_read: bool = field(default=False, kw_only=True)
+
+    def __str__(self) -> str:
         what, advice = (
             (
-                f"Kafka has no topic {topic} any more, and this pipeline has read it",
-                "Restore it, or take it out of source.kafka.topics. A topic that is made again under its "
-                "name is another one: the log's gate closes until that is accepted.",
+                f"Kafka has no topic {self.topic} any more, and this pipeline has read it",
+                (
+                    "Restore it, or take it out of source.kafka.topics. A topic that is made again under its "
+                    "name is another one: the log's gate closes until that is accepted."
+                ),
             )
-            if was_read
+            if self.was_read
             else (
-                f"Kafka has no topic {topic}",
-                f"Create it with: tidemark topics create {pipeline}; or correct source.kafka.topics.",
+                f"Kafka has no topic {self.topic}",
+                f"Create it with: tidemark topics create {self.pipeline}; or correct source.kafka.topics.",
             )
         )
-        super().__init__(f"{pipeline}: {what}. Nothing was bound. {advice}")
-        self.pipeline, self.topic, self.was_read = pipeline, topic, was_read
+        return f"{self.pipeline}: {what}. Nothing was bound. {advice}"
 
 
-class CompactedTopic(TidemarkError):
+@with_fields
+class CompactedTopic(LogError):
     """A topic whose records vanish one by one: a second read of the same offsets would differ."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, topic: str) -> None:
-        super().__init__(
-            f"{pipeline}: topic {topic} has cleanup.policy=compact, so its records vanish one by one. "
-            "Nothing was bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
-        )
-        self.pipeline, self.topic = pipeline, topic
+    pipeline: str
+    topic: str
+
+    text = (
+        "{pipeline}: topic {topic} has cleanup.policy=compact, so its records vanish one by one. Nothing was "
+        "bound. Set cleanup.policy=delete, or take the topic out of the pipeline."
+    )
 
 
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:

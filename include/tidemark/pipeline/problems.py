@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidemark.errors import TidemarkError, closest
+from tidemark.errors import TidemarkError, closest, with_fields
 
 Place = tuple[str | int, ...]
 """Where a value stands in a file: keys and list positions from the top, as pydantic gives them."""
@@ -38,12 +38,17 @@ class Contradiction(ValueError):
         super().__init__("; ".join(finding.text for finding in self.findings))
 
 
-class PipelineRefused(TidemarkError):
+class PipelineError(TidemarkError):
+    """A pipeline that is asked for cannot be used."""
+
+
+@with_fields
+class PipelineRefused(PipelineError):
     """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
 
-    def __init__(self, file: Path, problems: Sequence[Problem], name: str | None = None) -> None:
-        self.file, self.problems, self.name = file, tuple(problems), name
-        super().__init__(file, self.problems, name)
+    file: Path
+    problems: Sequence[Problem]
+    name: str | None = None
 
     def __str__(self) -> str:
         return "\n".join(
@@ -54,12 +59,13 @@ class PipelineRefused(TidemarkError):
         )
 
 
-class UnknownPipeline(TidemarkError):
+@with_fields
+class UnknownPipeline(PipelineError):
     """No pipeline file declares this name."""
 
-    def __init__(self, name: str, known: Sequence[str], refused: Sequence[Path] = ()) -> None:
-        self.name, self.known, self.refused = name, tuple(known), tuple(refused)
-        super().__init__(name, self.known, self.refused)
+    name: str
+    known: Sequence[str]
+    refused: Sequence[Path] = ()
 
     def __str__(self) -> str:
         said = [f"There is no pipeline `{self.name}`."]

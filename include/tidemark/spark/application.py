@@ -19,7 +19,6 @@ import structlog
 
 from tidemark.connections import Connections
 from tidemark.errors import TidemarkError
-from tidemark.log.errors import LogError
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
 from tidemark.settings import Settings
@@ -71,9 +70,9 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
     try:
         result = work()
         code, outcome = 0, {"ok": True, **result}
-    except (TidemarkError, LogError) as error:
+    except TidemarkError as error:
         code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
-        outcome["needs_person"] = isinstance(error, TidemarkError) and error.needs_person
+        outcome["needs_person"] = error.needs_person
         log.error(str(error))
     except SystemExit as leaving:  # argparse has said why on stderr
         if not leaving.code:
@@ -92,7 +91,7 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
 
 def cause_of(error: Exception) -> str:
     """What went wrong in one line: what an executor said, without the stacks that Spark puts around it."""
-    if isinstance(error, TidemarkError | LogError):
+    if isinstance(error, TidemarkError):
         return str(error)
     lines = [line for line in str(error).splitlines() if line.strip()]
     marks = [i for i, line in enumerate(lines) if line.strip().endswith("Traceback (most recent call last):")]

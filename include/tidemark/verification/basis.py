@@ -19,7 +19,7 @@ from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss
 from tidemark.log.model.recreated import Recreations, topics_in_log
-from tidemark.verification.errors import NoSuchTopic, NothingDelivered
+from tidemark.verification.errors import NothingDelivered, TopicNotDelivered
 from tidemark.verification.journal.provable import Ground, own_losses
 from tidemark.verification.rebuild import find_gap
 from tidemark.writers.journal.writer import JournalWriter
@@ -80,7 +80,7 @@ class Basis:
         """These topics, or all where none is named; refuses one that the writer has nothing of."""
         for topic in named:
             if topic not in self.topics:
-                raise NoSuchTopic(self.pipeline, self.writer, topic, self.topics)
+                raise TopicNotDelivered(self.pipeline, self.writer, topic, tuple(sorted(self.topics)))
         return sorted(named or self.topics)
 
     def check_pointers(self, found: Mapping[TopicPartition, int]) -> Iterator[Difference]:

@@ -13,7 +13,7 @@ from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import holding, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
 from tidemark.journal_tables.reader import JournalReader, TablesMissing
@@ -21,6 +21,7 @@ from tidemark.log.expectations import Suite
 from tidemark.log.model.audit_result import CRITICAL, Judgement
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.verification.basis import read_basis
+from tidemark.verification.errors import VerificationError
 from tidemark.verification.expectations import judge_delivered
 from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.rebuild import way_out
@@ -36,17 +37,22 @@ ENTITIES_AGAIN = 1_000
 """How many entities are verified before a gate opens that closed over missing tables or pointers."""
 
 
-class StillDifferent(TidemarkError):
+@with_fields
+class StillDifferent(VerificationError):
     """The entities over which a verification closed a gate are not proved to be right."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str, gap: str = "") -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {problem} The gate stays closed and nothing was changed. "
-            f"{way_out(pipeline, writer, gap)}"
+    pipeline: str
+    writer: str
+    problem: str
+    gap: str = ""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: {self.problem} The gate stays closed and nothing was changed. "
+            f"{way_out(self.pipeline, self.writer, self.gap)}"
         )
-        self.pipeline, self.writer, self.problem, self.gap = pipeline, writer, problem, gap
 
 
 def reconcile(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tidemark.errors import TidemarkError, closest
+from tidemark.errors import TidemarkError, closest, with_fields
 from tidemark.pipeline.problems import PipelineRefused
 from tidemark.work.model.claim_loss import Loss, LossCause
 from tidemark.work.model.days import iso, moment
@@ -17,31 +17,37 @@ class WorkError(TidemarkError):
 
     def __init__(self, journal: str, problem: str) -> None:
         super().__init__(f"{journal}: {problem}")
-        self.journal, self.problem = journal, problem
+        self.journal = journal
 
 
+@with_fields
 class UnknownJournal(WorkError):
     """Nobody has created a journal of this name."""
 
-    def __init__(self, journal: str, known: Sequence[str], unseen: str = "") -> None:
-        meant = closest(journal, known)
+    journal: str
+    known: Sequence[str]
+    unseen: str = ""
+
+    def __str__(self) -> str:
+        meant = closest(self.journal, self.known)
         hint = f" Did you mean `{meant}`?" if meant else ""
-        listed = f" There are: {', '.join(sorted(known))}." if known else " There is none yet."
-        listed += f" Not all could be looked for ({unseen})." if unseen else ""
-        super().__init__(
-            journal,
-            f"there is no such work journal.{hint}{listed} Nothing was changed. Declare it in "
-            f"include/work and run: tidemark work create {journal}",
+        listed = f" There are: {', '.join(sorted(self.known))}." if self.known else " There is none yet."
+        listed += f" Not all could be looked for ({self.unseen})." if self.unseen else ""
+        return (
+            f"{self.journal}: there is no such work journal.{hint}{listed} Nothing was changed. Declare it "
+            f"in include/work and run: tidemark work create {self.journal}"
         )
-        self.known = tuple(known)
 
 
+@with_fields
 class BadRequest(WorkError, ValueError):
     """What was asked of a journal cannot be meant."""
 
-    def __init__(self, journal: str, problem: str) -> None:
-        super().__init__(journal, f"{problem.rstrip('.')}. Nothing was changed.")
-        self.problem = problem
+    journal: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.journal}: {self.problem.rstrip('.')}. Nothing was changed."
 
 
 class PayloadTooLarge(BadRequest):
@@ -56,6 +62,7 @@ class PayloadTooLarge(BadRequest):
         self.key, self.size, self.limit = key, size, limit
 
 
+@with_fields
 class ClaimLost(WorkError):
     """The claim has ended: its holder does not hold the entry any more.
 
@@ -63,15 +70,24 @@ class ClaimLost(WorkError):
     which claim has the entry now.
     """
 
-    def __init__(self, journal: str, key: str, token: str, doing: str, loss: Loss) -> None:
-        super().__init__(
-            journal,
-            f"the claim of {key} is lost: {_CAUSES[loss.cause].format(_at(loss.at))}{_now(loss)}. `{doing}` "
-            f"changed nothing. {_ADVICE.get(loss.cause, _DROP)}",
+    journal: str
+    key: str
+    token: str
+    doing: str
+    loss: Loss
+
+    def __post_init__(self) -> None:
+        self.cause = self.loss.cause
+        self.at = None if self.loss.at is None else moment(self.loss.at)
+        self.holder, self.holder_token = self.loss.holder, self.loss.holder_token
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        ended = _CAUSES[self.loss.cause].format(_at(self.loss.at))
+        return (
+            f"{self.journal}: the claim of {self.key} is lost: {ended}{_now(self.loss)}. `{self.doing}` "
+            f"changed nothing. {_ADVICE.get(self.loss.cause, _DROP)}"
         )
-        self.key, self.token, self.doing, self.cause = key, token, doing, loss.cause
-        self.at = None if loss.at is None else moment(loss.at)
-        self.holder, self.holder_token = loss.holder, loss.holder_token
 
 
 _CAUSES = {
@@ -109,44 +125,53 @@ def _now(loss: Loss) -> str:
     return ""
 
 
+@with_fields
 class OldTables(WorkError):
     """The journal's tables were made by an earlier version and lack a column."""
 
-    def __init__(self, journal: str) -> None:
-        super().__init__(
-            journal,
-            "its keyspace was made by an earlier version, which has no place for who looked at a dead "
-            f"letter. Nothing was changed. Run once: tidemark work create {journal}",
-        )
+    journal: str
+
+    text = (
+        "{journal}: its keyspace was made by an earlier version, which has no place for who looked at a dead "
+        "letter. Nothing was changed. Run once: tidemark work create {journal}"
+    )
 
 
+@with_fields
 class NotTheSameJournal(WorkError):
     """A declaration that would change what existing entries mean."""
 
-    def __init__(self, journal: str, what: str, advice: str) -> None:
-        super().__init__(journal, f"it was created with another `{what}`. Nothing was changed. {advice}")
-        self.what = what
+    journal: str
+    what: str
+    advice: str
+
+    text = "{journal}: it was created with another `{what}`. Nothing was changed. {advice}"
 
 
+@with_fields
 class TooBusy(WorkError):
     """Others changed the same entry again and again."""
 
-    def __init__(self, journal: str, key: str, times: int) -> None:
-        super().__init__(
-            journal,
-            f"{key} was changed by others {times} times in a row while this change was being made. It was "
-            "not made. Try again.",
-        )
-        self.key, self.times = key, times
+    journal: str
+    key: str
+    times: int
+
+    text = (
+        "{journal}: {key} was changed by others {times} times in a row while this change was being made. It "
+        "was not made. Try again."
+    )
 
 
+@with_fields
 class SweepIncomplete(TidemarkError):
     """Some journals could not be swept; the others were."""
 
-    def __init__(self, errors: Mapping[str, str], journals: int) -> None:
-        listed = "".join(f"\n{journal}: {error}" for journal, error in sorted(errors.items()))
-        super().__init__(
-            f"{journals - len(errors)} of {journals} work journals were swept. Remove the cause, and let "
-            f"work.sweep run again.{listed}"
+    errors: Mapping[str, str]
+    journals: int
+
+    def __str__(self) -> str:
+        listed = "".join((f"\n{journal}: {error}" for journal, error in sorted(self.errors.items())))
+        return (
+            f"{self.journals - len(self.errors)} of {self.journals} work journals were swept. Remove the "
+            f"cause, and let work.sweep run again.{listed}"
         )
-        self.errors = dict(errors)

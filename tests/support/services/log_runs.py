@@ -36,7 +36,6 @@ from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.errors import TidemarkError
 from tidemark.faults import PAUSE, VARIABLE, FaultPoint
 from tidemark.log.capture import capture, write_files
-from tidemark.log.errors import LogError
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Binding, Slice
@@ -223,7 +222,7 @@ def ended_here(work: Callable[[], None]) -> Ended:
             work()
         except SystemExit as leaving:
             code = int(leaving.code or 0)
-        except (TidemarkError, LogError) as error:
+        except TidemarkError as error:
             code = 1
             print(error, file=sys.stderr)
     return Ended(code, out.getvalue(), err.getvalue())

@@ -28,7 +28,7 @@ def test_i24_nothing_is_said_where_all_is_well(monkeypatch):
 
 def test_a_cluster_that_does_not_answer_keeps_nothing_from_being_shown(monkeypatch):
     def refuse(connection):
-        raise CassandraUnreachable(connection, "refused")
+        raise CassandraUnreachable("127.0.0.1:9042", "refused")
 
     monkeypatch.setattr(copies, "connect", refuse)
     (said,) = copies_warnings(find_pipeline("orders"), CONNECTIONS)

@@ -5,7 +5,8 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from tidemark.cassandra.scan.cell_facts import Fact, FactRefused, facts_of
+from tidemark.cassandra.errors import FactRefused
+from tidemark.cassandra.scan.cell_facts import Fact, facts_of
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.table import Column, Role, Table, UnknownColumn
 

@@ -9,8 +9,7 @@ from tests.support.cql_samples import USER_TYPES
 from tests.support.table_samples import EVENTS, ODD, ORDERS
 
 from tidemark.cassandra.cql_types import arrow_type, parse_type
-from tidemark.cassandra.scan.columns import Selected, TypeMismatch, gives, takes
-from tidemark.cassandra.scan.errors import ValueRefused
+from tidemark.cassandra.scan.columns import Selected, TypeMismatch, ValueRefused, gives, takes
 from tidemark.cassandra.table import TypeRefused, UnknownColumn
 
 pytestmark = pytest.mark.unit

@@ -17,10 +17,9 @@ from tidemark.cassandra.scan import columns
 from tidemark.cassandra.scan import table_scan as module
 from tidemark.cassandra.scan.clustering import Comparison, Restriction
 from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.errors import ScanFailed
 from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page
-from tidemark.cassandra.scan.table_scan import Part, ScanSettings, scan
+from tidemark.cassandra.scan.table_scan import Part, ScanFailed, ScanSettings, scan
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring
 
 pytestmark = pytest.mark.unit

@@ -4,6 +4,10 @@ import json
 
 import pytest
 
+from tidemark.delivery.state.known_pipelines import NotKnown
+from tidemark.journal.errors import Undecodable
+from tidemark.log.errors import FileMissing
+
 pytestmark = [
     pytest.mark.unit,
     pytest.mark.filterwarnings(
@@ -132,3 +136,16 @@ def test_help_names_every_command(run):
     ended = run("--help")
     assert ended.code == 0
     assert all(command in ended.out for command in ("pipelines", "status", "services"))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [FileMissing("orders", "0.parquet"), Undecodable("not JSON", 0, 7, 12), NotKnown("ordres", ())],
+)
+def test_an_error_of_any_family_is_printed_and_ends_with_1(run, monkeypatch, error):
+    def fail(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("tidemark.cli.main.app", fail)
+    ended = run("pipelines")
+    assert (ended.code, ended.err) == (1, f"{error}\n")

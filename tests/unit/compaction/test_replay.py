@@ -94,7 +94,7 @@ def visible(rows, end, size, left_out=frozenset()):
                     action,
                 )
             )
-        except (JournalError, Undecodable):
+        except JournalError:
             continue
     return {key: entity.conclude() for key, entity in entities.items()}
 

@@ -7,12 +7,16 @@ from tests.support.delivery_samples import PIPELINE, House, Shelf, Stream
 from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.published_log import LogUnreadable
+from tidemark.delivery.deliver import said
+from tidemark.delivery.published_log import LogUnreadable, reading
 from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
+from tidemark.delivery.transform_chain import TransformFailed
 from tidemark.delivery.writer import BadMessage, Written
 from tidemark.errors import TidemarkError
+from tidemark.journal.errors import Undecodable
+from tidemark.log.errors import FileMissing
 
 pytestmark = pytest.mark.unit
 
@@ -404,3 +408,37 @@ def test_a_disk_of_the_log_that_fails_closes_no_gate(house, monkeypatch):
     with pytest.raises(LogUnreadable, match="Input/output error"):
         house.deliver(writer)
     assert house.gate(writer) is None
+
+
+# What the gate says of an error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TidemarkError("Kafka is away. Start it."),
+        FileMissing("orders", "segments/0.parquet"),
+        Undecodable("not JSON"),
+        TransformFailed("keep_open", "field `status` is gone."),
+    ],
+)
+def test_an_error_of_any_family_is_told_in_its_own_words(error):
+    assert said(error) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"), [(KeyError("id"), "KeyError: 'id'"), (ConnectionResetError(), "ConnectionResetError")]
+)
+def test_an_error_of_another_library_is_told_with_its_kind(error, text):
+    assert said(error) == text
+
+
+def test_a_file_of_the_log_that_is_missing_is_never_the_targets_fault():
+    with pytest.raises(LogUnreadable, match="is missing") as unreadable, reading():
+        raise FileMissing("orders", "segments/0.parquet")
+    assert unreadable.value.needs_person
+
+
+def test_what_is_wrong_with_a_message_is_not_the_logs_fault():
+    with pytest.raises(Undecodable), reading():
+        raise Undecodable("not JSON")

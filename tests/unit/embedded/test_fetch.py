@@ -109,7 +109,7 @@ def test_a_registry_that_has_not_all_jars_is_told_with_their_names(settings, jav
     exit 1"""
     with pytest.raises(RegistryUnreachable, match="3 of the jars could not be fetched") as refused:
         ensure_jars(settings, environ=java(says))
-    assert refused.value.missing == ("org.first:a:1", "org.second:b:2", "org.third:c:3")
+    assert refused.value.missing == ["org.first:a:1", "org.second:b:2", "org.third:c:3"]
     assert "module not found" in refused.value.log.read_text()
     assert leftovers(settings) == []
 
@@ -118,7 +118,7 @@ def test_a_registry_that_never_answers_is_given_up(settings, java, registry, mon
     monkeypatch.setattr("tidemark.embedded.jars.ivy.SILENCE", 0.05)
     with pytest.raises(RegistryUnreachable) as refused:
         ensure_jars(settings, environ=java("exec sleep 60"))
-    assert refused.value.missing == ("org:a:1", "org:b:2", "org:c:3")
+    assert refused.value.missing == ["org:a:1", "org:b:2", "org:c:3"]
 
 
 def test_any_other_failure_of_ivy_shows_its_last_lines(settings, java, registry):
@@ -129,7 +129,7 @@ def test_any_other_failure_of_ivy_shows_its_last_lines(settings, java, registry)
 def test_a_jar_that_ivy_forgot_is_missing(settings, java, registry):
     with pytest.raises(RegistryUnreachable) as refused:
         ensure_jars(settings, only="spark", environ=java("exit 0"))
-    assert refused.value.missing == ("org:c:3",)
+    assert refused.value.missing == ["org:c:3"]
 
 
 def test_an_exchanged_jar_is_refused_whatever_the_server_said(settings, java, registry):

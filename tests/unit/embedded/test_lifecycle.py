@@ -164,7 +164,7 @@ def test_a_process_that_dies_while_starting_is_told_with_its_last_words(settings
     toys.answers["kafka"] = "connection refused"
     with pytest.raises(ServiceDied, match=r"(?s)Kafka ended while starting.*made of cheese") as died:
         up(settings)
-    assert died.value.last_lines == ("first", "the disk is made of cheese")
+    assert died.value.last_lines == ["first", "the disk is made of cheese"]
     assert died.value.log == settings.home / "logs" / "kafka.log"
     assert set(pids(settings)) == {"cassandra", "airflow-scheduler"}, "the others came up"
 

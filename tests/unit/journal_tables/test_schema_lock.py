@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from cassandra import InvalidRequest, OperationTimedOut, Unauthorized
 
+from tidemark.journal_tables.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
 from tidemark.journal_tables.schema import lock
-from tidemark.journal_tables.schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
 from tidemark.journal_tables.schema.lock import schema_lock
 from tidemark.journal_tables.schema.waiting import SETTLED, Clock
 from tidemark.pipeline.model import JournalDeclaration

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tidemark.journal_tables.errors import TablesLost
 from tidemark.journal_tables.schema import create
 from tidemark.journal_tables.schema.create import Prepared, create_journal
-from tidemark.journal_tables.schema.errors import TablesLost
 from tidemark.journal_tables.schema.layout import INDEXED, TABLES, Found
 from tidemark.pipeline.model import JournalDeclaration
 
@@ -81,7 +81,7 @@ def test_a_dropped_table_is_not_made_anew_where_pointers_promise_what_was_in_it(
         keyspace.prepare()
     # then
     error = refused.value
-    data = tuple(table for table in missing if table != "setting")
+    data = [table for table in missing if table != "setting"]
     assert (error.keyspace, error.tables, error.topic) == ("journal", data, "orders")
     assert error.needs_person
     assert f"journal.{data[0]}" in str(error)

@@ -60,7 +60,7 @@ def lose_of_binding(control: LogControl, t: int, kafka: Available) -> tuple[Loss
     """What a capture does when it finds that Kafka no longer has all that is bound."""
     binding = control.binding(t)
     losses = list(find_losses_of(binding.slices, binding.topic_ids, kafka))
-    close_for_losses(control, OffsetsLost("shop", losses, t), 5_000)
+    close_for_losses(control, OffsetsLost("shop", tuple(losses), t), 5_000)
     return tuple(losses)
 
 

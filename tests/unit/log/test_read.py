@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 from tests.support.log_samples import SEGMENT_BYTES, capture, given_binding
 
-from tidemark.log.errors import CompactedAway, FileDamaged, FileMissing
+from tidemark.log.errors import BeyondTheEnd, CompactedAway, FileDamaged, FileMissing, NotPublished
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
-from tidemark.log.read import BeyondTheEnd, NotPublished, Selection, select
+from tidemark.log.read import Selection, select
 
 pytestmark = pytest.mark.unit
 

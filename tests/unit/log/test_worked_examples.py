@@ -25,13 +25,13 @@ from tests.support.log_samples import (
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost, bind
-from tidemark.log.errors import FileMissing, FolderUnusable
+from tidemark.log.errors import BeyondTheEnd, FileMissing, FolderUnusable
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import publish, read_log
-from tidemark.log.read import BeyondTheEnd, select
+from tidemark.log.read import select
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import Pipeline
 

@@ -245,7 +245,7 @@ def test_find_says_what_was_meant_and_what_there_is(installation):
         f"Refused: {broken}."
     )
     assert unknown.value.name == "ordres"
-    assert unknown.value.known == ("carts", "orders")
+    assert unknown.value.known == ["carts", "orders"]
 
 
 def test_find_without_any_pipeline(installation):

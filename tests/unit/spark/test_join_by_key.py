@@ -11,7 +11,8 @@ from tests.support.table_samples import ORDERS
 
 from tidemark.cassandra.scan.columns import TypeMismatch
 from tidemark.cassandra.table import Column, Role, Table, UnknownColumn
-from tidemark.spark.source.join_by_key import Join, JoinRefused, KeyJoin
+from tidemark.spark.source.errors import JoinRefused
+from tidemark.spark.source.join_by_key import Join, KeyJoin
 
 pytestmark = pytest.mark.unit
 

@@ -19,7 +19,8 @@ from cassandra.protocol import (
     TruncateError,
 )
 
-from tidemark.errors import TidemarkError
+from tidemark.cassandra.errors import CassandraError
+from tidemark.errors import with_fields
 
 _OVERLOAD = (OverloadedErrorMessage, Timeout, OperationTimedOut)
 _PASSING = (
@@ -100,31 +101,31 @@ class Allowance:
             self.now, self._answered, self._halved_at = max(self.now // 2, 1), 0, newest
 
 
-class BulkFailed(TidemarkError):
+@with_fields
+class BulkFailed(CassandraError):
     """Rows that Cassandra did not acknowledge, after every attempt that made sense."""
 
-    def __init__(self, tables: tuple[str, ...], rows: int, attempts: int, cause: str, refused: bool) -> None:
-        names, what = ", ".join(tables), "a row" if rows == 1 else f"a batch of {rows} rows"
-        if refused:
-            text = (
-                f"{names}: Cassandra refuses {what} ({cause}). Nothing of it counts as written, and nothing "
-                "was sent after it. Correct the table or what is written to it, then run the same again."
-            )
-        else:
-            text = (
-                f"{names}: {what} was not acknowledged in {attempts} attempts ({cause}). It may be there in "
-                "part, and nothing was sent after it. See that Cassandra's nodes are up and not overloaded, "
-                "then run the same again: what is there already does no harm."
-            )
-        super().__init__(text)
-        self.tables, self.rows, self.attempts, self.cause, self.refused = (
-            tables,
-            rows,
-            attempts,
-            cause,
-            refused,
-        )
-        self.needs_person = refused
+    tables: tuple[str, ...]
+    rows: int
+    attempts: int
+    cause: str
+    refused: bool
 
-    def __reduce__(self) -> tuple[type["BulkFailed"], tuple[tuple[str, ...], int, int, str, bool]]:
-        return type(self), (self.tables, self.rows, self.attempts, self.cause, self.refused)
+    def __post_init__(self) -> None:
+        self.needs_person = self.refused
+        super().__post_init__()
+
+    def __str__(self) -> str:
+        names = ", ".join(self.tables)
+        what = "a row" if self.rows == 1 else f"a batch of {self.rows} rows"
+        if self.refused:
+            return (
+                f"{names}: Cassandra refuses {what} ({self.cause}). Nothing of it counts as written, and "
+                "nothing was sent after it. Correct the table or what is written to it, then run the same "
+                "again."
+            )
+        return (
+            f"{names}: {what} was not acknowledged in {self.attempts} attempts ({self.cause}). It may "
+            "be there in part, and nothing was sent after it. See that Cassandra's nodes are up and "
+            "not overloaded, then run the same again: what is there already does no harm."
+        )

@@ -11,8 +11,8 @@ from enum import StrEnum
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.errors import FactRefused
 from tidemark.cassandra.table import Role, Table
-from tidemark.errors import TidemarkError
 
 _MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
 
@@ -27,17 +27,6 @@ class Fact(StrEnum):
 
 
 _TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
-
-
-class FactRefused(TidemarkError):
-    """A fact that a column does not have, or no name for it."""
-
-    def __init__(self, table: str, column: str, fact: str, problem: str) -> None:
-        super().__init__(f"{table}: there is no {fact} of column `{column}`: {problem} Nothing was read.")
-        self.table, self.column, self.fact, self.problem = table, column, fact, problem
-
-    def __reduce__(self) -> tuple[type["FactRefused"], tuple[str, str, str, str]]:
-        return type(self), (self.table, self.column, self.fact, self.problem)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,22 +8,41 @@ import pyarrow as pa
 from cassandra.metadata import protect_name
 
 from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.scan.cell_facts import CellFact
-from tidemark.cassandra.scan.errors import ValueRefused
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
+from tidemark.errors import with_fields
 
 _INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
 _NUMBERS = (Kind.DECIMAL, Kind.VARINT)
 
 
-class TypeMismatch(ValueError):
+@with_fields
+class ValueRefused(CassandraError):
+    """A value that a DataFrame cannot hold."""
+
+    table: str
+    column: str
+    problem: str
+
+    text = (
+        "{table}: column `{column}` has {problem}, which does not fit into its column of the DataFrame. "
+        "Nothing of this read counts. Leave the column out (option `columns`); a decimal may be given "
+        "another precision by a schema of your own."
+    )
+
+
+@with_fields
+class TypeMismatch(CassandraError, ValueError):
     """A field whose type is not for the column of its name."""
 
-    def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:
-        super().__init__(f"{column} is a {cql_type}, not for {given}")
-        self.column, self.cql_type, self.given = column, cql_type, given
+    column: str
+    cql_type: CqlType
+    given: pa.DataType
+
+    text = "{column} is a {cql_type}, not for {given}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,6 @@ class PartitionKey:
         return f"partition {self.values}"
 
 
-class NoSuchKey(ValueError):
-    """A value that no cell of the type can have."""
-
-
 def _ascii(value: str) -> str:
     value.encode("ascii")
     return value
@@ -46,7 +42,7 @@ def _ascii(value: str) -> str:
 def _timeuuid(value: str) -> UUID:
     found = UUID(value)
     if found.version != 1:
-        raise NoSuchKey(value)
+        raise ValueError(f"{value} is no timeuuid")
     return found
 
 
@@ -60,7 +56,7 @@ def whole_milliseconds(value: datetime) -> tuple[int, bool]:
 def _milliseconds(value: datetime) -> int:
     whole, has_rest = whole_milliseconds(value)
     if has_rest:
-        raise NoSuchKey(str(value))
+        raise ValueError(f"{value} is no whole number of milliseconds")
     return whole
 
 

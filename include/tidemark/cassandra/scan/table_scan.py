@@ -21,13 +21,14 @@ from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
 from tidemark.cassandra.bulk.batch_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.clustering import Restriction
 from tidemark.cassandra.scan.columns import Selected
-from tidemark.cassandra.scan.errors import ScanFailed
 from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page, RawSession, Row, raw_session
 from tidemark.cassandra.table import quoted
 from tidemark.cassandra.token_ranges import TokenRange
+from tidemark.errors import with_fields
 
 FIRST_ROWS = 500
 """How many rows are asked for as long as nobody knows how large they are."""
@@ -37,6 +38,24 @@ BATCH_BYTES = 16_000_000
 
 Part = TokenRange | PartitionKey
 _RETRIES = Retries()
+
+
+@with_fields
+class ScanFailed(CassandraError):
+    """A part of a table that Cassandra did not give."""
+
+    table: str
+    part: str
+    attempts: int
+    cause: str
+
+    def __str__(self) -> str:
+        times = "at the first attempt" if self.attempts == 1 else f"in {self.attempts} attempts"
+        return (
+            f"{self.table}: {self.part} could not be read {times} ({self.cause}). Nothing of this read "
+            "counts. See that Cassandra's nodes are up and not overloaded, then read again; if it timed "
+            "out, with smaller pages (spark.cassandra.input.fetch.sizeInRows)."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,6 @@ from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.errors import TidemarkError
-from tidemark.log.errors import LogError
 from tidemark.pipeline.connections import collect_connections
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
@@ -72,7 +71,7 @@ def main() -> int:
         show_work(look_up, show)
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0
-    except (TidemarkError, LogError) as error:
+    except TidemarkError as error:
         print(error, file=sys.stderr)
         return 1
     finally:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidemark.cli.output.work import figures_lines
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.pipeline.connections import Lookup
 from tidemark.work.client import Work
 from tidemark.work.loader import find_journal
@@ -17,14 +17,14 @@ SHORT_LIVED = timedelta(seconds=1)
 PATIENCE = 10.0
 
 
+@with_fields
 class DemoExpiryUnseen(TidemarkError):
     """An entry is still there after its expiry."""
 
-    def __init__(self, key: str) -> None:
-        super().__init__(
-            f"{JOURNAL}: {key} is still there {PATIENCE:.0f} s after it was inserted. See its file."
-        )
-        self.key = key
+    key: str
+
+    def __str__(self) -> str:
+        return f"{JOURNAL}: {self.key} is still there {PATIENCE:.0f} s after it was inserted. See its file."
 
 
 def show_work(look_up: Lookup, show: Callable[..., Any]) -> None:

@@ -10,9 +10,10 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from tidemark.delivery.dead_letters.store import DeadLetter, DeadLetterFiles
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Redelivered
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 
 
 class Fate(StrEnum):
@@ -26,16 +27,21 @@ class Fate(StrEnum):
     """Copied by a command that died before anything was decided, or by a writer that was forgotten since."""
 
 
-class NoSuchLetter(TidemarkError):
+@with_fields
+class NoSuchLetter(DeliveryError):
     """There is no dead letter with this id."""
 
-    def __init__(self, pipeline: str, writer: str, id_: int, known: Sequence[int]) -> None:
-        there = ", ".join(map(str, known[:20])) or "none"
-        super().__init__(
-            f"{pipeline}/{writer} has no dead letter {id_}; there is: {there}{' …' * (len(known) > 20)}. "
-            "Nothing was changed."
+    pipeline: str
+    writer: str
+    id: int
+    known: Sequence[int]
+
+    def __str__(self) -> str:
+        there = ", ".join(map(str, self.known[:20])) or "none"
+        return (
+            f"{self.pipeline}/{self.writer} has no dead letter {self.id}; there is: "
+            f"{there}{' …' * (len(self.known) > 20)}. Nothing was changed."
         )
-        self.pipeline, self.writer, self.id = pipeline, writer, id_
 
 
 class LettersInTable(Protocol):

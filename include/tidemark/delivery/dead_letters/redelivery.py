@@ -14,6 +14,7 @@ import pyarrow as pa
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.deliver import said
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
@@ -22,7 +23,7 @@ from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import Deed, Redelivered, WriterState
 from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import Later, Part, Writer
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 
 REDELIVERING = "a redelivery"
@@ -30,15 +31,21 @@ REDELIVERING = "a redelivery"
 COLUMNS = ("id", "topic", "key", "namespace")
 
 
-class NotRedelivered(TidemarkError):
+@with_fields
+class NotRedelivered(DeliveryError):
     """The target did not take a dead letter."""
 
-    def __init__(self, pipeline: str, writer: str, id_: int, problem: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: id {id_} was not redelivered: {problem.rstrip('.')}. It is a dead letter "
-            f"as before. Try again: tidemark dead-letters redeliver {pipeline} {writer} {id_}"
+    pipeline: str
+    writer: str
+    id: int
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: id {self.id} was not redelivered: {self.problem.rstrip('.')}. "
+            f"It is a dead letter as before. Try again: tidemark dead-letters redeliver {self.pipeline} "
+            f"{self.writer} {self.id}"
         )
-        self.pipeline, self.writer, self.id, self.problem = pipeline, writer, id_, problem
 
 
 class Redelivery:

@@ -14,6 +14,7 @@ from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_cl
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.rewind_effect import NotEmpty, is_as_planned, look_ahead
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
@@ -24,7 +25,7 @@ from tidemark.delivery.state.registration import forget_writer
 from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_topics import WriterTopics
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
@@ -40,35 +41,43 @@ MOST_ACKNOWLEDGED = 1_000
 """How many messages a person may let pass at once: more is a decision about the writer."""
 
 
-class NotPossible(TidemarkError):
+@with_fields
+class NotPossible(DeliveryError):
     """What was asked for cannot be done to this writer as it is."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
-        super().__init__(f"{pipeline}/{writer}: {problem} Nothing was changed.")
-        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+    pipeline: str
+    writer: str
+    problem: str
+
+    text = "{pipeline}/{writer}: {problem} Nothing was changed."
 
 
-class NotSettled(TidemarkError):
+@with_fields
+class NotSettled(DeliveryError):
     """The target failed when a message was let pass."""
 
-    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: the message is acknowledged and its copy is kept, but the target failed: "
-            f"{problem.rstrip('.')}. The position is as it was; the next resume goes on from there."
+    pipeline: str
+    writer: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: the message is acknowledged and its copy is kept, but the "
+            f"target failed: {self.problem.rstrip('.')}. The position is as it was; the next resume goes "
+            "on from there."
         )
-        self.pipeline, self.writer, self.problem = pipeline, writer, problem
 
 
-class ChangedMeanwhile(TidemarkError):
+@with_fields
+class ChangedMeanwhile(DeliveryError):
     """The writer is not any more as the plan saw it."""
 
-    def __init__(self, pipeline: str, writer: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: it was changed while you looked at the plan. Nothing was done; look again."
-        )
-        self.pipeline, self.writer = pipeline, writer
+    pipeline: str
+    writer: str
+
+    text = "{pipeline}/{writer}: it was changed while you looked at the plan. Nothing was done; look again."
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,12 @@ from cassandra.cluster import Session
 from tidemark.consensus.lease import Clock, Lease, wall_clock
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.consensus.objects import Consensus, Outpaced
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Deed, WriterState
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.removal import LogFiles, count_files, find_log, remove_files
 from tidemark.log.state.control import Decision, LogControl
@@ -40,40 +41,48 @@ from tidemark.pipeline import checks
 from tidemark.pipeline.loader import LoadedPipelines
 
 
-class StillDeclared(TidemarkError):
+@with_fields
+class StillDeclared(DeliveryError):
     """A file has the pipeline."""
 
-    def __init__(self, pipeline: str, file: str) -> None:
-        super().__init__(
-            f"{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of "
-            f"its writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
-        )
-        self.pipeline, self.file = pipeline, file
+    pipeline: str
+    file: str
+
+    text = (
+        "{pipeline}: {file} declares it. Nothing was changed. Remove the file first; to forget one of its "
+        "writers, take that out of the file and run: tidemark offsets forget {pipeline} WRITER"
+    )
 
 
-class FolderShared(TidemarkError):
+@with_fields
+class FolderShared(DeliveryError):
     """Another pipeline has its files where this one's log lies."""
 
-    def __init__(self, pipeline: str, root: str, other: str) -> None:
-        super().__init__(
-            f"{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. "
-            "Leave out --log: the files belong to the other one now."
-        )
-        self.pipeline, self.root, self.other = pipeline, root, other
+    pipeline: str
+    root: str
+    other: str
+
+    text = (
+        "{pipeline}: its log lies in {root}, which pipeline {other} uses too. Nothing was changed. Leave out "
+        "--log: the files belong to the other one now."
+    )
 
 
-class TakenMeanwhile(TidemarkError):
+@with_fields
+class TakenMeanwhile(DeliveryError):
     """A process took a writer after the removal had begun."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, "
-            f"and has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the "
-            "same command again: it goes on where it stopped."
-        )
-        self.pipeline, self.writer, self.lease = pipeline, writer, lease
+    pipeline: str
+    writer: str
+    lease: Lease
+
+    text = (
+        "{pipeline}/{writer}: {lease.holder} took this writer while the pipeline was being forgotten, and "
+        "has it until {lease.until} at least. Other parts may be gone already. Stop it, and run the same "
+        "command again: it goes on where it stopped."
+    )
 
 
 class Letters(Protocol):

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from tidemark.consensus.lease import SECOND
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 
 HAND_BACK = "hand back"
 LEFT = "leave to a replicator"
@@ -18,19 +19,23 @@ TAKE_OVER = "take over"
 """What is kept of these among a writer's deeds, which outlive the writer."""
 
 
-class TablesHandedBack(TidemarkError):
+@with_fields
+class TablesHandedBack(DeliveryError):
     """Something was asked of a writer that only a take-over may do."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, handed_back: HandedBack) -> None:
-        since = datetime.fromtimestamp(handed_back.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-        super().__init__(
-            f"{pipeline}/{writer}: its tables are a kafka-journal replicator's since {since} "
-            f"({handed_back.by}: {handed_back.reason.rstrip('.')}). Nothing was changed. Stop the "
-            f"replicator, then take them over: {take_over_command(pipeline, writer)}"
+    pipeline: str
+    writer: str
+    handed_back: HandedBack
+
+    def __str__(self) -> str:
+        since = datetime.fromtimestamp(self.handed_back.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return (
+            f"{self.pipeline}/{self.writer}: its tables are a kafka-journal replicator's since {since} "
+            f"({self.handed_back.by}: {self.handed_back.reason.rstrip('.')}). Nothing was changed. Stop "
+            f"the replicator, then take them over: {take_over_command(self.pipeline, self.writer)}"
         )
-        self.pipeline, self.writer, self.handed_back = pipeline, writer, handed_back
 
 
 def take_over_command(pipeline: str, writer: str) -> str:

@@ -5,26 +5,28 @@ because versions and tokens must never come back: one with nothing in it but tho
 not known.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tidemark.consensus.objects import Consensus, Kind
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.errors import did_you_mean, with_fields
 from tidemark.log.state.control import GATE, HEAD, LogControl
 from tidemark.log.state.forgotten import MARK
 from tidemark.log.state.registered_writers import enrolled
 
 
-class NotKnown(TidemarkError):
+@with_fields
+class NotKnown(DeliveryError):
     """Neither a file nor the control plane has a pipeline of this name."""
 
-    def __init__(self, pipeline: str, known: Collection[str]) -> None:
-        listed = f"Known there: {', '.join(known)}." if known else "It knows none."
-        hint = did_you_mean(pipeline, known, listed)
-        super().__init__(
-            f"No file declares a pipeline `{pipeline}`, and the control plane knows none. {hint}"
-        )
-        self.pipeline, self.known = pipeline, tuple(known)
+    pipeline: str
+    known: Sequence[str]
+
+    def __str__(self) -> str:
+        listed = f"Known there: {', '.join(self.known)}." if self.known else "It knows none."
+        hint = did_you_mean(self.pipeline, self.known, listed)
+        return f"No file declares a pipeline `{self.pipeline}`, and the control plane knows none. {hint}"
 
 
 def names_in_control_plane(consensus: Consensus) -> set[str]:

@@ -20,34 +20,38 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Outpaced
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 
 
-class LeaseHeld(TidemarkError):
+@with_fields
+class LeaseHeld(DeliveryError):
     """Somebody else has the writer."""
 
-    def __init__(self, pipeline: str, writer: str, lease: Lease) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {lease.holder} has this writer until {lease.until} at least. Nothing was "
-            "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
-        )
-        self.pipeline, self.writer, self.lease = pipeline, writer, lease
+    pipeline: str
+    writer: str
+    lease: Lease
+
+    text = (
+        "{pipeline}/{writer}: {lease.holder} has this writer until {lease.until} at least. Nothing was "
+        "changed. Wait for it to end, or stop it; what died gives the writer back by itself at that time."
+    )
 
 
-class LeaseLost(TidemarkError):
+@with_fields
+class LeaseLost(DeliveryError):
     """The writer was given to somebody else, because this holder was silent for too long."""
 
-    def __init__(self, pipeline: str, writer: str, holder: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was "
-            "not committed is delivered by the new holder; nothing is lost or doubled."
-        )
-        self.pipeline, self.writer, self.holder = pipeline, writer, holder
+    pipeline: str
+    writer: str
+    holder: str
 
-    def __reduce__(self) -> tuple[type["LeaseLost"], tuple[str, str, str]]:
-        return type(self), (self.pipeline, self.writer, self.holder)
+    text = (
+        "{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was not "
+        "committed is delivered by the new holder; nothing is lost or doubled."
+    )
 
 
 @dataclass(slots=True)

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.consensus.objects import Consensus, Kind, Outpaced, RowRange
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Deed, Newest, Standing
-from tidemark.errors import TidemarkError
+from tidemark.errors import TidemarkError, with_fields
 from tidemark.faults import FaultPoint, reach
 
 MOST_RANGES = 100
@@ -23,36 +24,44 @@ ATTEMPTS = 50
 """A holder commits about once a second and an attempt takes milliseconds, so a second one is rare."""
 
 
-class WriterBusy(TidemarkError):
+@with_fields
+class WriterBusy(DeliveryError):
     """Somebody else was faster, again and again."""
 
-    def __init__(self, pipeline: str, writer: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: it was changed {ATTEMPTS} times while its offset log was to be compacted. "
-            "No position was touched; what is left is removed by the next compaction."
+    pipeline: str
+    writer: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}/{self.writer}: it was changed {ATTEMPTS} times while its offset log was to "
+            "be compacted. No position was touched; what is left is removed by the next compaction."
         )
-        self.pipeline, self.writer = pipeline, writer
 
 
-class OffsetLogWrong(TidemarkError):
+@with_fields
+class OffsetLogWrong(DeliveryError):
     """An offset log and the writer it belongs to do not say the same."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str) -> None:
-        super().__init__(
-            f"{pipeline}/{writer}: {problem} Nothing more is removed. Look at it before anything else is "
-            f"done to this writer: tidemark offsets list {pipeline} {writer}"
-        )
-        self.pipeline, self.writer, self.problem = pipeline, writer, problem
+    pipeline: str
+    writer: str
+    problem: str
+
+    text = (
+        "{pipeline}/{writer}: {problem} Nothing more is removed. Look at it before anything else is done to "
+        "this writer: tidemark offsets list {pipeline} {writer}"
+    )
 
 
-class OffsetsNotCompacted(TidemarkError):
+@with_fields
+class OffsetsNotCompacted(DeliveryError):
     """Some offset logs could not be compacted; the others were."""
 
-    def __init__(self, failures: Sequence[str]) -> None:
-        super().__init__(" ".join(failures))
-        self.failures = tuple(failures)
+    failures: Sequence[str]
+
+    def __str__(self) -> str:
+        return " ".join(self.failures)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from tidemark.consensus.objects import (
     Outpaced,
     RowRange,
 )
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.handed_back import closing, handed_back_before
 from tidemark.delivery.state.offset_log_plan import ACK, ack_row
 from tidemark.delivery.state.writer_state import (
@@ -41,7 +42,7 @@ from tidemark.delivery.state.writer_state import (
     WriterGate,
     WriterState,
 )
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.log.model.binding import NOTHING_YET
 
 HEAD, AUDIT = "head", "audit/"
@@ -50,18 +51,24 @@ PAGE = 500
 ALL_BUT_AUDIT = (RowRange("", AUDIT), RowRange(AUDIT + AFTER_EVERY_NAME, AFTER_EVERY_NAME))
 
 
-class ShapeChanged(TidemarkError):
+@with_fields
+class ShapeChanged(DeliveryError):
     """A setting that shapes a writer's output is not what it was when the writer was registered."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, changed: Mapping[str, tuple[Any, Any]]) -> None:
-        what = ", ".join(f"{key} was {old!r} and is now {new!r}" for key, (old, new) in changed.items())
-        super().__init__(
-            f"{pipeline}/{writer}: {what}. Nothing was delivered, because old and new output would mix. "
-            "Change it back, or add a writer under a new name with the new setting."
+    pipeline: str
+    writer: str
+    changed: Mapping[str, tuple[Any, Any]]
+
+    def __str__(self) -> str:
+        what = ", ".join(
+            (f"{key} was {old!r} and is now {new!r}" for key, (old, new) in self.changed.items())
         )
-        self.pipeline, self.writer, self.changed = pipeline, writer, changed
+        return (
+            f"{self.pipeline}/{self.writer}: {what}. Nothing was delivered, because old and new output "
+            "would mix. Change it back, or add a writer under a new name with the new setting."
+        )
 
 
 def refuse_other_shape(known: WriterState, shape: Mapping[str, Any]) -> None:

@@ -10,18 +10,10 @@ from typing import Any, Self
 
 import httpx
 
+from tidemark.embedded.errors import AirflowRefused
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
-from tidemark.errors import TidemarkError
 from tidemark.settings import Settings
-
-
-class AirflowRefused(TidemarkError):
-    """Airflow did not do what it was asked."""
-
-    def __init__(self, what: str, status: int, detail: str) -> None:
-        super().__init__(f"Airflow refused to {what} ({status}: {detail}). Look at: tidemark services status")
-        self.status, self.detail = status, detail
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from cassandra.cluster import Session
 
 from tidemark.cassandra.replication import default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import FAILURES
+from tidemark.journal_tables.errors import SchemaDiffers, SchemaStepFailed, TablesLost
 from tidemark.journal_tables.schema.changes import Change, CreateKeyspace, CreateTable, DropTable
-from tidemark.journal_tables.schema.errors import SchemaDiffers, SchemaStepFailed, TablesLost
 from tidemark.journal_tables.schema.found import VERSION_KEY, read_keyspace, with_consistency
 from tidemark.journal_tables.schema.layout import Found, qualified
 from tidemark.journal_tables.schema.lock import STEP, origin, schema_lock

@@ -18,7 +18,7 @@ from cassandra.policies import FallthroughRetryPolicy
 from cassandra.query import SimpleStatement
 
 from tidemark.consensus.lightweight import FAILURES, REFUSALS
-from tidemark.journal_tables.schema.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
+from tidemark.journal_tables.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
 from tidemark.journal_tables.schema.layout import qualified
 from tidemark.journal_tables.schema.waiting import CLOCK, INTERVAL, Clock, once_usable
 from tidemark.pipeline.model import JournalDeclaration

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tidemark.journal_tables.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.changes import (
     MIGRATIONS,
     AddColumn,
@@ -16,7 +17,6 @@ from tidemark.journal_tables.schema.changes import (
     CreateTable,
     DropTable,
 )
-from tidemark.journal_tables.schema.errors import GraceTooShort, SchemaDiffers, SchemaVersionUnknown
 from tidemark.journal_tables.schema.layout import (
     CREATED,
     DATA,

@@ -7,7 +7,7 @@ removed cannot be read as a log; removing again what is gone changes nothing.
 
 from dataclasses import dataclass
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.files.folder import STAGING, Folder
 from tidemark.log.files.parquet import LogFolder
@@ -31,25 +31,31 @@ FILES = (CONDEMNED,)
 """Files beside them."""
 
 
-class NotThisLog(TidemarkError):
+@with_fields
+class NotThisLog(LogError):
     """A folder is not known to be this pipeline's log."""
 
-    def __init__(self, pipeline: str, problem: str, advice: str) -> None:
-        super().__init__(f"{pipeline}: {problem}. Nothing was removed. {advice}")
-        self.pipeline, self.problem = pipeline, problem
+    pipeline: str
+    problem: str
+    advice: str
+
+    text = "{pipeline}: {problem}. Nothing was removed. {advice}"
 
 
-class FilesLeft(TidemarkError):
+@with_fields
+class FilesLeft(LogError):
     """A log's files cannot all be removed."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, root: str, reason: str) -> None:
-        super().__init__(
-            f"{pipeline}: not all of the log's files in {root} could be removed ({reason}). Make the folder "
-            "writable for this user and run the same command again: it goes on where it stopped."
-        )
-        self.pipeline, self.root, self.reason = pipeline, root, reason
+    pipeline: str
+    root: str
+    reason: str
+
+    text = (
+        "{pipeline}: not all of the log's files in {root} could be removed ({reason}). Make the folder "
+        "writable for this user and run the same command again: it goes on where it stopped."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,8 @@ import json
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.model.loss import Loss, loss_from
 
 
@@ -53,15 +54,19 @@ class LogGate:
         return replace(self, at=other.at) == other
 
 
-class LogStopped(TidemarkError):
+@with_fields
+class LogStopped(LogError):
     """The log's gate is closed: nothing new is bound or published."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, gate: LogGate) -> None:
-        ids = f" (ids {gate.ids[0]} to {gate.ids[1]})" if gate.ids else ""
-        super().__init__(
-            f"{pipeline}: the log's gate is closed: {gate.reason}{ids}. Nothing was published. Put the cause "
-            f'right and clear the failed task, or accept it: tidemark log accept {pipeline} --reason "…"'
+    pipeline: str
+    gate: LogGate
+
+    def __str__(self) -> str:
+        ids = f" (ids {self.gate.ids[0]} to {self.gate.ids[1]})" if self.gate.ids else ""
+        return (
+            f"{self.pipeline}: the log's gate is closed: {self.gate.reason}{ids}. Nothing was published. "
+            "Put the cause right and clear the failed task, or accept it: tidemark log accept "
+            f'{self.pipeline} --reason "…"'
         )
-        self.pipeline, self.gate = pipeline, gate

@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 
 from tidemark.consensus.lease import SECOND
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.state.control import DECISION, HEAD, Decision, LogControl
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
@@ -62,27 +63,34 @@ class Forgetting:
         )
 
 
-class BeingForgotten(TidemarkError):
+@with_fields
+class BeingForgotten(LogError):
     """Nothing may be added to a pipeline whose removal has begun."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, mark: Forgetting) -> None:
-        super().__init__(f"{pipeline}: {mark.said(pipeline)}. Nothing was changed.")
-        self.pipeline, self.mark = pipeline, mark
+    pipeline: str
+    mark: Forgetting
+
+    def __str__(self) -> str:
+        return f"{self.pipeline}: {self.mark.said(self.pipeline)}. Nothing was changed."
 
 
-class LogInUse(TidemarkError):
+@with_fields
+class LogInUse(LogError):
     """The files of a log are being read."""
 
-    def __init__(self, pipeline: str, readers: Sequence[Reader]) -> None:
-        last = max(one.deadline for one in readers)
+    pipeline: str
+    readers: Sequence[Reader]
+
+    def __str__(self) -> str:
+        last = max(one.deadline for one in self.readers)
         until = datetime.fromtimestamp(last / SECOND, UTC).strftime("%H:%M:%S UTC")
-        super().__init__(
-            f"{pipeline}: the log's files are being read by {', '.join(one.who for one in readers)}. Nothing "
-            f"was changed. Wait for it to end and try again; one that was killed is forgotten at {until}."
+        return (
+            f"{self.pipeline}: the log's files are being read by "
+            f"{', '.join(one.who for one in self.readers)}. Nothing was changed. Wait for it to end and "
+            f"try again; one that was killed is forgotten at {until}."
         )
-        self.pipeline, self.readers = pipeline, tuple(readers)
 
 
 def forgettings(control: LogControl) -> list[Decision]:

@@ -23,33 +23,39 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Change, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
 LEASE_ROW = "lease"
 
 
-class LogHeld(TidemarkError):
+@with_fields
+class LogHeld(LogError):
     """Somebody has the log for a compaction."""
 
-    def __init__(self, pipeline: str, lease: Lease, refused: str) -> None:
-        super().__init__(
-            f"{pipeline}: {lease.holder} has the log for a compaction until {lease.until} at least, and "
-            f"{refused} meanwhile. Nothing was changed. Wait for it to end and try again; what died gives "
-            "the log back by itself at that time."
-        )
-        self.pipeline, self.lease, self.refused = pipeline, lease, refused
+    pipeline: str
+    lease: Lease
+    refused: str
+
+    text = (
+        "{pipeline}: {lease.holder} has the log for a compaction until {lease.until} at least, and {refused} "
+        "meanwhile. Nothing was changed. Wait for it to end and try again; what died gives the log back by "
+        "itself at that time."
+    )
 
 
-class LogLost(TidemarkError):
+@with_fields
+class LogLost(LogError):
     """The log was given to somebody else, because this holder was silent for too long."""
 
-    def __init__(self, pipeline: str, holder: str) -> None:
-        super().__init__(
-            f"{pipeline}: {holder} has lost the log to somebody else and stops here. Nothing of what it was "
-            "about to do is visible, and nothing is lost. Run it again: it begins anew."
-        )
-        self.pipeline, self.holder = pipeline, holder
+    pipeline: str
+    holder: str
+
+    text = (
+        "{pipeline}: {holder} has lost the log to somebody else and stops here. Nothing of what it was about "
+        "to do is visible, and nothing is lost. Run it again: it begins anew."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ import json
 from dataclasses import asdict, dataclass
 
 from tidemark.consensus.objects import Change, Snapshot
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.missing_message import require_message
 from tidemark.log.publish import read_manifest
@@ -20,12 +21,15 @@ from tidemark.log.state.lease import LEASE_ROW, refuse_while_held
 PREFIX = "pin/"
 
 
-class NotPinned(TidemarkError):
+@with_fields
+class NotPinned(LogError):
     """There is no such pin, or none can be set there."""
 
-    def __init__(self, pipeline: str, id_: int, problem: str) -> None:
-        super().__init__(f"{pipeline}: {problem} Nothing was changed.")
-        self.pipeline, self.id, self.problem = pipeline, id_, problem
+    pipeline: str
+    id: int
+    problem: str
+
+    text = "{pipeline}: {problem} Nothing was changed."
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError
+from tidemark.spark.source.errors import JoinRefused
 from tidemark.spark.source.options import CassandraOptions
 from tidemark.spark.source.reader import KEYS_IN_FLIGHT
 
@@ -37,17 +37,6 @@ class Join(StrEnum):
     """Those whose key is in the table."""
     LEFT = "left"
     """All of the DataFrame's; null beside those whose key is not in the table."""
-
-
-class JoinRefused(TidemarkError):
-    """A join that cannot be meant."""
-
-    def __init__(self, table: str, problem: str) -> None:
-        super().__init__(f"{table}: no join by key: {problem} Nothing was read.")
-        self.table, self.problem = table, problem
-
-    def __reduce__(self) -> tuple[type["JoinRefused"], tuple[str, str]]:
-        return type(self), (self.table, self.problem)
 
 
 @dataclass(frozen=True, slots=True)

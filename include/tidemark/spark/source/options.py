@@ -25,8 +25,9 @@ from pydantic import (
 from tidemark.cassandra.bulk.row_statement import Using
 from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
-from tidemark.errors import TidemarkError, did_you_mean
+from tidemark.errors import did_you_mean, with_fields
 from tidemark.pipeline.choices import Consistency
+from tidemark.spark.source.errors import DataSourceError
 
 PREFIX = "spark.cassandra."
 CONNECTION = ("connection.", "auth.")
@@ -36,15 +37,14 @@ OTHER_NAMES = {PREFIX + "output.ttl": "ttl", PREFIX + "output.timestamp": "write
 """What the connector calls the same in a session's configuration."""
 
 
-class OptionsRefused(TidemarkError):
+@with_fields
+class OptionsRefused(DataSourceError):
     """Options that cannot be meant, all of them at once."""
 
-    def __init__(self, problems: tuple[str, ...]) -> None:
-        super().__init__(f"Data source cassandra: {' '.join(problems)} Nothing was read or written.")
-        self.problems = problems
+    problems: tuple[str, ...]
 
-    def __reduce__(self) -> tuple[type["OptionsRefused"], tuple[tuple[str, ...]]]:
-        return type(self), (self.problems,)
+    def __str__(self) -> str:
+        return f"Data source cassandra: {' '.join(self.problems)} Nothing was read or written."
 
 
 def _names(value: Any) -> Any:

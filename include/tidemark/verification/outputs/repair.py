@@ -17,10 +17,11 @@ from tidemark.delivery.state.lease import Hold, holding, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
 from tidemark.delivery.writer import Writer
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+from tidemark.verification.errors import VerificationError
 from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_at
 from tidemark.verification.reconciliation import read
@@ -29,14 +30,20 @@ from tidemark.writers.files.writer import FilesWriter
 Show = Callable[[str], object]
 
 
-class NotMended(TidemarkError):
+@with_fields
+class NotMended(VerificationError):
     """An output is still different, and redelivering does not mend that."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, writer: str, problem: str, way: str) -> None:
-        super().__init__(f"{pipeline}/{writer}: {problem.rstrip('.')}. The gate stays closed. {way}".rstrip())
-        self.pipeline, self.writer, self.problem, self.way = pipeline, writer, problem, way
+    pipeline: str
+    writer: str
+    problem: str
+    way: str
+
+    def __str__(self) -> str:
+        problem = self.problem.rstrip(".")
+        return f"{self.pipeline}/{self.writer}: {problem}. The gate stays closed. {self.way}".rstrip()
 
 
 def restore_or_give_up(pipeline: str, writer: str) -> str:

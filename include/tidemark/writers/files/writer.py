@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
 from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import FileDamaged
 from tidemark.log.files.folder import STAGING, Digesting, Folder
@@ -27,23 +27,28 @@ from tidemark.log.message_text import readable
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline import model as declaration
+from tidemark.writers.errors import WriterError
 from tidemark.writers.files.ledger import FilesLedger, MadeFile
 from tidemark.writers.files.probe import try_folder
 from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import transformed
 
 
-class NameTaken(TidemarkError):
+@with_fields
+class NameTaken(WriterError):
     """Under the name of a binding's file there is one with other bytes."""
 
     needs_person = True
 
-    def __init__(self, owner: str, other: FileDamaged) -> None:
-        super().__init__(
-            f"{owner}: {other.path} is damaged, or somebody else's (digest {other.found[:12]} instead of "
-            f"{other.expected[:12]}). It was kept as it is; nothing was delivered. Move it away, then resume."
-        )
-        self.path, self.expected, self.found = other.path, other.expected, other.found
+    owner: str
+    path: str
+    expected: str
+    found: str
+
+    text = (
+        "{owner}: {path} is damaged, or somebody else's (digest {found:.12} instead of {expected:.12}). It "
+        "was kept as it is; nothing was delivered. Move it away, then resume."
+    )
 
 
 @dataclass(frozen=True)
@@ -85,7 +90,7 @@ class FilesWriter(Writer):
                     was_there = self.folder.exists(self.final(part.binding))
                     staged.settle(self.final(part.binding))
         except FileDamaged as other:
-            raise NameTaken(self.folder.owner, other) from other
+            raise NameTaken(self.folder.owner, other.path, other.expected, other.found) from other
         if part.is_whole:
             reach(FaultPoint.FILE_NAMED)
             self._record(MadeFile(self.final(part.binding), staged.sink.size, staged.sink.digest))
@@ -143,7 +148,7 @@ class FilesWriter(Writer):
                 lease.check()
                 staged.settle(f"redelivered-{message['id']:020d}.{self.declared.format.value}")
         except FileDamaged as other:
-            raise NameTaken(self.folder.owner, other) from other
+            raise NameTaken(self.folder.owner, other.path, other.expected, other.found) from other
         self.folder.sweep(lambda area: area == "redelivered")
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:

@@ -8,25 +8,29 @@ messages of the entity are there is the caller's business.
 from collections.abc import Sequence
 
 from tidemark.delivery.writer import Check
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.journal.effect import Effect, Row
 from tidemark.journal_tables.heads import ChangedHead, milliseconds
 from tidemark.journal_tables.statements import JournalTables
+from tidemark.writers.errors import WriterError
 
 REBUILD = "Rebuild with a new writer, a new keyspace and `start: earliest`: it applies all messages in order."
 
 
-class RowsHidden(TidemarkError):
+@with_fields
+class RowsHidden(WriterError):
     """What an acknowledgement removed cannot be written again."""
 
     needs_person = True
 
-    def __init__(self, key: str, hidden: int) -> None:
-        super().__init__(
-            f"{hidden} rows of entity {key} stay hidden behind the tombstones of the acknowledgement; its "
-            f"head is as it was, so readers see no difference. {REBUILD}"
+    key: str
+    hidden: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.hidden} rows of entity {self.key} stay hidden behind the tombstones of the "
+            f"acknowledgement; its head is as it was, so readers see no difference. {REBUILD}"
         )
-        self.key, self.hidden = key, hidden
 
 
 def apply_after_all(tables: JournalTables, effect: Effect, lease: Check) -> None:

@@ -273,7 +273,7 @@ class JournalWriter(Writer):
                 segment_size=self.declared.segment_size,
                 zone=ZoneInfo(self.zone),
             )
-        except (JournalError, Undecodable) as error:
+        except JournalError as error:
             where = (message["topic"], message["partition"], message["offset"], message["id"])
             raise BadMessage(self.pipeline, self.name, *where, str(error)) from error
 

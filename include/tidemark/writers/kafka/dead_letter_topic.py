@@ -13,7 +13,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.writer import BadMessage
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.writers.errors import WriterError
 from tidemark.writers.kafka.target import ANSWERS_WITHIN, Complaints, Target, client_options, count_partitions
 
 CONNECT = "__connect.errors."
@@ -22,16 +23,21 @@ STAGE = "TASK_PUT"
 FAILURE = f"{BadMessage.__module__}.{BadMessage.__qualname__}"
 
 
-class LettersNotSent(TidemarkError):
+@with_fields
+class LettersNotSent(WriterError):
     """The topic for dead letters did not take a copy, so nothing was acknowledged."""
 
-    def __init__(self, pipeline: str, topic: str, connection: str, problem: str) -> None:
-        super().__init__(
-            f"{pipeline}: the dead letters' topic {topic} (connection {connection}) did not take the copy: "
-            f"{problem.rstrip('.')}. Nothing was acknowledged. Mend it, or take `dead_letters` out of the "
-            "pipeline's file, and try again."
+    pipeline: str
+    topic: str
+    connection: str
+    problem: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.pipeline}: the dead letters' topic {self.topic} (connection {self.connection}) did not "
+            f"take the copy: {self.problem.rstrip('.')}. Nothing was acknowledged. Mend it, or take "
+            "`dead_letters` out of the pipeline's file, and try again."
         )
-        self.pipeline, self.topic, self.connection, self.problem = pipeline, topic, connection, problem
 
 
 def headers_of(letter: DeadLetter) -> list[tuple[str, str | bytes | None]]:

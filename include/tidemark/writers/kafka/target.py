@@ -17,7 +17,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import TargetMissing
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
+from tidemark.writers.errors import WriterError
 
 ANSWERS_WITHIN = 20.0
 """Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
@@ -48,41 +49,51 @@ class Target:
         return f"tidemark.{self.pipeline}.{self.writer}.{partition}"
 
 
+@with_fields
 class NoTargetTopic(TargetMissing):
     """The topic that a writer republishes to does not exist."""
 
-    def __init__(self, target: Target) -> None:
-        create = f"tidemark topics create {target.pipeline} {target.writer} --partitions N"
-        super().__init__(
-            f"{target.origin}: Kafka has no topic {target.topic} (connection {target.connection_id}). "
-            f"Nothing was sent. Create it with the partitions it shall keep: {create}; or correct the "
-            "writer's `topic`."
+    target: Target
+
+    def __str__(self) -> str:
+        create = f"tidemark topics create {self.target.pipeline} {self.target.writer} --partitions N"
+        return (
+            f"{self.target.origin}: Kafka has no topic {self.target.topic} (connection "
+            f"{self.target.connection_id}). Nothing was sent. Create it with the partitions it shall keep: "
+            f"{create}; or correct the writer's `topic`."
         )
-        self.target = target
 
 
-class TargetFailed(TidemarkError):
+@with_fields
+class TargetFailed(WriterError):
     """Kafka did not do what was asked of it."""
 
-    def __init__(self, target: Target, what: str, reason: str) -> None:
-        super().__init__(
-            f"{target.origin}: topic {target.topic} (connection {target.connection_id}, "
-            f"{target.connection.servers}) {what}: {reason.rstrip('.')}. "
-            "What is not there is sent at the next attempt, and nothing twice."
+    target: Target
+    what: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target.origin}: topic {self.target.topic} (connection {self.target.connection_id}, "
+            f"{self.target.connection.servers}) {self.what}: {self.reason.rstrip('.')}. What is not there "
+            "is sent at the next attempt, and nothing twice."
         )
-        self.target, self.reason = target, reason
 
 
-class Fenced(TidemarkError):
+@with_fields
+class Fenced(WriterError):
     """Somebody else writes to the partition by now."""
 
-    def __init__(self, target: Target, partition: int) -> None:
-        super().__init__(
-            f"{target.origin}: a newer producer with the transactional id "
-            f"{target.transactional_id(partition)} writes to partition {partition} of topic {target.topic}, "
-            "so Kafka stopped this one. What it had not committed is not there; the newer one sends it."
+    target: Target
+    partition: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.target.origin}: a newer producer with the transactional id "
+            f"{self.target.transactional_id(self.partition)} writes to partition {self.partition} of topic "
+            f"{self.target.topic}, so Kafka stopped this one. What it had not committed is not there; the "
+            "newer one sends it."
         )
-        self.target, self.partition = target, partition
 
 
 class Complaints:

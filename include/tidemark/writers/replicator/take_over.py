@@ -11,32 +11,38 @@ from dataclasses import dataclass
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus.lease import SECOND, Clock, wall_clock
-from tidemark.errors import TidemarkError
+from tidemark.errors import with_fields
 from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.kafka.consumer_groups import refuse_members
 from tidemark.log.model.binding import TopicPartition
 from tidemark.pipeline.model import JournalDeclaration, Pipeline
+from tidemark.writers.errors import WriterError
 
 
-class NothingToTakeOver(TidemarkError):
+@with_fields
+class NothingToTakeOver(WriterError):
     """There are no tables whose pointers could be taken."""
 
     needs_person = True
 
-    def __init__(self, pipeline: str, keyspace: str) -> None:
-        super().__init__(
-            f"{pipeline}: source.kafka.start is `pointers`, but keyspace {keyspace} has no pointers. Nothing "
-            "was bound. Correct the writer's keyspace, or start from `earliest`."
-        )
-        self.pipeline, self.keyspace = pipeline, keyspace
+    pipeline: str
+    keyspace: str
+
+    text = (
+        "{pipeline}: source.kafka.start is `pointers`, but keyspace {keyspace} has no pointers. Nothing was "
+        "bound. Correct the writer's keyspace, or start from `earliest`."
+    )
 
 
-class WrittenAhead(TidemarkError):
+@with_fields
+class WrittenAhead(WriterError):
     """The tables were written with times that this machine's clock has not reached."""
 
-    def __init__(self, pipeline: str, keyspace: str, problem: str) -> None:
-        super().__init__(f"{pipeline}: keyspace {keyspace}: {problem} Nothing was bound.")
-        self.pipeline, self.keyspace, self.problem = pipeline, keyspace, problem
+    pipeline: str
+    keyspace: str
+    problem: str
+
+    text = "{pipeline}: keyspace {keyspace}: {problem} Nothing was bound."
 
 
 def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
