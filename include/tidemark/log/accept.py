@@ -6,7 +6,7 @@ is. Nothing is repaired here, and a gate that closed for another reason in the m
 
 from dataclasses import dataclass, replace
 
-from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET
@@ -70,18 +70,16 @@ def accept_plan(control: LogControl, acceptance: Acceptance) -> None:
     # First, so that the record exists whatever becomes of this process; doing it again adds another one.
     control.keep_decision(Decision("accept", acceptance.who, acceptance.reason, acceptance.at, what))
     reach(FaultPoint.ACCEPT_PLANNED)
-    while True:
-        head = control.bindings_head()
+
+    def attempt(head: BindingsHead) -> None:
         told = [
             replace(one, who=acceptance.who, reason=acceptance.reason, at=acceptance.at, is_planned=True)
             for one in unplanned_losses(control)
         ]
-        if not told:
-            return
-        try:
-            return control.replace_losses(head, told)
-        except Outpaced:
-            continue
+        if told:
+            control.replace_losses(head, told)
+
+    retry_outpaced(control.bindings_head, attempt)
 
 
 def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
@@ -96,20 +94,17 @@ def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
 
 
 def _record(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
-    while True:
-        # Read before the gate: whatever is bound from here on makes the compare-and-set below fail.
-        head = control.bindings_head()
+    def attempt(head: BindingsHead) -> None:
+        # The head was read before the gate: whatever is bound since makes the compare-and-set below fail.
         closed = control.log_gate()
         if closed is None or not closed.is_about(gate):
             return
         losses = [_accepted(control, head, closed, loss, acceptance) for loss in closed.losses]
         known = {one.row for one in control.accepted_losses()}
-        if all(one.row in known for one in losses):
-            return
-        try:
-            return control.record_losses(head, losses)
-        except Outpaced:
-            continue
+        if not all(one.row in known for one in losses):
+            control.record_losses(head, losses)
+
+    retry_outpaced(control.bindings_head, attempt)
 
 
 def _accepted(

@@ -5,7 +5,7 @@ the same binding again changes nothing. What was not audited, or failed its audi
 is not published.
 """
 
-from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
@@ -101,8 +101,8 @@ def _make_current(
     control: LogControl, folder: LogFolder, binding: Binding, captured: Captured, segment_bytes: int
 ) -> LogHead:
     """Add the files to the manifest that is the log: anew for every one that took its place meanwhile."""
-    while True:
-        before = control.log_head()
+
+    def attempt(before: LogHead) -> LogHead:
         if before.t >= binding.t:
             return before
         _refuse_out_of_turn(control, binding, before)
@@ -111,10 +111,10 @@ def _make_current(
         )
         path, digest = folder.write_manifest(manifest)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
-        try:
-            return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
-        except Outpaced:
-            continue  # readers and compaction change the same object
+        return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
+
+    # Readers and compaction change the same object.
+    return retry_outpaced(control.log_head, attempt)
 
 
 def _refuse_out_of_turn(control: LogControl, binding: Binding, head: LogHead) -> None:

@@ -72,7 +72,7 @@ def test_registering_again_keeps_the_gate(positions):
 
 
 def test_two_that_register_at_once_both_get_the_writer(consensus, positions, monkeypatch):
-    look, others = positions._load, []
+    look, others = positions.load_version, []
 
     def look_before_the_other_registers(writer):
         found = look(writer)
@@ -80,7 +80,7 @@ def test_two_that_register_at_once_both_get_the_writer(consensus, positions, mon
             others.append(Positions(consensus, "orders").register(writer, SHAPE))
         return found
 
-    monkeypatch.setattr(positions, "_load", look_before_the_other_registers)
+    monkeypatch.setattr(positions, "load_version", look_before_the_other_registers)
     assert positions.register("archive", SHAPE) == others[0]
 
 

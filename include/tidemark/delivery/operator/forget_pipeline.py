@@ -17,7 +17,8 @@ from cassandra.cluster import Session
 
 from tidemark.consensus.lease import Clock, Lease, wall_clock
 from tidemark.consensus.lightweight import KEYSPACE
-from tidemark.consensus.objects import Consensus, Outpaced
+from tidemark.consensus.objects import Consensus
+from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
@@ -271,12 +272,11 @@ class PipelineForgetting:
         reach(FaultPoint.PIPELINE_FORGOTTEN)
 
     def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:
-        found: WriterState | None = state
-        while found is not None:
+        def attempt(found: WriterState | None) -> None:
+            if found is None:
+                return
             if lease := found.held_at(self.clock()):
                 raise TakenMeanwhile(self.pipeline, state.name, lease)
-            try:
-                positions.forget(found, replace(deed, what=FORGET_PIPELINE))
-                return
-            except Outpaced:
-                found = positions.load(state.name)
+            positions.forget(found, replace(deed, what=FORGET_PIPELINE))
+
+        retry_outpaced(lambda: positions.load(state.name), attempt)

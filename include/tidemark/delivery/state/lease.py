@@ -20,6 +20,7 @@ from tidemark.consensus.lease import (
     wall_clock,
 )
 from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.errors import TidemarkError
@@ -122,19 +123,21 @@ class Hold:
             self._change(lambda state, _: self._positions.lend(state, None))
 
     def _change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
-        while True:
-            lease = self._lease().prolonged(self._clock())
-            try:
-                self.state = change(self.state, lease)
-                return self.state
-            except Outpaced:
-                # Whoever changed it without taking it has not taken the lease either.
-                newer = self._positions.load(self.state.name)
-                if newer is None or newer.lease is None or newer.lease.token != lease.token:
-                    # Whoever asks next, on whatever thread, is refused without being asked twice.
-                    self.state = replace(self.state, lease=None)
-                    raise LeaseLost(self.state.pipeline, self.state.name, self.holder) from None
-                self.state = newer
+        def attempt(state: WriterState) -> WriterState:
+            self.state = change(state, self._lease().prolonged(self._clock()))
+            return self.state
+
+        return retry_outpaced(self._reload, attempt, known=self.state)
+
+    def _reload(self) -> WriterState:
+        """The state as it is now; a change that did not take the lease is no reason to stop."""
+        newer, token = self._positions.load(self.state.name), self._lease().token
+        if newer is None or newer.lease is None or newer.lease.token != token:
+            # The next call, on whatever thread, is refused without another read.
+            self.state = replace(self.state, lease=None)
+            raise LeaseLost(self.state.pipeline, self.state.name, self.holder)
+        self.state = newer
+        return newer
 
     def _lease(self) -> Lease:
         if self.state.lease is None:
@@ -144,17 +147,20 @@ class Hold:
 
 def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> Hold:
     """Take the writer; refused while somebody else has it. The same holder may take it again."""
-    while True:
+
+    def reload() -> WriterState:
+        version, newer = positions.load_version(state.name)
+        if newer is None:
+            raise Outpaced(positions.key(state.name), state.version, version)
+        return newer
+
+    def attempt(found: WriterState) -> Hold:
         now = clock()
-        if other := lease_of_another(state.lease, holder, now):
-            raise LeaseHeld(state.pipeline, state.name, other)
-        try:
-            return Hold(positions, positions.lend(state, new_lease(state.token, holder, now)), clock)
-        except Outpaced:
-            newer = positions.load(state.name)
-            if newer is None:
-                raise
-            state = newer
+        if other := lease_of_another(found.lease, holder, now):
+            raise LeaseHeld(found.pipeline, found.name, other)
+        return Hold(positions, positions.lend(found, new_lease(found.token, holder, now)), clock)
+
+    return retry_outpaced(reload, attempt, known=state)
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.consensus.objects import Consensus, Kind, Outpaced, RowRange
+from tidemark.consensus.objects import Consensus, Kind, RowRange
+from tidemark.consensus.update import Patience, retry_outpaced
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
@@ -156,18 +157,15 @@ def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = N
 
 
 def _remove(positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: Deed | None) -> None:
-    for _ in range(ATTEMPTS):
-        before = positions.standing(plan.writer)
+    def attempt(before: Standing | None) -> None:
         if before is None or not any(positions.holds(plan.writer, rows) for rows in ranges):
             return
         reach(FaultPoint.OFFSETS_PLANNED)
-        try:
-            version = positions.compact(before.state, ranges, deed)
-        except Outpaced:
-            continue
+        version = positions.compact(before.state, ranges, deed)
         _prove(before, positions.standing(plan.writer), version)
-        return
-    raise WriterBusy(plan.pipeline, plan.writer)
+
+    patience = Patience(ATTEMPTS, lambda: WriterBusy(plan.pipeline, plan.writer))
+    retry_outpaced(lambda: positions.standing(plan.writer), attempt, patience=patience)
 
 
 def _prove(before: Standing, after: Standing | None, version: int) -> None:

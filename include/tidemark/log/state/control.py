@@ -22,10 +22,10 @@ from tidemark.consensus.objects import (
     Consensus,
     Kind,
     ObjectKey,
-    Outpaced,
     RowRange,
     Snapshot,
 )
+from tidemark.consensus.update import update
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.model.gate import LogGate
@@ -255,16 +255,13 @@ class LogControl:
 
     def forget_bindings(self) -> None:
         """Remove every binding and how far the source is bound: only for a pipeline that is forgotten."""
-        while True:
-            snapshot = self._consensus.read(self._bindings, [HEAD])
-            if snapshot.version == ABSENT:
-                return
-            try:
-                change = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
-                self._consensus.commit(self._bindings, snapshot.version, change)
-                return
-            except Outpaced:
-                continue
+        everything = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
+        update(
+            self._consensus,
+            self._bindings,
+            [HEAD],
+            lambda found: (None if found.version == ABSENT else everything, None),
+        )
 
     def accepted_losses(self) -> list[AcceptedLoss]:
         """Every loss that a person has accepted, in the order of the ids they stand before."""
@@ -302,17 +299,8 @@ class LogControl:
     def amend_log(
         self, rows: Sequence[str], decide: Callable[[Snapshot], tuple[Change | None, Answer]]
     ) -> Answer:
-        """Change the log object by what these rows of it are; decided anew where somebody was faster."""
-        while True:
-            snapshot = self._consensus.read(self._log, rows)
-            change, answer = decide(snapshot)
-            if change is None:
-                return answer
-            try:
-                self._consensus.commit(self._log, snapshot.version, change)
-                return answer
-            except Outpaced:
-                continue
+        """Change the log object by what these rows of it are; see ``update``."""
+        return update(self._consensus, self._log, rows, decide)
 
     def writer_names(self) -> list[str]:
         """The writers of this pipeline that ever were in the control plane, as far as it can list them."""
@@ -340,32 +328,30 @@ class LogControl:
 
     def close_gate(self, gate: LogGate) -> LogGate:
         """Close the gate; one that is closed for the same reason already stays as it is."""
-        while True:
-            head, found = self._log_rows([GATE])
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, LogGate]:
+            found = _gate(snapshot)
             if found and found.is_about(gate):
-                return found
-            try:
-                self._consensus.commit(self._log, head.version, Change({GATE: gate.to_json()}))
-                return gate
-            except Outpaced:
-                continue
+                return None, found
+            return Change({GATE: gate.to_json()}), gate
+
+        return self.amend_log([GATE], decide)
 
     def open_gate(self, gate: LogGate, decision: Decision | None = None) -> bool:
         """Open the gate and keep what a person decided; False when it is not closed for this reason."""
-        while True:
-            head, found = self._log_rows([GATE])
+        puts = {}
+        if decision:
+            puts[decision.row] = decision.to_json()
+            if gate.t is not None and gate.captured:
+                puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, bool]:
+            found = _gate(snapshot)
             if found is None or not found.is_about(gate):
-                return False
-            puts = {}
-            if decision:
-                puts[decision.row] = decision.to_json()
-                if gate.t is not None and gate.captured:
-                    puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
-            try:
-                self._consensus.commit(self._log, head.version, Change(puts, [GATE]))
-                return True
-            except Outpaced:
-                continue
+                return None, False
+            return Change(puts, [GATE]), True
+
+        return self.amend_log([GATE], decide)
 
     def keep_decision(self, decision: Decision) -> None:
         """Keep what a person decided beside the gate."""
@@ -379,8 +365,11 @@ class LogControl:
 
     def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:
         snapshot = self._consensus.read(self._log, [HEAD, *further])
-        gate = LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
-        return LogHead.of(snapshot), gate
+        return LogHead.of(snapshot), _gate(snapshot)
+
+
+def _gate(snapshot: Snapshot) -> LogGate | None:
+    return LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
 
 
 def _row(t: int) -> str:

@@ -4,12 +4,13 @@ One object per journal, so that every step of a bucket is a compare-and-set. Not
 is due.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.consensus.update import Patience, update
 from tidemark.work.errors import NotTheSameJournal, UnknownJournal, WorkError
 from tidemark.work.model.buckets import Bucket, BucketState
 from tidemark.work.model.declaration import WorkDeclaration
@@ -171,19 +172,14 @@ class Registry:
         self._until_made(self._key, change)
 
     def _until_made(self, key: ObjectKey, change: Callable[[Snapshot], Change | None]) -> bool:
-        for _ in range(TRIES):
-            found = self._consensus.read(key, []) if key == self._deeds else self._consensus.whole(key)
+        def decide(found: Snapshot) -> tuple[Change | None, bool]:
             made = change(found)
-            if made is None:
-                return False
-            try:
-                self._consensus.commit(key, found.version, made)
-                return True
-            except Outpaced:
-                continue
-        raise WorkError(
-            self._journal, f"others changed it {TRIES} times in a row. Nothing was changed. Try again."
-        )
+            return made, made is not None
+
+        problem = f"others changed it {TRIES} times in a row. Nothing was changed. Try again."
+        patience = Patience(TRIES, lambda: WorkError(self._journal, problem))
+        rows: Sequence[str] | None = [] if key == self._deeds else None
+        return update(self._consensus, key, rows, decide, patience=patience)
 
 
 def known_journals(consensus: Consensus) -> list[str]:
