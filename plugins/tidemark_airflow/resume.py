@@ -107,7 +107,7 @@ def perform(
     untried: bool = False,
 ) -> dict[str, Any]:
     """Show the plan of an action and do it."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.delivery.operator.actions import NotPossible
     from tidemark.delivery.state.writer_state import Deed
 

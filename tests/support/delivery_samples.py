@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
 from tidemark.delivery.dead_letters.store import DeadLetterFiles

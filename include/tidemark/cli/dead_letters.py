@@ -71,7 +71,7 @@ def redeliver(
     as_json: Json = False,
 ) -> None:
     """Put dead letters through their writers after all, where nothing later contradicts them."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.delivery.state.writer_state import Deed
     from tidemark.errors import TidemarkError
 

@@ -128,7 +128,7 @@ def compact(
     as_json: Json = False,
 ) -> None:
     """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.delivery.state.offset_log import choose_writers, compact_offsets
     from tidemark.delivery.state.writer_state import Deed
 

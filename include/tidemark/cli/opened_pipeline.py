@@ -25,7 +25,7 @@ def open_pipeline(name: str) -> "OpenPipeline":
 
 def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json: bool) -> None:
     """Show a plan; do it where that was asked for, with who and why."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.delivery.state.writer_state import Deed
 
     demand_reason(reason, execute)

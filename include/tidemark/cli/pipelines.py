@@ -80,7 +80,7 @@ def forget(
     from tidemark.cli.connections import look_up
     from tidemark.cli.known_pipeline import folders_of, look_at_control_plane
     from tidemark.cli.opened_pipeline import demand_reason
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
     from tidemark.delivery.state.writer_state import Deed
     from tidemark.pipeline.loader import load_pipelines

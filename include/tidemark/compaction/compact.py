@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
 
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.inputs import CompactionSettings, Question, Questions
@@ -20,7 +21,7 @@ from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.compaction.staging import Workplace
-from tidemark.consensus.lease import LEASE, SECOND, Clock, kept_alive, wall_clock
+from tidemark.consensus.lease import LEASE, kept_alive
 from tidemark.consensus.objects import Change, Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError

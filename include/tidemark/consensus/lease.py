@@ -6,30 +6,20 @@ the lease is fenced by that. Plain writes are not, so whoever does them looks at
 """
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 import structlog
 
+from tidemark.clock import SECOND, utc_time_text
+
 events = structlog.get_logger()
 
-SECOND = 1_000_000
-"""In µs, as all times here."""
 LEASE = 60 * SECOND
 """How long a holder that died keeps others waiting."""
 MARGIN = 10 * SECOND
 """How far the clocks of two machines may be apart: ``bind`` refuses more."""
-
-Clock = Callable[[], int]
-"""The time in µs. Decides only who may write, never what is written."""
-
-
-def wall_clock() -> int:
-    """The time now."""
-    return time.time_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ class Lease:
     @property
     def until(self) -> str:
         """The deadline, for people."""
-        return datetime.fromtimestamp(self.deadline / SECOND, UTC).strftime("%H:%M:%S UTC")
+        return utc_time_text(self.deadline)
 
 
 def lease_of_another(found: Lease | None, holder: str, now: int) -> Lease | None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.delivery.deliver import (
     Delivery,
     discard_acknowledged,

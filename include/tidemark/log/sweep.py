@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.folder import STAGING, Folder, StoredFile
 from tidemark.log.files.parquet import LogFolder

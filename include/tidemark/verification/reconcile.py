@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import holding, take
 from tidemark.delivery.state.positions import Positions

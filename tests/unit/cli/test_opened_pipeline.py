@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import wall_clock
+from tidemark.clock import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.state.lease import take

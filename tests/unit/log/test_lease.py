@@ -7,7 +7,8 @@ import pytest
 from tests.support.delivery_samples import Clock
 from tests.support.log_samples import RacingConsensus
 
-from tidemark.consensus.lease import LEASE, MARGIN, SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.objects import Change
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHeld, LogHold, LogLost, holding_log, read_lease, take_log

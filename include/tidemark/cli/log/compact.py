@@ -22,11 +22,11 @@ def compact(
 ) -> None:
     """Take out of the log what later messages made obsolete; in this process alone, without Spark."""
     from tidemark.cli.connections import look_up
+    from tidemark.clock import wall_clock
     from tidemark.compaction.compact import Compacted, Compaction
     from tidemark.compaction.engine import InProcess
     from tidemark.compaction.report import compacted_document, plan_document, plan_lines
     from tidemark.consensus.control_plane import look_at_control
-    from tidemark.consensus.lease import wall_clock
     from tidemark.log.state.compactions import compactions
     from tidemark.log.state.control import Decision
     from tidemark.pipeline.choices import CompactionPolicy

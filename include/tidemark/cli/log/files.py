@@ -55,7 +55,7 @@ def pin(
     as_json: Json = False,
 ) -> None:
     """Keep a message, whatever compaction would do with it. Without --execute only the plan is shown."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.log.state.pins import Pin, pin_message, refuse_missing
 
     _, control, folder = open_log(pipeline)
@@ -79,7 +79,7 @@ def unpin(
     as_json: Json = False,
 ) -> None:
     """Let compaction have a message again. Without --execute only the plan is shown."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.log.state.pins import release_pin, require_pin
 
     _, control, _ = open_log(pipeline)
@@ -99,7 +99,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Remove files that nobody names any more, after their grace time. Without --execute only shows them."""
-    from tidemark.consensus.lease import SECOND, wall_clock
+    from tidemark.clock import SECOND, wall_clock
     from tidemark.log.state.control import Decision
     from tidemark.log.sweep import look_for_orphans, sweep_log
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.deliver import said
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen

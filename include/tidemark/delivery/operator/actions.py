@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import lease_of_another, new_lease
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said

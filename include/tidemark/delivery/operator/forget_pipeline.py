@@ -15,7 +15,8 @@ from typing import Any, Protocol
 
 from cassandra.cluster import Session
 
-from tidemark.consensus.lease import Clock, Lease, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.consensus.objects import Consensus
 from tidemark.consensus.update import retry_outpaced

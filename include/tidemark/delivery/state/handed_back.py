@@ -6,9 +6,8 @@ the target while it is closed, is refused here.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import utc_text
 from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 
@@ -24,7 +23,7 @@ class TablesHandedBack(TidemarkError):
     needs_person = True
 
     def __init__(self, pipeline: str, writer: str, handed_back: HandedBack) -> None:
-        since = datetime.fromtimestamp(handed_back.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        since = utc_text(handed_back.at)
         super().__init__(
             f"{pipeline}/{writer}: its tables are a kafka-journal replicator's since {since} "
             f"({handed_back.by}: {handed_back.reason.rstrip('.')}). Nothing was changed. Stop the "

@@ -9,16 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from tidemark.consensus.lease import (
-    LEASE,
-    SECOND,
-    Clock,
-    Lease,
-    kept_alive,
-    lease_of_another,
-    new_lease,
-    wall_clock,
-)
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease import LEASE, Lease, kept_alive, lease_of_another, new_lease
 from tidemark.consensus.objects import Outpaced
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.state.positions import Positions

@@ -10,9 +10,8 @@ lease: tokens must never come back.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import utc_text, utc_time_text
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
 from tidemark.errors import TidemarkError
 from tidemark.log.model.recreated import Recreations
@@ -55,7 +54,7 @@ class Forgetting:
 
     def said(self, pipeline: str) -> str:
         """For people: what is going on, and how it ends."""
-        began = datetime.fromtimestamp(self.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        began = utc_text(self.at)
         return (
             f"{self.who} began to forget this pipeline at {began} ({self.reason}), and parts of it are gone. "
             f'Finish it with: tidemark pipelines forget {pipeline} --execute --reason "…"'
@@ -77,7 +76,7 @@ class LogInUse(TidemarkError):
 
     def __init__(self, pipeline: str, readers: Sequence[Reader]) -> None:
         last = max(one.deadline for one in readers)
-        until = datetime.fromtimestamp(last / SECOND, UTC).strftime("%H:%M:%S UTC")
+        until = utc_time_text(last)
         super().__init__(
             f"{pipeline}: the log's files are being read by {', '.join(one.who for one in readers)}. Nothing "
             f"was changed. Wait for it to end and try again; one that was killed is forgotten at {until}."

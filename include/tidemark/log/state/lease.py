@@ -12,16 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
-from tidemark.consensus.lease import (
-    LEASE,
-    SECOND,
-    Clock,
-    Lease,
-    kept_alive,
-    lease_of_another,
-    new_lease,
-    wall_clock,
-)
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease import LEASE, Lease, kept_alive, lease_of_another, new_lease
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.errors import TidemarkError
 from tidemark.log.state.control import HEAD, LogControl, LogHead

@@ -14,7 +14,8 @@ from os import getpid
 from threading import Lock
 from uuid import uuid4
 
-from tidemark.consensus.lease import SECOND, Clock, kept_alive, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease import kept_alive
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 

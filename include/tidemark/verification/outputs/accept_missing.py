@@ -4,7 +4,7 @@ Only for files that are missing: what is there and damaged is moved away first, 
 where the log still has it whole.
 """
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import holding

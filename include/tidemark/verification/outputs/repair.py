@@ -8,7 +8,7 @@ more is never delivered in part.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.deliver import Delivery, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.redeliver import require_history

@@ -8,6 +8,7 @@ or nothing: never an entry that nobody will look at.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tidemark.clock import Clock
 from tidemark.consensus.objects import Outpaced
 from tidemark.consensus.update import Patience, ReadAgain, retry_outpaced
 from tidemark.faults import FaultPoint, reach
@@ -23,7 +24,6 @@ from tidemark.work.store.entries import Entries, Stored
 from tidemark.work.store.registry import Registry
 
 TRIES = 60
-Clock = Callable[[], int]
 Decide = Callable[[Entry | None, int], Decision]
 
 

@@ -9,8 +9,8 @@ the clock: they would hide what the replicator writes.
 from dataclasses import dataclass, replace
 
 from tidemark.cassandra.session import connect
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import HAND_BACK, closing
 from tidemark.delivery.state.lease import holding

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.cassandra.session import connect
+from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import TAKE_OVER

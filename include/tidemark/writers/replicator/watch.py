@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.state.handed_back import LEFT, closing
 from tidemark.delivery.state.lease import LeaseHeld, holding, take
 from tidemark.delivery.state.positions import Positions
