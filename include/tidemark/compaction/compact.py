@@ -21,7 +21,7 @@ from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.compaction.staging import Workplace
-from tidemark.consensus.lease import LEASE, kept_alive
+from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.consensus.objects import Change, Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError
@@ -299,13 +299,7 @@ class Compaction:
         """The log's lease, kept alive; given back after the last step, otherwise left to the next one."""
         hold = take_log(self.questions.control, holder, self.clock)
         give_back = hold.release if release else hold.renew
-        with kept_alive(
-            f"log of {holder}",
-            hold.renew,
-            give_back,
-            lambda error: isinstance(error, LogLost),
-            LEASE / SECOND / 4,
-        ):
+        with LeaseHolder(hold.what, hold.renew, give_back, lost=LogLost):
             try:
                 yield hold
             except Exception:

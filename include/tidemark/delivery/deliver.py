@@ -18,10 +18,11 @@ from operator import add
 import structlog
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.split_entities import is_any_split
-from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.state.registration import BEGIN_ANEW, Start, known_writer
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.deliver import (
     Delivery,
     discard_acknowledged,
@@ -24,7 +25,7 @@ from tidemark.delivery.deliver import (
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.state.registration import BEGIN_ANEW
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.state.lease import holding, take
+from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
 from tidemark.errors import TidemarkError

@@ -7,9 +7,10 @@ from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.delivery_samples import Clock
 
 from tidemark.consensus.lease import LEASE, MARGIN
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey, Undecided
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, holding, take
+from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Deed, WriterState
 

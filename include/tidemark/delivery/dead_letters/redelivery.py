@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.deliver import said
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import LeaseLost, holding
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import Deed, Redelivered, WriterState
 from tidemark.delivery.target import Verdict, compare, replaced

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.lease import lease_of_another, new_lease
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
@@ -19,7 +20,7 @@ from tidemark.delivery.operator.rewind_effect import NotEmpty, is_as_planned, lo
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, holding
+from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
 from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState

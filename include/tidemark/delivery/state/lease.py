@@ -5,12 +5,11 @@ does them asks ``check`` before every batch.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tidemark.clock import SECOND, Clock, wall_clock
-from tidemark.consensus.lease import LEASE, Lease, kept_alive, lease_of_another, new_lease
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
 from tidemark.consensus.objects import Outpaced
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.state.positions import Positions
@@ -57,17 +56,20 @@ class Ticket:
 
     def check(self) -> None:
         """Refuse to write for a holder whose time may be over."""
-        if self.lease.is_safe_at(self.clock()):
-            return
-        state = self.reload()
-        held = state.lease if state else None
-        if held is None or held.token != self.lease.token or not held.is_safe_at(self.clock()):
+        held = confirmed(self.lease, self._reload_lease, self.clock)
+        if held is None:
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
         self.lease = held
 
+    def _reload_lease(self) -> Lease | None:
+        state = self.reload()
+        return state.lease if state else None
+
 
 class Hold:
-    """A writer in the hands of its holder."""
+    """A writer in the hands of its holder: ``with holding(hold):`` keeps it so."""
+
+    lost = LeaseLost
 
     def __init__(self, positions: Positions, state: WriterState, clock: Clock) -> None:
         if state.lease is None:
@@ -75,6 +77,11 @@ class Hold:
         self._positions, self._clock = positions, clock
         self._lock = threading.Lock()
         self.state, self.holder = state, state.lease.holder
+
+    @property
+    def what(self) -> str:
+        """The writer that is held."""
+        return f"{self.state.pipeline}/{self.state.name}"
 
     def ticket(self, reload: Callable[[], WriterState | None]) -> Ticket:
         """What tasks check before they write."""
@@ -153,11 +160,3 @@ def take(positions: Positions, state: WriterState, holder: str, clock: Clock = w
         return Hold(positions, positions.lend(found, new_lease(found.token, holder, now)), clock)
 
     return retry_outpaced(reload, attempt, known=state)
-
-
-@contextmanager
-def holding(hold: Hold, every: float = LEASE / SECOND / 4) -> Iterator[Hold]:
-    """Keep the lease alive while the block works, however long one step takes; then give it back."""
-    what = f"{hold.state.pipeline}/{hold.state.name}"
-    with kept_alive(what, hold.renew, hold.release, lambda error: isinstance(error, LeaseLost), every):
-        yield hold

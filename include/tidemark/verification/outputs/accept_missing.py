@@ -5,9 +5,9 @@ where the log still has it whole.
 """
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.delivery.writer import Writer

@@ -9,11 +9,12 @@ more is never delivered in part.
 from collections.abc import Callable, Iterator, Sequence
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.deliver import Delivery, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
-from tidemark.delivery.state.lease import Hold, holding, take
+from tidemark.delivery.state.lease import Hold, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
 from tidemark.delivery.writer import Writer

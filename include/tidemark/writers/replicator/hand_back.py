@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from tidemark.cassandra.session import connect
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import HAND_BACK, closing
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterState
 from tidemark.delivery.writer_topics import recreated_topics

@@ -16,10 +16,10 @@ from dataclasses import dataclass, replace
 from tidemark.cassandra.session import connect
 from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import TAKE_OVER
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterState
 from tidemark.faults import FaultPoint, reach

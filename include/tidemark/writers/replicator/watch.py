@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.state.handed_back import LEFT, closing
-from tidemark.delivery.state.lease import LeaseHeld, holding, take
+from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterState
 from tidemark.kafka.consumer_groups import ReplicatorRuns, find_members, replicator_group
