@@ -9,6 +9,7 @@ from typing import Any
 from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.clock import SECOND
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
@@ -17,7 +18,7 @@ from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -167,8 +168,8 @@ class House:
     def rewind(self, name: str, position: int) -> None:
         self.operator.rewind(name, position).execute(self.deed("rewind"))
 
-    def deed(self, what: str, who: str = "ann") -> Deed:
-        return Deed(what, who, f"to test {what}", self.clock())
+    def deed(self, what: str, who: str = "ann") -> AuditEntry:
+        return AuditEntry(what, who, f"to test {what}", self.clock())
 
     def reload(self, writer: Any) -> Callable[[], WriterState | None]:
         return lambda: self.positions.load(writer.name)

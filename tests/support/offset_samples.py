@@ -1,13 +1,14 @@
 """Writers with an offset log in one line each: what the tests of its compaction start from."""
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.delivery.state.offset_log import compact_writer, plan_writer
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, Entry, OffsetEntry, WriterGate, WriterState
 
 KEY = ObjectKey(Kind.WRITER, "orders/c0")
 STOPPED = WriterGate(Cause.MESSAGE, 8, 8, 15, "it makes no sense", at=5_000)
-DEED = Deed("compact offsets", "ann", "too long", 9_000)
+DEED = AuditEntry("compact offsets", "ann", "too long", 9_000)
 
 
 def move(positions: Positions, state: WriterState, position: int, kind: Entry = Entry.COMMIT) -> WriterState:

@@ -72,7 +72,7 @@ def redeliver(
 ) -> None:
     """Put dead letters through their writers after all, where nothing later contradicts them."""
     from tidemark.clock import wall_clock
-    from tidemark.delivery.state.writer_state import Deed
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.errors import TidemarkError
 
     demand_reason(reason, execute)
@@ -84,7 +84,7 @@ def redeliver(
         try:
             plan = opened.plan_redelivery(letter)
             if execute:
-                plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
+                plan.execute(AuditEntry(plan.action, who, reason.strip(), wall_clock()))
             done.append(plan)
         except TidemarkError as error:
             refused.append(str(error))

@@ -25,8 +25,9 @@ RENEWALS = 4
 class Renewable(Protocol):
     """Something that is held until a deadline."""
 
-    lost: type[Exception]
-    """What ``renew`` and ``release`` raise once another process has it."""
+    @property
+    def lost(self) -> type[Exception]:
+        """What ``renew`` and ``release`` raise once another process has it."""
 
     @property
     def what(self) -> str:

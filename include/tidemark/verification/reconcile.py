@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
@@ -181,7 +182,7 @@ def reopen_gate(
     if not found.is_clean:
         refuse(f"{found.differences[0]}.")
     with holding(take(positions, state, holder, clock)) as hold:
-        deed = Deed("open", holder, f"verified again: {found.summary}", clock())
+        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
                 held, held.position, None, None, lease, positions.audit_row(held, deed)

@@ -8,11 +8,12 @@ import pytest
 from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.clock import wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, LeftOut, OffsetEntry, WriterGate
+from tidemark.delivery.state.writer_state import Cause, Entry, LeftOut, OffsetEntry, WriterGate
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.loader import find_pipeline
@@ -142,7 +143,7 @@ def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positi
 @pytest.fixture
 def refused(positions) -> Positions:
     """The log is compacted below 3, and ``archive`` was forgotten: it would have to begin anew."""
-    positions.forget(positions.load("archive"), Deed("forget", "ann", "over", 1))
+    positions.forget(positions.load("archive"), AuditEntry("forget", "ann", "over", 1))
     control = LogControl(positions.consensus, "orders")
     head = control.log_head()
     control.replace_log(head.version, replace(head, compacted_below=3))
@@ -429,7 +430,7 @@ def test_compact_while_a_run_has_the_writer(run, long):
 
 def test_compact_without_any_writer_says_so(run, positions):
     state = positions.load("archive")
-    positions.forget(state, Deed("forget", "ann", "over", 1))
+    positions.forget(state, AuditEntry("forget", "ann", "over", 1))
     assert run("offsets", "compact").out.splitlines()[0] == "No writer is registered."
 
 

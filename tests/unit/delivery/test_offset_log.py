@@ -7,12 +7,13 @@ import pytest
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.delivery_samples import Clock, House, Stream
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey, Undecided
 from tidemark.delivery.state import positions as module
 from tidemark.delivery.state.lease import Hold, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import Entry, OffsetEntry
 
 pytestmark = pytest.mark.unit
 
@@ -214,7 +215,7 @@ def test_what_was_delivered_again_after_a_rewind_is_as_before(house: House):
 # Forgetting
 
 
-FORGET = Deed("forget", "ann", "retired", 9)
+FORGET = AuditEntry("forget", "ann", "retired", 9)
 
 
 def test_forgetting_removes_everything_but_what_people_did(house: House):

@@ -13,17 +13,11 @@ from typing import Any
 import pytest
 from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages, write_file
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
 from tidemark.faults import FaultPoint
-from tidemark.log.accept import (
-    Acceptance,
-    NothingToAccept,
-    accept,
-    accept_plan,
-    require_closed_gate,
-    unplanned_losses,
-)
+from tidemark.log.accept import NothingToAccept, accept, accept_plan, require_closed_gate, unplanned_losses
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
@@ -96,7 +90,7 @@ class World:
 
     def accept(self, _: str) -> None:
         """What a person does about a closed gate."""
-        acceptance = Acceptance("ann", "known", NOW)
+        acceptance = AuditEntry("accept", "ann", "known", NOW)
         accept(self.control, require_closed_gate(self.control), acceptance)
 
     def state(self) -> dict[str, Any]:
@@ -243,7 +237,7 @@ def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_pat
     world.replicate("first")
     old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)
     world.control.record_losses(world.control.bindings_head(), [old])
-    bob = Acceptance("bob", "seen", NOW)
+    bob = AuditEntry("accept", "bob", "seen", NOW)
     at_point(point, kill)
     with pytest.raises(Killed):
         accept_plan(world.control, bob)

@@ -31,7 +31,7 @@ def test_a_pin_holds_until_a_person_releases_it(log):
     release_pin(log, 7, "carol", "case closed", NOW + 1)
     assert [pin.id for pin in pins(log)] == [3]
     (released,) = releases(log)
-    assert (released.pin, released.who, released.reason) == (
+    assert (released.pin, released.by.who, released.by.reason) == (
         Pin(7, "ann", "evidence", NOW),
         "carol",
         "case closed",

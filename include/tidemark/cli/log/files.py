@@ -100,7 +100,7 @@ def sweep(
 ) -> None:
     """Remove files that nobody names any more, after their grace time. Without --execute only shows them."""
     from tidemark.clock import SECOND, wall_clock
-    from tidemark.log.state.control import Decision
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.log.sweep import look_for_orphans, sweep_log
 
     declared, control, folder = open_log(pipeline)
@@ -110,7 +110,7 @@ def sweep(
         who = by or getpass.getuser()
         found = sweep_log(control, folder, f"sweep by {who}", grace)
         said = f"{len(found.removed)} files with {found.bytes} bytes"
-        control.keep_decision(Decision("sweep", who, reason.strip(), wall_clock(), said))
+        control.keep_decision(AuditEntry("sweep", who, reason.strip(), wall_clock(), said))
     else:
         found = look_for_orphans(control, folder, grace, wall_clock())
     said = "\n".join(

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import lease_of_another, new_lease
 from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
@@ -23,7 +24,7 @@ from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, Entry, OffsetEntry, WriterGate, WriterState
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_topics import WriterTopics
 from tidemark.errors import TidemarkError
@@ -83,7 +84,7 @@ class Plan:
     lines: tuple[str, ...]
     """For people."""
     details: dict[str, Any]
-    execute: Callable[[Deed], None]
+    execute: Callable[[AuditEntry], None]
     changes: bool = True
     """Whether there is anything to do: what is as it was asked for already is no failure."""
 
@@ -143,7 +144,7 @@ def plan_forget(
     refuse_held(state, "", clock())
     lines = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
 
-    def execute(deed: Deed) -> None:
+    def execute(deed: AuditEntry) -> None:
         try:
             positions.forget(state, deed)
         except Outpaced:
@@ -194,7 +195,7 @@ class Operator:
         error = gate.reason if gate else NOT_TRIED
         ids = [int(message["id"]) for message in messages]
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             kept = [
                 DeadLetter(
                     state.pipeline,
@@ -298,7 +299,7 @@ class Operator:
             raise self._refuse(state, str(problem)) from None
         gate = None if outlook.opens else state.gate
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             if not is_as_planned(writer, outlook):
                 raise ChangedMeanwhile(state.pipeline, state.name)
             # The log is told first, so that no compaction passes by what is delivered again.
@@ -338,7 +339,7 @@ class Operator:
             plan = self._plan("stop", state, lines, {"position": state.position}, lambda deed: None)
             return replace(plan, changes=False)
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             place = (state.position + 1, state.position + 1, state.position)
             gate = WriterGate(Cause.HAND, *place, f"stopped by {deed.who}: {deed.reason}", deed.at)
             self._commit(state, state.position, None, gate, deed)
@@ -356,7 +357,7 @@ class Operator:
             f"the next run delivers from id {state.position + 1} on, in bulk; nothing is skipped",
         )
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             self._commit(state, state.position, None, None, deed)
 
         return self._plan("open", state, lines, {"position": state.position}, execute)
@@ -425,7 +426,7 @@ class Operator:
         position: int,
         entry: OffsetEntry | None,
         gate: WriterGate | None,
-        deed: Deed,
+        deed: AuditEntry,
         unfinished: Sequence[str] = (),
     ) -> None:
         further = self._positions.audit_row(state, deed)
@@ -440,7 +441,7 @@ class Operator:
         state: WriterState,
         lines: Sequence[str],
         details: dict[str, Any],
-        execute: Callable[[Deed], None],
+        execute: Callable[[AuditEntry], None],
     ) -> Plan:
         return Plan(action, state.pipeline, state.name, tuple(lines), details, execute)
 

@@ -8,7 +8,8 @@ the target while it is closed, is refused here.
 from collections.abc import Iterable
 
 from tidemark.clock import utc_text
-from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, WriterState, is_forgetting
 from tidemark.errors import TidemarkError
 
 HAND_BACK = "hand back"
@@ -51,7 +52,7 @@ def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> Writer
     return WriterGate(cause, stopped, stopped, state.position, reason, handed_back.at)
 
 
-def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBack | None:
+def handed_back_before(deeds: Iterable[AuditEntry], keyspace: str | None) -> HandedBack | None:
     """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first.
 
     What was handed back are the tables of a keyspace: with another one the writer begins as any new one.
@@ -60,6 +61,6 @@ def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBac
     for deed in deeds:
         if deed.what in (HAND_BACK, LEFT, TAKE_OVER):
             last = deed
-        elif deed.is_forgetting:
-            last = before = last if deed.keyspace in (None, keyspace) else before
+        elif is_forgetting(deed):
+            last = before = last if deed.about in (None, keyspace) else before
     return None if last is None or last.what == TAKE_OVER else HandedBack(last.at, last.who, last.reason)

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import Consensus, Kind, RowRange
 from tidemark.consensus.update import Patience, retry_outpaced
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, Newest, Standing
+from tidemark.delivery.state.writer_state import Newest, Standing
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 
@@ -113,7 +114,7 @@ def compact_offsets(
     writers: Iterable[tuple[str, str]],
     *,
     execute: bool = False,
-    deed: Deed | None = None,
+    deed: AuditEntry | None = None,
 ) -> list[Outcome]:
     """Plan for every writer, and do it only where that is asked for. One's trouble holds up no other."""
     outcomes = []
@@ -128,7 +129,7 @@ def compact_offsets(
 
 
 def carry_out(
-    consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: Deed | None = None
+    consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: AuditEntry | None = None
 ) -> Outcome:
     """Do what a plan says, where that is asked for and there is something to do."""
     if not execute or not plan.ranges:
@@ -147,7 +148,7 @@ def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
     return plan
 
 
-def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = None) -> None:
+def compact_writer(positions: Positions, plan: OffsetPlan, deed: AuditEntry | None = None) -> None:
     """Remove what the plan names; done already or forgotten meanwhile, there is nothing to do."""
     for start in range(0, len(plan.ranges), MOST_RANGES):
         # A deed is kept with the first of what it removes.
@@ -156,7 +157,9 @@ def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = N
     verify_writer(positions, plan)
 
 
-def _remove(positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: Deed | None) -> None:
+def _remove(
+    positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: AuditEntry | None
+) -> None:
     def attempt(before: Standing | None) -> None:
         if before is None or not any(positions.holds(plan.writer, rows) for rows in ranges):
             return

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
@@ -27,9 +28,9 @@ from tidemark.delivery.state.handed_back import closing, handed_back_before
 from tidemark.delivery.state.offset_log_plan import ACK, ack_row
 from tidemark.delivery.state.writer_state import (
     LEFT_OUT,
+    WRITER_AUDIT,
     Acknowledgement,
     Cause,
-    Deed,
     Entry,
     HandedBack,
     LeftOut,
@@ -211,27 +212,27 @@ class Positions:
         return mark
 
     def end_redelivery(
-        self, state: WriterState, done: Redelivered, deed: Deed, lease: Lease | None
+        self, state: WriterState, done: Redelivered, deed: AuditEntry, lease: Lease | None
     ) -> WriterState:
         """Keep that an acknowledged message was written after all."""
         body = json.dumps(asdict(done), sort_keys=True)
         puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
         return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
 
-    def forget(self, state: WriterState, deed: Deed) -> None:
+    def forget(self, state: WriterState, deed: AuditEntry) -> None:
         """Remove everything of a writer but what people did to it."""
-        kept = replace(deed, keyspace=state.shape.get("keyspace"))
+        kept = replace(deed, about=state.shape.get("keyspace"))
         change = Change(self.audit_row(state, kept), ranges=ALL_BUT_AUDIT)
         self.consensus.commit(self.key(state.name), state.version, change)
 
-    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: Deed | None = None) -> int:
+    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: AuditEntry | None = None) -> int:
         """Remove entries of the offset log and nothing else, if the writer is still as we saw it."""
         audit = self.audit_row(state, deed) if deed else {}
         return self.consensus.commit(self.key(state.name), state.version, Change(audit, ranges=gone))
 
-    def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
+    def audit_row(self, state: WriterState, deed: AuditEntry) -> dict[str, str]:
         """The row that keeps a deed, as part of the change it is about."""
-        return {f"{AUDIT}{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
+        return {f"{AUDIT}{state.version + 1:020d}": WRITER_AUDIT.to_json(deed)}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
         """The ids that a person let pass unwritten, those left out that are in the output by now."""
@@ -300,9 +301,9 @@ class Positions:
                 return found
         return None
 
-    def deeds(self, writer: str) -> list[Deed]:
+    def deeds(self, writer: str) -> list[AuditEntry]:
         """What people did, oldest first."""
-        return [Deed(**json.loads(body)) for body in self._rows(writer, AUDIT).values()]
+        return [WRITER_AUDIT.from_json(body) for body in self._rows(writer, AUDIT).values()]
 
     def _rows(self, writer: str, prefix: str) -> dict[str, str]:
         pages = list(self._pages(writer, prefix))

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.lease import Lease
 from tidemark.log.model.binding import NOTHING_YET, TopicPartition
 
@@ -266,21 +267,13 @@ class Newest:
     entry: OffsetEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What a person did to a writer, and why: kept for ever."""
+WRITER_AUDIT = AuditFormat(about="keyspace")
+"""Of a journal that is forgotten, the subject is where it wrote; rows of older versions do not say it."""
 
-    what: str
-    who: str
-    reason: str
-    at: int
-    keyspace: str | None = None
-    """Of a journal that is forgotten: where it wrote. None where an older version wrote the row."""
 
-    @property
-    def is_forgetting(self) -> bool:
-        """Whether the writer was not registered any more after it."""
-        return self.what in (FORGET, FORGET_PIPELINE)
+def is_forgetting(deed: AuditEntry) -> bool:
+    """Whether the writer was not registered any more after it."""
+    return deed.what in (FORGET, FORGET_PIPELINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +311,7 @@ class Standing:
     state: WriterState
     namespaces: Mapping[str, int]
     acknowledged: frozenset[int]
-    deeds: tuple[Deed, ...]
+    deeds: tuple[AuditEntry, ...]
 
     def differences(self, later: "Standing") -> list[str]:
         """What is not as it was, in words; versions and further deeds are not compared."""

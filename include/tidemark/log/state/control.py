@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.objects import (
     ABSENT,
     AFTER_EVERY_NAME,
@@ -107,29 +108,17 @@ class LogHead:
         return json.dumps(body)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a person did about a closed gate, or to the log's folder, and why."""
+LOG_AUDIT = AuditFormat(about="gate")
+"""The subject is why the gate was closed; of anything else, what it came to."""
 
-    what: str
-    who: str
-    reason: str
-    at: int
-    """µs."""
-    gate: str
-    """Why the gate was closed; of anything else, what it came to."""
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """Of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where another one had
-    the name before. Empty in rows of versions that did not keep them."""
 
-    @property
-    def row(self) -> str:
-        """The name of its row."""
-        return f"{DECISION}{self.at:020d}"
+def decision_row(decision: AuditEntry, topic_ids: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The row of what a person did about a closed gate, or to the log's folder.
 
-    def to_json(self) -> str:
-        """The row as the control plane keeps it."""
-        return json.dumps(asdict(self))
+    ``topic_ids`` is of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where
+    another one had the name before.
+    """
+    return {f"{DECISION}{decision.at:020d}": LOG_AUDIT.to_json(decision, topic_ids=dict(topic_ids or {}))}
 
 
 class LogControl:
@@ -337,13 +326,13 @@ class LogControl:
 
         return self.amend_log([GATE], decide)
 
-    def open_gate(self, gate: LogGate, decision: Decision | None = None) -> bool:
+    def open_gate(self, gate: LogGate, decision: AuditEntry | None = None) -> bool:
         """Open the gate and keep what a person decided; False when it is not closed for this reason."""
-        puts = {}
+        puts: dict[str, str] = {}
         if decision:
-            puts[decision.row] = decision.to_json()
+            puts |= decision_row(decision)
             if gate.t is not None and gate.captured:
-                puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
+                puts[_accepted(gate.t)] = LOG_AUDIT.to_json(decision, captured=gate.captured, topic_ids={})
 
         def decide(snapshot: Snapshot) -> tuple[Change | None, bool]:
             found = _gate(snapshot)
@@ -353,15 +342,14 @@ class LogControl:
 
         return self.amend_log([GATE], decide)
 
-    def keep_decision(self, decision: Decision) -> None:
+    def keep_decision(self, decision: AuditEntry) -> None:
         """Keep what a person decided beside the gate."""
-        row = {decision.row: decision.to_json()}
-        self.amend_log([HEAD], lambda _: (Change(row), None))
+        self.amend_log([HEAD], lambda _: (Change(decision_row(decision)), None))
 
-    def decisions(self) -> list[Decision]:
+    def decisions(self) -> list[AuditEntry]:
         """What people decided about this log, oldest first."""
         rows = self._consensus.scan(self._log, DECISION, limit=100_000).rows
-        return [Decision(**json.loads(body)) for body in rows.values()]
+        return [LOG_AUDIT.from_json(body) for body in rows.values()]
 
     def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:
         snapshot = self._consensus.read(self._log, [HEAD, *further])

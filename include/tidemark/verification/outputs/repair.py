@@ -9,6 +9,7 @@ more is never delivered in part.
 from collections.abc import Callable, Iterator, Sequence
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.deliver import Delivery, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
@@ -16,7 +17,7 @@ from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import Hold, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -76,7 +77,7 @@ def mend_output(
         if not found.is_clean:
             problem = found.differences[0].said
             raise NotMended(found.pipeline, found.writer, failure or problem, found.way)
-        deed = Deed("open", holder, f"verified again: {found.summary}", clock())
+        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
                 held, held.position, None, None, lease, positions.audit_row(held, deed)

@@ -3,10 +3,10 @@
 Nothing else marks a letter as seen: neither showing it nor reporting it does.
 """
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.faults import FaultPoint, reach
 from tidemark.work.model.entry import DeadLetter, Seen
 from tidemark.work.queue.entry_updates import Parts
-from tidemark.work.store.registry import Deed
 
 
 def see(parts: Parts, letter: DeadLetter, seen: Seen) -> None:
@@ -16,4 +16,4 @@ def see(parts: Parts, letter: DeadLetter, seen: Seen) -> None:
     """
     parts.archive.see(letter, seen)
     reach(FaultPoint.WORK_SEEN)
-    parts.registry.note(Deed(f"seen {letter.key}", seen.by, seen.reason, seen.at))
+    parts.registry.note(AuditEntry(f"seen {letter.key}", seen.by, seen.reason, seen.at))

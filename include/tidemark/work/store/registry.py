@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
 from tidemark.consensus.update import Patience, update
 from tidemark.work.errors import NotTheSameJournal, UnknownJournal, WorkError
@@ -22,6 +23,9 @@ TRIES = 50
 MEANING = ("key", "bucket", "shards")
 """What entries and hints that are there depend on."""
 
+WORK_AUDIT = AuditFormat()
+"""What people did to a journal by hand: the action names the entry it is about."""
+
 Lane = tuple[str, int, int]
 """Bucket, shard and priority."""
 
@@ -33,16 +37,6 @@ class Pause:
     who: str
     reason: str
     since: int
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What a person did to the journal by hand."""
-
-    what: str
-    who: str
-    reason: str
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +109,15 @@ class Registry:
 
         self._until_made(self._key, change)
 
-    def note(self, deed: Deed) -> None:
+    def note(self, deed: AuditEntry) -> None:
         """Keep for ever what a person did."""
-        row = {f"{deed.at:020}/{deed.what}": msgspec.json.encode(deed).decode()}
+        row = {f"{deed.at:020}/{deed.what}": WORK_AUDIT.to_json(deed)}
         self._until_made(self._deeds, lambda _: Change(row))
 
-    def deeds(self, limit: int = 20) -> list[Deed]:
+    def deeds(self, limit: int = 20) -> list[AuditEntry]:
         """The newest of them, newest first."""
         rows = self._consensus.scan(self._deeds, "", limit=limit).rows
-        return [msgspec.json.decode(body, type=Deed) for _, body in sorted(rows.items(), reverse=True)]
+        return [WORK_AUDIT.from_json(body) for _, body in sorted(rows.items(), reverse=True)]
 
     def open(self, bucket: str) -> Bucket:
         """The bucket, made if nobody has used it before."""
