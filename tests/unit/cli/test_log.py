@@ -294,7 +294,7 @@ def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, ro
     done = json.loads(run("log", "sweep", "orders", "--execute", "--reason", "space", "--json").out)
     assert (done["executed"], len(done["waiting"]), done["removed"]) == (True, 3, [])
     (kept,) = control.decisions()
-    assert (kept.what, kept.reason, kept.gate) == ("sweep", "space", "0 files with 0 bytes")
+    assert (kept.what, kept.reason, kept.about) == ("sweep", "space", "0 files with 0 bytes")
     assert (root / "condemned.json").exists()
 
 
