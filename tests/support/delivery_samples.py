@@ -11,7 +11,7 @@ from tests.support.log_samples import given_binding, publish_all
 from tidemark.clock import SECOND
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Snapshot
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
@@ -67,7 +67,7 @@ class Mortal:
         self._require_life()
         return self.inner.scan(key, prefix, before=before, limit=limit)
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         self._require_life()
         return self.inner.names(kind, prefix)
 
@@ -203,7 +203,7 @@ class House:
 
     def rows(self, writer: Any) -> dict[str, str]:
         """Everything the control plane has of a writer."""
-        return dict(self.consensus.scan(ObjectKey(Kind.WRITER, f"{PIPELINE}/{writer.name}"), "").rows)
+        return dict(self.consensus.scan(ObjectKey(ObjectKind.WRITER, f"{PIPELINE}/{writer.name}"), "").rows)
 
 
 def files_under(folder: Path) -> dict[str, str]:

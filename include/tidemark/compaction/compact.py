@@ -30,7 +30,7 @@ from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log, read_manifest
-from tidemark.log.state.compactions import CompactionRecord, Outcome, one_more, record_compaction
+from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHold, LogLost, take_log
 from tidemark.pipeline.choices import CompactionPolicy
@@ -153,7 +153,7 @@ class Compaction:
         plan = self._plans.read(digest)
         with self._held(holder, release=True) as hold:
             if plan.is_empty:
-                record = partial(self._recorded, plan, holder, began, Outcome.NOTHING_TO_DO)
+                record = partial(self._recorded, plan, holder, began, CompactionOutcome.NOTHING_TO_DO)
                 hold.replace_log(lambda head: head, record)
                 self._settle(plan, self.questions.ask())
                 done: Compacted | Plan = plan
@@ -186,7 +186,7 @@ class Compaction:
             return named
 
         def record() -> Change:
-            return self._recorded(plan, holder, began, Outcome.COMPACTED, done[0])
+            return self._recorded(plan, holder, began, CompactionOutcome.COMPACTED, done[0])
 
         head = hold.replace_log(rebase, record)
         reach(FaultPoint.COMPACT_COMMITTED)
@@ -248,7 +248,7 @@ class Compaction:
         self._plans.settle(digest, self._place(digest).area)
 
     def _recorded(
-        self, plan: Plan, holder: str, began: int, outcome: Outcome, done: Compacted | None = None
+        self, plan: Plan, holder: str, began: int, outcome: CompactionOutcome, done: Compacted | None = None
     ) -> Change:
         """What puts the compaction on record; part of the step that makes it true."""
         now = self.clock()
@@ -283,7 +283,7 @@ class Compaction:
     def record_refusal(self, holder: str, reason: str) -> None:
         """Keep that a compaction was refused, and why."""
         policy = self.questions.settings.policy
-        record = CompactionRecord(self.clock(), holder, policy, Outcome.REFUSED, reason)
+        record = CompactionRecord(self.clock(), holder, policy, CompactionOutcome.REFUSED, reason)
         record_compaction(self.questions.control, record)
 
     def _is_done(self, plan: Plan) -> bool:

@@ -25,7 +25,7 @@ from tidemark.delivery.deliver import (
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, take
+from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.state.registration import BEGIN_ANEW
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
@@ -129,7 +129,7 @@ class _Resume:
         writer: Writer,
         log: PublishedLog,
         positions: Positions,
-        hold: Hold,
+        hold: WriterHold,
         gate: WriterGate,
         clock: Clock,
         show: Callable[[str], object],
@@ -314,7 +314,7 @@ class _Resume:
         self._show(f"{self._name}: finished id {id_}, {left} ids left to {through}, {rate:.0f}/s")
 
     @property
-    def _ticket(self) -> Ticket:
+    def _ticket(self) -> WriterTicket:
         """The lease as it is now: it is prolonged all the time."""
         return self._hold.ticket(self._reload)
 

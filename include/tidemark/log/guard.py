@@ -3,7 +3,7 @@
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.model.binding import Available, Binding
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import ids_of, said
 from tidemark.log.state.control import BindingsHead, LogControl
 
@@ -23,7 +23,7 @@ def bind_guarded(
         close_for_losses(control, lost, now)
         raise
     gate = control.log_gate()
-    if gate is not None and gate.cause is Cause.LOST and gate.t is None:
+    if gate is not None and gate.cause is LogGateCause.LOST and gate.t is None:
         control.open_gate(gate)  # Kafka was restored, or somebody died right after accepting the loss
     return binding
 
@@ -36,6 +36,6 @@ def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGat
         owned = [ids_of(binding, loss) for loss in lost.losses]
         ids = (min(first for first, _ in owned), max(last for _, last in owned))
     reason = f"records are lost: {said(lost.losses)}"
-    gate = control.close_gate(LogGate(Cause.LOST, reason, lost.t, ids, lost.losses, None, now))
+    gate = control.close_gate(LogGate(LogGateCause.LOST, reason, lost.t, ids, lost.losses, None, now))
     reach(FaultPoint.GATE_CLOSED)
     return gate

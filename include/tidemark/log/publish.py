@@ -12,7 +12,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.captured import Captured
-from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
 
@@ -135,7 +135,7 @@ def _failed(binding: Binding, audit: AuditRecord, now: int) -> LogGate:
     ids = [j.ids or (binding.base, binding.end) for j in failures]
     said = "; ".join(f"{j.title}: {j.detail}" for j in failures)
     return LogGate(
-        cause=Cause.AUDIT,
+        cause=LogGateCause.AUDIT,
         reason=f"the capture of the binding at {binding.t} failed its audit ({said})",
         t=binding.t,
         ids=(min(first for first, _ in ids), max(last for _, last in ids)),

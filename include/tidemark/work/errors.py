@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemark.errors import TidemarkError, closest
 from tidemark.pipeline.problems import PipelineRefused
-from tidemark.work.model.claim_loss import Loss, LossCause
+from tidemark.work.model.claim_loss import LossCause, LostClaim
 from tidemark.work.model.days import iso, moment
 
 
@@ -63,7 +63,7 @@ class ClaimLost(WorkError):
     which claim has the entry now.
     """
 
-    def __init__(self, journal: str, key: str, token: str, doing: str, loss: Loss) -> None:
+    def __init__(self, journal: str, key: str, token: str, doing: str, loss: LostClaim) -> None:
         super().__init__(
             journal,
             f"the claim of {key} is lost: {_CAUSES[loss.cause].format(_at(loss.at))}{_now(loss)}. `{doing}` "
@@ -100,7 +100,7 @@ def _at(at: int | None) -> str:
     return "" if at is None else f" at {iso(at)}"
 
 
-def _now(loss: Loss) -> str:
+def _now(loss: LostClaim) -> str:
     if loss.holder is not None:
         return f"; {loss.holder} holds the entry now (token {loss.holder_token})"
     if loss.after is not None:

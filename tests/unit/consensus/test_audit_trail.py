@@ -6,7 +6,7 @@ import pytest
 
 from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import is_forgetting
 from tidemark.log.state.control import LogControl
@@ -17,9 +17,9 @@ from tidemark.work.store.registry import Registry
 pytestmark = pytest.mark.unit
 
 ANN = AuditEntry("rewind", "ann", "one row was wrong", 7_000)
-LOG = ObjectKey(Kind.LOG, "orders")
-WRITER = ObjectKey(Kind.WRITER, "orders/archive")
-DEEDS = ObjectKey(Kind.WORK_JOURNAL, "pages/deeds")
+LOG = ObjectKey(ObjectKind.LOG, "orders")
+WRITER = ObjectKey(ObjectKind.WRITER, "orders/archive")
+DEEDS = ObjectKey(ObjectKind.WORK_JOURNAL, "pages/deeds")
 
 
 def given_row(key: ObjectKey, name: str, body: str) -> MemoryConsensus:

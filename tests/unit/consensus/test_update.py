@@ -5,13 +5,13 @@ from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Snapshot, Undecided
+from tidemark.consensus.objects import ABSENT, Change, Consensus, ObjectKey, ObjectKind, Snapshot, Undecided
 from tidemark.consensus.update import Patience, ReadAgain, retry_outpaced, update
 from tidemark.errors import TidemarkError
 
 pytestmark = pytest.mark.unit
 
-COUNTER = ObjectKey(Kind.LOG, "orders")
+COUNTER = ObjectKey(ObjectKind.LOG, "orders")
 
 
 class Busy(TidemarkError):

@@ -10,14 +10,14 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Undecided
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, take
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Undecided
+from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, WriterHold, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 
 pytestmark = pytest.mark.unit
 
-KEY = ObjectKey(Kind.WRITER, "orders/archive")
+KEY = ObjectKey(ObjectKind.WRITER, "orders/archive")
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def state_of(positions: Positions) -> WriterState:
     return state
 
 
-def taken(positions: Positions, holder: str, clock: Clock) -> Hold:
+def taken(positions: Positions, holder: str, clock: Clock) -> WriterHold:
     return take(positions, state_of(positions), holder, clock)
 
 

@@ -11,7 +11,7 @@ from tidemark.log.accept import NothingToAccept, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.guard import bind_guarded, close_for_losses
 from tidemark.log.model.binding import Available, Offsets, Slice
-from tidemark.log.model.gate import Cause
+from tidemark.log.model.gate import LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
 from tidemark.log.state.control import LogControl
 
@@ -121,7 +121,7 @@ def test_lost_offsets_close_the_gate(control, case):
     lose(control, given_kafka(case.found, **case.made_again))
     gate = control.log_gate()
     assert (gate.cause, gate.t, gate.ids, gate.losses, gate.at) == (
-        Cause.LOST,
+        LogGateCause.LOST,
         None,
         None,
         case.losses,
@@ -233,7 +233,7 @@ def test_lost_offsets_of_a_binding_close_the_gate_and_name_its_ids(control, case
     losses = lose_of_binding(control, 1_000, given_kafka(case.found, **case.made_again))
     gate = control.log_gate()
     assert (losses, gate.losses) == (case.losses, case.losses)
-    assert (gate.cause, gate.t, gate.ids, gate.at) == (Cause.LOST, 1_000, case.ids, 5_000)
+    assert (gate.cause, gate.t, gate.ids, gate.at) == (LogGateCause.LOST, 1_000, case.ids, 5_000)
 
 
 @pytest.mark.parametrize("case", UNCAPTURED)

@@ -18,7 +18,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.log.accept import GateChanged, accept, require_closed_gate
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
-from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.publish import OutOfTurn, publish, read_log, require_audit
 from tidemark.log.state.control import LogControl, LogHead
 
@@ -51,7 +51,7 @@ def test_a_failed_audit_closes_the_gate_over_exactly_this_capture(control, folde
     error = stopped(control, folder)
     assert control.log_gate() == error.gate
     assert error.gate == LogGate(
-        cause=Cause.AUDIT,
+        cause=LogGateCause.AUDIT,
         reason="the capture of the binding at 1000 failed its audit (offsets grow: 1 does not)",
         t=1_000,
         ids=(3, 4),

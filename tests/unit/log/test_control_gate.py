@@ -6,18 +6,18 @@ import pytest
 from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.consensus.objects import ObjectKey, ObjectKind, Outpaced
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.state.control import LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 
-LOG = ObjectKey(Kind.LOG, "orders")
+LOG = ObjectKey(ObjectKind.LOG, "orders")
 LOSS = Loss(LossKind.RETENTION, "orders", 0, 5, 8)
-LOST = LogGate(Cause.LOST, "records are lost", None, None, (LOSS,), None, 5_000)
+LOST = LogGate(LogGateCause.LOST, "records are lost", None, None, (LOSS,), None, 5_000)
 LOST_OF_BINDING = replace(LOST, t=2_000, ids=(5, 7))
-BAD = LogGate(Cause.AUDIT, "the audit failed", 2_000, (5, 7), (), "d" * 64, 6_000)
+BAD = LogGate(LogGateCause.AUDIT, "the audit failed", 2_000, (5, 7), (), "d" * 64, 6_000)
 ANN = AuditEntry("accept", "ann", "known", 7_000, "records are lost")
 BOB = AuditEntry("accept", "bob", "also known", 8_000, "the audit failed")
 PUBLISHED = LogHead(manifest="manifests/a.json", digest="d" * 64, t=2_000, end=7)

@@ -15,7 +15,7 @@ from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.faults import FaultPoint
 from tidemark.log.accept import NothingToAccept, accept, accept_plan, require_closed_gate, unplanned_losses
 from tidemark.log.bind import OffsetsLost
@@ -98,7 +98,7 @@ class World:
 
         Left out: the names of the runs, and up to when there was nothing new.
         """
-        bindings = self.consensus.scan(ObjectKey(Kind.BINDINGS, "orders"), "").rows
+        bindings = self.consensus.scan(ObjectKey(ObjectKind.BINDINGS, "orders"), "").rows
         rows: dict[str, Any] = {name: body for name, body in bindings.items() if name.startswith("lost/")}
         rows |= {
             name: replace(Binding.from_json(body), run_id="")

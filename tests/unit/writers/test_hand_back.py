@@ -10,7 +10,7 @@ from tests.support.replicator_samples import WRITER, Theirs
 from tidemark import faults
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
-from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
 from tidemark.delivery.state.lease import LeaseHeld, take
@@ -173,7 +173,7 @@ def test_i18_an_older_hand_back_that_is_over_does_not_matter_any_more(theirs):
 def given_row_of_an_older_version(theirs: Theirs) -> None:
     state = theirs.state(WRITER)
     row = {key: value for key, value in state.to_row().items() if key not in ("handed_back", "theirs")}
-    key = ObjectKey(Kind.WRITER, "orders/cassandra")
+    key = ObjectKey(ObjectKind.WRITER, "orders/cassandra")
     theirs.consensus.commit(key, state.version, Change({"head": json.dumps(row, sort_keys=True)}))
 
 

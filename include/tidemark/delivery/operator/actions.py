@@ -21,10 +21,10 @@ from tidemark.delivery.operator.rewind_effect import NotEmpty, is_as_planned, lo
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost
+from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, WriterHold
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
-from tidemark.delivery.state.writer_state import Cause, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_topics import WriterTopics
 from tidemark.errors import TidemarkError
@@ -105,10 +105,10 @@ def refuse_held(state: WriterState, holder: str, now: int) -> None:
         raise LeaseHeld(state.pipeline, state.name, other)
 
 
-def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: Clock) -> Hold:
+def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:
     """Take a writer, if it is still as the plan saw it."""
     try:
-        return Hold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
+        return WriterHold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
     except Outpaced:
         raise ChangedMeanwhile(state.pipeline, state.name) from None
 
@@ -210,7 +210,7 @@ class Operator:
                 for message in messages
             ]
             names = {message["namespace"]: int(message["id"]) for message in messages}
-            entry = OffsetEntry(Entry.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
+            entry = OffsetEntry(OffsetEntryKind.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
             # Nobody else may write while the target is made to agree.
             with holding(take_as_seen(self._positions, state, ACKNOWLEDGING, self._clock)) as hold:
                 letters.keep(kept)
@@ -307,7 +307,7 @@ class Operator:
             enrol(self._log.control, going_back, self._clock(), "a rewind is refused")
             reach(FaultPoint.REWIND_ANNOUNCED)
             moved, unfinished = self._namespaces_at(name, position)
-            entry = OffsetEntry(Entry.REWIND, position, deed.at, deed.who, deed.reason, moved)
+            entry = OffsetEntry(OffsetEntryKind.REWIND, position, deed.at, deed.who, deed.reason, moved)
             self._commit(outlook.state, position, entry, gate, deed, unfinished=unfinished)
             reach(FaultPoint.REWIND_COMMITTED)
 

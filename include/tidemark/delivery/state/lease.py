@@ -13,7 +13,7 @@ from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lea
 from tidemark.consensus.objects import Outpaced
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 from tidemark.errors import TidemarkError
 
 
@@ -43,7 +43,7 @@ class LeaseLost(TidemarkError):
 
 
 @dataclass(slots=True)
-class Ticket:
+class WriterTicket:
     """A holder's claim as it travels to the tasks that write for it."""
 
     pipeline: str
@@ -66,7 +66,7 @@ class Ticket:
         return state.lease if state else None
 
 
-class Hold:
+class WriterHold:
     """A writer in the hands of its holder: ``with holding(hold):`` keeps it so."""
 
     lost = LeaseLost
@@ -83,10 +83,10 @@ class Hold:
         """The writer that is held."""
         return f"{self.state.pipeline}/{self.state.name}"
 
-    def ticket(self, reload: Callable[[], WriterState | None]) -> Ticket:
+    def ticket(self, reload: Callable[[], WriterState | None]) -> WriterTicket:
         """What tasks check before they write."""
         with self._lock:
-            return Ticket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
+            return WriterTicket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
 
     def commit(
         self,
@@ -100,7 +100,7 @@ class Hold:
             entry = None
             if position > self.state.position:
                 entry = OffsetEntry(
-                    Entry.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
+                    OffsetEntryKind.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
                 )
             return self._change(
                 lambda state, lease: self._positions.commit(state, position, entry, gate, lease, further)
@@ -144,7 +144,7 @@ class Hold:
         return self.state.lease
 
 
-def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> Hold:
+def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> WriterHold:
     """Take the writer; refused while somebody else has it. The same holder may take it again."""
 
     def reload() -> WriterState:
@@ -153,10 +153,10 @@ def take(positions: Positions, state: WriterState, holder: str, clock: Clock = w
             raise Outpaced(positions.key(state.name), state.version, version)
         return newer
 
-    def attempt(found: WriterState) -> Hold:
+    def attempt(found: WriterState) -> WriterHold:
         now = clock()
         if other := lease_of_another(found.lease, holder, now):
             raise LeaseHeld(found.pipeline, found.name, other)
-        return Hold(positions, positions.lend(found, new_lease(found.token, holder, now)), clock)
+        return WriterHold(positions, positions.lend(found, new_lease(found.token, holder, now)), clock)
 
     return retry_outpaced(reload, attempt, known=state)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.consensus.objects import Consensus, Kind, RowRange
+from tidemark.consensus.objects import Consensus, ObjectKind, RowRange
 from tidemark.consensus.update import Patience, retry_outpaced
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Newest, Standing
+from tidemark.delivery.state.writer_state import Newest, WriterStanding
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 
@@ -58,7 +58,7 @@ class OffsetsNotCompacted(TidemarkError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OffsetLogOutcome:
     """What became of one writer's offset log, or would."""
 
     pipeline: str
@@ -92,7 +92,7 @@ class Outcome:
 
 def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
     """Every registered writer with its pipeline, also those that are in no file any more."""
-    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(Kind.WRITER)):
+    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(ObjectKind.WRITER)):
         if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
             yield its_pipeline, writer
 
@@ -115,14 +115,14 @@ def compact_offsets(
     *,
     execute: bool = False,
     deed: AuditEntry | None = None,
-) -> list[Outcome]:
+) -> list[OffsetLogOutcome]:
     """Plan for every writer, and do it only where that is asked for. One's trouble holds up no other."""
     outcomes = []
     for pipeline, writer in writers:
         try:
             plan = plan_writer(Positions(consensus, pipeline), writer)
         except TidemarkError as error:
-            outcomes.append(Outcome(pipeline, writer, None, executed=False, failure=str(error)))
+            outcomes.append(OffsetLogOutcome(pipeline, writer, None, executed=False, failure=str(error)))
             continue
         outcomes.append(carry_out(consensus, plan, execute=execute, deed=deed))
     return outcomes
@@ -130,15 +130,15 @@ def compact_offsets(
 
 def carry_out(
     consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: AuditEntry | None = None
-) -> Outcome:
+) -> OffsetLogOutcome:
     """Do what a plan says, where that is asked for and there is something to do."""
     if not execute or not plan.ranges:
-        return Outcome(plan.pipeline, plan.writer, plan, executed=False)
+        return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False)
     try:
         compact_writer(Positions(consensus, plan.pipeline), plan, deed)
     except TidemarkError as error:
-        return Outcome(plan.pipeline, plan.writer, plan, executed=False, failure=str(error))
-    return Outcome(plan.pipeline, plan.writer, plan, executed=True)
+        return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False, failure=str(error))
+    return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=True)
 
 
 def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
@@ -160,7 +160,7 @@ def compact_writer(positions: Positions, plan: OffsetPlan, deed: AuditEntry | No
 def _remove(
     positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: AuditEntry | None
 ) -> None:
-    def attempt(before: Standing | None) -> None:
+    def attempt(before: WriterStanding | None) -> None:
         if before is None or not any(positions.holds(plan.writer, rows) for rows in ranges):
             return
         reach(FaultPoint.OFFSETS_PLANNED)
@@ -171,7 +171,7 @@ def _remove(
     retry_outpaced(lambda: positions.standing(plan.writer), attempt, patience=patience)
 
 
-def _prove(before: Standing, after: Standing | None, version: int) -> None:
+def _prove(before: WriterStanding, after: WriterStanding | None, version: int) -> None:
     """Refuse to go on where anything but the offset log has changed.
 
     Where somebody else has committed since, there is nothing to compare: that writer is further on.

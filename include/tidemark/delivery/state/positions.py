@@ -19,8 +19,8 @@ from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
     Change,
     Consensus,
-    Kind,
     ObjectKey,
+    ObjectKind,
     RowRange,
 )
 from tidemark.consensus.update import retry_outpaced
@@ -31,15 +31,15 @@ from tidemark.delivery.state.writer_state import (
     WRITER_AUDIT,
     Acknowledgement,
     Cause,
-    Entry,
     HandedBack,
     LeftOut,
     Newest,
     OffsetEntry,
+    OffsetEntryKind,
     Redelivered,
-    Standing,
     TopicStart,
     WriterGate,
+    WriterStanding,
     WriterState,
 )
 from tidemark.errors import TidemarkError
@@ -161,7 +161,7 @@ class Positions:
 
         A rewind moves it back, and names the namespaces of which nothing is finished any more.
         """
-        is_rewind = entry is not None and entry.kind is Entry.REWIND
+        is_rewind = entry is not None and entry.kind is OffsetEntryKind.REWIND
         if position < state.position and not is_rewind:
             raise ValueError(
                 f"{state.pipeline}/{state.name}: {position} is behind the position {state.position}"
@@ -292,11 +292,11 @@ class Positions:
         found = self.consensus.read(self.key(writer), rows).rows
         return [row for row in rows if row not in found]
 
-    def standing(self, writer: str) -> Standing | None:
+    def standing(self, writer: str) -> WriterStanding | None:
         """All that is known of a writer but its offset log, at one version; None when not registered."""
         while state := self.load(writer):
             deeds = tuple(self.deeds(writer))
-            found = Standing(state, self.namespaces(writer), self.acknowledged(writer), deeds)
+            found = WriterStanding(state, self.namespaces(writer), self.acknowledged(writer), deeds)
             if self.load_version(writer)[0] == state.version:
                 return found
         return None
@@ -326,7 +326,7 @@ class Positions:
 
     def key(self, writer: str) -> ObjectKey:
         """The object of a writer."""
-        return ObjectKey(Kind.WRITER, f"{self.pipeline}/{writer}")
+        return ObjectKey(ObjectKind.WRITER, f"{self.pipeline}/{writer}")
 
 
 def _redelivered_row(id_: int) -> str:

@@ -231,7 +231,7 @@ class WriterState:
         )
 
 
-class Entry(StrEnum):
+class OffsetEntryKind(StrEnum):
     """What moved a position."""
 
     COMMIT = "commit"
@@ -243,7 +243,7 @@ class Entry(StrEnum):
 class OffsetEntry:
     """One line of a writer's offset log."""
 
-    kind: Entry
+    kind: OffsetEntryKind
     position: int
     at: int
     by: str
@@ -255,7 +255,7 @@ class OffsetEntry:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "OffsetEntry":
         """The entry a row holds."""
-        return cls(**{**row, "kind": Entry(row["kind"])})
+        return cls(**{**row, "kind": OffsetEntryKind(row["kind"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +305,7 @@ class Redelivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WriterStanding:
     """All that is known of a writer but its offset log, at one version."""
 
     state: WriterState
@@ -313,7 +313,7 @@ class Standing:
     acknowledged: frozenset[int]
     deeds: tuple[AuditEntry, ...]
 
-    def differences(self, later: "Standing") -> list[str]:
+    def differences(self, later: "WriterStanding") -> list[str]:
         """What is not as it was, in words; versions and further deeds are not compared."""
         then, now = self.state.to_row(), later.state.to_row()
         changed = [name for name in then if then[name] != now[name]]

@@ -21,8 +21,8 @@ from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
     Change,
     Consensus,
-    Kind,
     ObjectKey,
+    ObjectKind,
     RowRange,
     Snapshot,
 )
@@ -127,8 +127,8 @@ class LogControl:
     def __init__(self, consensus: Consensus, pipeline: str) -> None:
         self._consensus = consensus
         self.pipeline = pipeline
-        self._bindings = ObjectKey(Kind.BINDINGS, pipeline)
-        self._log = ObjectKey(Kind.LOG, pipeline)
+        self._bindings = ObjectKey(ObjectKind.BINDINGS, pipeline)
+        self._log = ObjectKey(ObjectKind.LOG, pipeline)
 
     @property
     def consensus(self) -> Consensus:
@@ -294,7 +294,7 @@ class LogControl:
     def writer_names(self) -> list[str]:
         """The writers of this pipeline that ever were in the control plane, as far as it can list them."""
         prefix = f"{self.pipeline}/"
-        return [name.removeprefix(prefix) for name in self._consensus.names(Kind.WRITER, prefix)]
+        return [name.removeprefix(prefix) for name in self._consensus.names(ObjectKind.WRITER, prefix)]
 
     def log_gate(self) -> LogGate | None:
         """Why the log's gate is closed; None when it is open."""

@@ -15,7 +15,7 @@ from tidemark.delivery.deliver import Delivery, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
-from tidemark.delivery.state.lease import Hold, take
+from tidemark.delivery.state.lease import WriterHold, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer import Writer
@@ -124,7 +124,7 @@ def _redeliver(
     writer: Writer,
     log: PublishedLog,
     positions: Positions,
-    hold: Hold,
+    hold: WriterHold,
     bindings: Sequence[tuple[Binding, Sequence[LogFile]]],
     show: Show,
     clock: Clock,
@@ -148,7 +148,7 @@ def _redeliver(
     return delivery.total.written, None
 
 
-def _replaced(hold: Hold, found: OutputVerification, written: int, clock: Clock) -> Resumed:
+def _replaced(hold: WriterHold, found: OutputVerification, written: int, clock: Clock) -> Resumed:
     """The target is another one: that is another reason to be closed."""
     state, reason = hold.state, found.differences[0].said
     place = (state.position, state.position, state.position)

@@ -2,11 +2,11 @@
 
 from tidemark.faults import FaultPoint, reach
 from tidemark.work.model.decision import Outcome
-from tidemark.work.model.entry import NEVER, DeadLetter, Packet
+from tidemark.work.model.entry import NEVER, DeadEntry, Packet
 from tidemark.work.queue.journal import WorkJournal
 
 
-def redrive(journal: WorkJournal, letter: DeadLetter) -> Outcome:
+def redrive(journal: WorkJournal, letter: DeadEntry) -> Outcome:
     """Ask for the same again, as soon as possible; what has been asked for since is newer, and merged.
 
     A death in between leaves the letter where it is, and sending it once more merges with the first time. An

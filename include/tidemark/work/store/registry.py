@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Snapshot
 from tidemark.consensus.update import Patience, update
 from tidemark.work.errors import NotTheSameJournal, UnknownJournal, WorkError
 from tidemark.work.model.buckets import Bucket, BucketState
 from tidemark.work.model.declaration import WorkDeclaration
 
-ALL = ObjectKey(Kind.WORK_JOURNAL, "*")
+ALL = ObjectKey(ObjectKind.WORK_JOURNAL, "*")
 """The object that has a row for every journal; no journal can be called that."""
 DECLARED, PAUSED, BUCKET, MARK, SCHEMA = "declared", "paused", "bucket/", "mark/", "schema/"
 TRIES = 50
@@ -56,8 +56,8 @@ class Registry:
 
     def __init__(self, consensus: Consensus, journal: str) -> None:
         self._consensus, self._journal = consensus, journal
-        self._key = ObjectKey(Kind.WORK_JOURNAL, journal)
-        self._deeds = ObjectKey(Kind.WORK_JOURNAL, f"{journal}/deeds")
+        self._key = ObjectKey(ObjectKind.WORK_JOURNAL, journal)
+        self._deeds = ObjectKey(ObjectKind.WORK_JOURNAL, f"{journal}/deeds")
 
     def create(self, declared: WorkDeclaration) -> bool:
         """Make the journal, or give it a changed declaration; False if it is as declared already."""

@@ -18,7 +18,7 @@ from tidemark.consensus.objects import Consensus
 from tidemark.work.errors import OldTables
 from tidemark.work.model.days import day_of
 from tidemark.work.model.declaration import WorkDeclaration, milliseconds
-from tidemark.work.model.entry import DeadLetter, Hint, KeptLetter, Run, Seen
+from tidemark.work.model.entry import DeadEntry, Hint, KeptLetter, Run, Seen
 from tidemark.work.store.due import HINT_LIFE, Place
 from tidemark.work.store.entries import key_hash
 from tidemark.work.store.registry import Lane
@@ -204,7 +204,7 @@ class CassandraArchive:
         self._letters = _prepared(session, letters)
         self._runs = _prepared(session, f"SELECT claim, body FROM {history} {day}")
 
-    def bury(self, letter: DeadLetter) -> None:
+    def bury(self, letter: DeadEntry) -> None:
         """See ``Archive.bury``."""
         self._mark(self._bury, letter, letter.died, _text(letter))
 
@@ -217,14 +217,14 @@ class CassandraArchive:
                 if row.body and row.dug_up is None and identity not in seen:
                     looked_at = row.seen if self._has_seen else None
                     seen_by = None if looked_at is None else _value(looked_at, Seen)
-                    yield KeptLetter(_value(row.body, DeadLetter), seen_by)
+                    yield KeptLetter(_value(row.body, DeadEntry), seen_by)
                 seen.add(identity)
 
-    def dig_up(self, letter: DeadLetter, now: int) -> None:
+    def dig_up(self, letter: DeadEntry, now: int) -> None:
         """See ``Archive.dig_up``."""
         self._mark(self._dig_up, letter, now, now)
 
-    def see(self, letter: DeadLetter, seen: Seen) -> None:
+    def see(self, letter: DeadEntry, seen: Seen) -> None:
         """See ``Archive.see``."""
         if self._see is None:
             raise OldTables(self._journal)
@@ -245,7 +245,7 @@ class CassandraArchive:
                     yield _value(row.body, Run)
                 seen.add(row.claim)
 
-    def _mark(self, statement: PreparedStatement, letter: DeadLetter, at: int, value: Any) -> None:
+    def _mark(self, statement: PreparedStatement, letter: DeadEntry, at: int, value: Any) -> None:
         place = (day_of(letter.died), letter.started, key_hash(letter.key), letter.version)
         values = (self._dead_for, at * MICROSECONDS, value, self._journal, *place)
         self._session.execute(statement, values)
@@ -280,7 +280,7 @@ def _prepared(session: Session, query: str) -> PreparedStatement:
     return statement
 
 
-def _text(value: DeadLetter | Run | Seen) -> str:
+def _text(value: DeadEntry | Run | Seen) -> str:
     return msgspec.json.encode(value).decode()
 
 
