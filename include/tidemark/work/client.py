@@ -29,15 +29,14 @@ from tidemark.work.model.entry import KeptLetter, Priority, Seen
 from tidemark.work.model.entry_view import WorkEntry
 from tidemark.work.model.waiting import LONGEST_WAIT, seconds_to_wait
 from tidemark.work.open_journal import open_parts
+from tidemark.work.queue.dead_letters import dead_letters, redrive, see
 from tidemark.work.queue.entry_updates import Parts
 from tidemark.work.queue.journal import Claimed, WorkJournal
-from tidemark.work.queue.listing import Figures, dead_letters, figures, history, live_entries, next_look
+from tidemark.work.queue.listing import Figures, figures, history, live_entries, next_look
 from tidemark.work.queue.packets import checked_key, packet_of
-from tidemark.work.queue.redrive import redrive
-from tidemark.work.queue.seen import see
-from tidemark.work.store.create import create_journal
 from tidemark.work.store.known_journals import find_declaration
 from tidemark.work.store.registry import Pause
+from tidemark.work.store.tables import create_journal
 from tidemark.work.wake_up import Bell, KafkaBell
 
 

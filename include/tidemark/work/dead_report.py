@@ -11,8 +11,8 @@ from tidemark.work.model.days import iso
 from tidemark.work.model.declaration import DeadReport
 from tidemark.work.model.entry import DeadEntry
 from tidemark.work.model.entry_view import shown_key
+from tidemark.work.queue.dead_letters import dead_letters
 from tidemark.work.queue.entry_updates import Parts
-from tidemark.work.queue.listing import dead_letters
 
 NEWEST = 10
 """How many letters a report names."""

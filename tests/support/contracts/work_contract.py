@@ -11,7 +11,8 @@ from tests.support.contracts.work_world import MORNING, House, Stores, at_once, 
 
 from tidemark.work.errors import BadRequest, ClaimLost
 from tidemark.work.model.entry import DeadEntry, Ending
-from tidemark.work.queue.listing import dead_letters, figures, history, next_look
+from tidemark.work.queue.dead_letters import dead_letters
+from tidemark.work.queue.listing import figures, history, next_look
 from tidemark.work.store.registry import Pause
 
 

@@ -23,9 +23,8 @@ from tidemark.work.errors import ClaimLost
 from tidemark.work.model.buckets import BucketState
 from tidemark.work.model.decision import Outcome as Said
 from tidemark.work.model.entry import DeadEntry
+from tidemark.work.queue.dead_letters import dead_letters, redrive
 from tidemark.work.queue.journal import Claimed
-from tidemark.work.queue.listing import dead_letters
-from tidemark.work.queue.redrive import redrive
 
 ALL_KEYS = ("a", "b", "c")
 KEYS = st.sampled_from(["a", "a", *ALL_KEYS])

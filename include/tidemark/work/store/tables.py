@@ -5,6 +5,7 @@ again and in any order comes to the same. Rows of ``due`` go with their bucket, 
 their time to live; there is no other statement here that removes anything.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ import msgspec
 from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
+from tidemark.cassandra.replication import Copies, default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.objects import Consensus
 from tidemark.work.errors import OldTables
@@ -21,7 +23,9 @@ from tidemark.work.model.declaration import WorkDeclaration, milliseconds
 from tidemark.work.model.entry import DeadEntry, Hint, KeptLetter, Run, Seen
 from tidemark.work.store.due import HINT_LIFE, Place
 from tidemark.work.store.entries import key_hash
-from tidemark.work.store.registry import Lane
+from tidemark.work.store.registry import Lane, Registry
+
+_LOG = logging.getLogger(__name__)
 
 ENTRY, BUCKET = "entry", "bucket"
 GC_GRACE = 10_800
@@ -286,3 +290,22 @@ def _text(value: DeadEntry | Run | Seen) -> str:
 
 def _value(body: str, kind: type[T]) -> T:
     return msgspec.json.decode(body, type=kind)
+
+
+def create_journal(session: Session, declared: WorkDeclaration) -> bool:
+    """Make the journal, or give it a changed declaration; False if it was as declared already.
+
+    Warns in the log of the process where one node's loss would lose entries.
+    """
+    create_tables(session, copies_of(session, declared).options, declared.keyspace)
+    if warning := too_few_copies(session, declared.keyspace):
+        _LOG.warning("%s: %s", declared.name, warning)
+    registry = Registry(registry_consensus(session, declared.keyspace), declared.name)
+    return registry.create(declared)
+
+
+def copies_of(session: Session, declared: WorkDeclaration) -> Copies:
+    """What is declared; where nothing is, what the cluster can bear."""
+    if declared.replication is None:
+        return default_copies(*local_nodes(session))
+    return Copies(declared.replication.strategy.value, declared.replication.factors)
