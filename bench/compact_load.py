@@ -9,7 +9,7 @@ from journal_load import EVENT, HEADER, PAYLOAD  # isort: skip
 
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder, write_parquet
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
@@ -66,7 +66,7 @@ def make_log(root: str, lives: Lives, consensus: Consensus) -> None:
     control.advance_upper(control.bindings_head(), binding.t + 10**12)
     positions = Positions(consensus, NAME)
     state = positions.register(WRITER, {})
-    positions.commit(state, binding.end, OffsetEntry(Entry.COMMIT, binding.end, binding.t, NAME))
+    positions.commit(state, binding.end, OffsetEntry(OffsetEntryKind.COMMIT, binding.end, binding.t, NAME))
 
 
 def _headers(actions: tuple[bytes, ...]) -> pa.Array:

@@ -2,7 +2,6 @@
 
 import argparse
 import sys
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.app.expectations import pipeline_suite
 from tidemark.cassandra.session import connect
+from tidemark.clock import wall_clock
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.log.audit import prepare_audit
 from tidemark.log.capture import capture
@@ -54,7 +54,7 @@ def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding
         engine = SparkCapture(session, kafka, source.isolation, folder, pipeline_suite(job.pipeline))
         still_available = partial(read_still_available, source, kafka)
         captured, record = capture(
-            control, folder, binding, engine, still_available, time.time_ns() // 1000, source.declares
+            control, folder, binding, engine, still_available, wall_clock(), source.declares
         )
     failures, warnings = list(record.failures), list(record.warnings)
     return {

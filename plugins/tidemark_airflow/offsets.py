@@ -19,13 +19,13 @@ def is_dry_run(run_type: str, dry_run: bool) -> bool:
 )
 def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict[str, Any]]:
     """What was done, writer by writer."""
-    from tidemark.delivery.state.offset_log import OffsetsNotCompacted, Outcome, carry_out
+    from tidemark.delivery.state.offset_log import OffsetLogOutcome, OffsetsNotCompacted, carry_out
     from tidemark.delivery.state.offset_log_plan import OffsetPlan
 
     refused = [one["failure"] for one in planned["writers"] if one["failure"]]
     plans = [OffsetPlan.from_dict(one) for one in planned["writers"] if not one["failure"]]
     for plan in plans:
-        print(Outcome(plan.pipeline, plan.writer, plan, executed=False).line)
+        print(OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False).line)
     if is_dry_run(context["dag_run"].run_type, context["params"]["dry_run"]):
         raise AirflowSkipException(
             f"{pipeline}: a dry run; nothing was changed. Set dry_run to false to do it."

@@ -107,9 +107,9 @@ def perform(
     untried: bool = False,
 ) -> dict[str, Any]:
     """Show the plan of an action and do it."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.actions import NotPossible
-    from tidemark.delivery.state.writer_state import Deed
 
     with asking_a_person():
         if missing := missing_of_run({"action": action, "id": id_, "reason": reason}):
@@ -117,7 +117,7 @@ def perform(
         plan = open_pipeline(pipeline).plan(action, writer, first=id_, position=id_, untried=untried)
         for line in plan.lines:
             show(line)
-        plan.execute(Deed(action, who, str(reason).strip(), wall_clock()))
+        plan.execute(AuditEntry(action, who, str(reason).strip(), wall_clock()))
     return plan.to_dict()
 
 

@@ -43,8 +43,8 @@ from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.connections import Connections
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.state.lease import LeaseHeld
-from tidemark.delivery.state.writer_state import Deed
 from tidemark.log.state.lease import LogHeld, LogLost
 from tidemark.log.sweep import sweep_log
 
@@ -128,7 +128,7 @@ class Campaign:
             return "nobody to stop yet"
         try:
             plan = opened.plan("stop", writer)
-            plan.execute(Deed(plan.action, "soak", "to see it resume", time.time_ns() // 1000))
+            plan.execute(AuditEntry(plan.action, "soak", "to see it resume", time.time_ns() // 1000))
         except LeaseHeld:
             return f"{writer} is busy"
         resumed = self.opened.resume(writer, "soak resume", lambda _: None)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.delivery.state.offset_log import OffsetsNotCompacted
 from tidemark.delivery.state.offset_log_plan import ack_row
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.settings import ROOT
 from tidemark.spark.jobs.compact_offsets import OffsetLogSize, collect_counts, count_entries
 
@@ -69,7 +69,7 @@ def consensus() -> MemoryConsensus:
         positions = Positions(made, pipeline)
         state = positions.register(writer, {})
         for position in range(count):
-            entry = OffsetEntry(Entry.COMMIT, position, 1_000, "run-1")
+            entry = OffsetEntry(OffsetEntryKind.COMMIT, position, 1_000, "run-1")
             state = positions.commit(state, position, entry)
     return made
 
@@ -81,9 +81,9 @@ def run(spark: "SparkSession", consensus: MemoryConsensus) -> Any:
     def run_application(execute: bool = False, every: bool = False) -> dict[str, Any]:
         compact = runpy.run_path(str(ROOT / "spark_apps" / "compact_offsets.py"))["compact"]
         rows = [
-            (Kind.WRITER.value, name, row, body)
-            for name in consensus.names(Kind.WRITER)
-            for row, body in consensus.scan(ObjectKey(Kind.WRITER, name), "").rows.items()
+            (ObjectKind.WRITER.value, name, row, body)
+            for name in consensus.names(ObjectKind.WRITER)
+            for row, body in consensus.scan(ObjectKey(ObjectKind.WRITER, name), "").rows.items()
         ]
         compact.__globals__.update(
             look_at_control=lambda _: consensus,
@@ -101,7 +101,7 @@ def run(spark: "SparkSession", consensus: MemoryConsensus) -> Any:
 
 
 def lengths(consensus: MemoryConsensus) -> list[int]:
-    names = [name.split("/") for name in consensus.names(Kind.WRITER)]
+    names = [name.split("/") for name in consensus.names(ObjectKind.WRITER)]
     return [len(Positions(consensus, pipeline).history(writer)) for pipeline, writer in names]
 
 

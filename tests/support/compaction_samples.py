@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidemark.compaction.engine import InProcess, Surveyed
 from tidemark.compaction.plan import Plan, make_plan
-from tidemark.compaction.policies.rules import Rules, candidates, question_digest
+from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.watermark import find_watermark
 from tidemark.journal.action import Action
@@ -153,12 +153,14 @@ def given_file(topic: str, partition: int, batch: pa.RecordBatch) -> tuple[LogFi
     return LogFile(path, times[-1], topic, partition, first, last, count, 100 * count, path, times[0]), batch
 
 
-def given_rules(log: MemoryLog, policy: CompactionPolicy, watermark: int, **further) -> Rules:
-    rules = Rules(policy, watermark, SEGMENT_BYTES, **further)
+def given_rules(log: MemoryLog, policy: CompactionPolicy, watermark: int, **further) -> CompactionRules:
+    rules = CompactionRules(policy, watermark, SEGMENT_BYTES, **further)
     inactive = [id_ for file in candidates(log.manifest) for id_ in log.files[file.path]["id"].to_pylist()]
     last = max((id_ for id_ in inactive if id_ < watermark), default=-1)
     return (
-        rules if policy is JOURNAL else Rules(policy, watermark, SEGMENT_BYTES, last_eligible=last, **further)
+        rules
+        if policy is JOURNAL
+        else CompactionRules(policy, watermark, SEGMENT_BYTES, last_eligible=last, **further)
     )
 
 

@@ -15,7 +15,7 @@ from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.compaction.plan import Plan
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
@@ -110,7 +110,9 @@ class World:
     def move(self, position: int, writer: str = "w") -> None:
         """Bring a writer to a position, registering it first."""
         state = self.positions.register(writer, {})
-        self.positions.commit(state, position, OffsetEntry(Entry.COMMIT, position, self.now, "test"))
+        self.positions.commit(
+            state, position, OffsetEntry(OffsetEntryKind.COMMIT, position, self.now, "test")
+        )
 
     def sweep(self) -> Swept:
         """Remove what is nobody's, without waiting."""

@@ -8,16 +8,17 @@ from typing import Any
 
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Snapshot
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -66,7 +67,7 @@ class Mortal:
         self._require_life()
         return self.inner.scan(key, prefix, before=before, limit=limit)
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         self._require_life()
         return self.inner.names(kind, prefix)
 
@@ -167,8 +168,8 @@ class House:
     def rewind(self, name: str, position: int) -> None:
         self.operator.rewind(name, position).execute(self.deed("rewind"))
 
-    def deed(self, what: str, who: str = "ann") -> Deed:
-        return Deed(what, who, f"to test {what}", self.clock())
+    def deed(self, what: str, who: str = "ann") -> AuditEntry:
+        return AuditEntry(what, who, f"to test {what}", self.clock())
 
     def reload(self, writer: Any) -> Callable[[], WriterState | None]:
         return lambda: self.positions.load(writer.name)
@@ -202,7 +203,7 @@ class House:
 
     def rows(self, writer: Any) -> dict[str, str]:
         """Everything the control plane has of a writer."""
-        return dict(self.consensus.scan(ObjectKey(Kind.WRITER, f"{PIPELINE}/{writer.name}"), "").rows)
+        return dict(self.consensus.scan(ObjectKey(ObjectKind.WRITER, f"{PIPELINE}/{writer.name}"), "").rows)
 
 
 def files_under(folder: Path) -> dict[str, str]:

@@ -1,16 +1,19 @@
 """Writers with an offset log in one line each: what the tests of its compaction start from."""
 
-from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.delivery.state.offset_log import compact_writer, plan_writer
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 
-KEY = ObjectKey(Kind.WRITER, "orders/c0")
+KEY = ObjectKey(ObjectKind.WRITER, "orders/c0")
 STOPPED = WriterGate(Cause.MESSAGE, 8, 8, 15, "it makes no sense", at=5_000)
-DEED = Deed("compact offsets", "ann", "too long", 9_000)
+DEED = AuditEntry("compact offsets", "ann", "too long", 9_000)
 
 
-def move(positions: Positions, state: WriterState, position: int, kind: Entry = Entry.COMMIT) -> WriterState:
+def move(
+    positions: Positions, state: WriterState, position: int, kind: OffsetEntryKind = OffsetEntryKind.COMMIT
+) -> WriterState:
     entry = OffsetEntry(kind, position, 1_000, "run-1", namespaces={f"n{position % 3}": position})
     return positions.commit(state, position, entry, state.gate, state.lease)
 
@@ -20,7 +23,7 @@ def given_moves(positions: Positions, *moves: int, name: str = "c0") -> WriterSt
     state = positions.register(name, {"kind": "files"})
     for position in moves:
         back = position < state.position
-        state = move(positions, state, position, Entry.REWIND if back else Entry.COMMIT)
+        state = move(positions, state, position, OffsetEntryKind.REWIND if back else OffsetEntryKind.COMMIT)
     return state
 
 

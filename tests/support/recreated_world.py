@@ -22,11 +22,12 @@ from tests.support.log_samples import PUBLISHED_AT, SEGMENT_BYTES, RowsEngine
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.connections import KafkaConnection
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError
-from tidemark.log.accept import Acceptance, accept, require_closed_gate
+from tidemark.log.accept import accept, require_closed_gate
 from tidemark.log.bind import bind_guarded
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
@@ -310,7 +311,7 @@ class World(House):
 
     def accept(self) -> None:
         with suppress(NOT_NOW):
-            acceptance = Acceptance("ann", "known", self.clock())
+            acceptance = AuditEntry("accept", "ann", "known", self.clock())
             accept(self.control, require_closed_gate(self.control), acceptance)
 
     def resume_stopped(self, name: str) -> None:

@@ -9,8 +9,9 @@ from tests.support.journal_samples import Letters
 from tests.support.services.journal_runs import read_visible
 from tests.support.services.journal_world import WRITER, JournalHouse, Record, given_keyspace
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.operator.actions import Operator
-from tidemark.delivery.state.writer_state import Cause, Deed
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import Event, Events
@@ -50,8 +51,8 @@ def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: JournalHouse
     house.publish(1_000_000, [given_append(LONGEST + "k" * more, 0), given_append("k", 1)])
     house.deliver()
     operator = Operator(house.positions, house.log)
-    operator.acknowledge(house.writer, 0, None, Letters()).execute(Deed("ack", "ann", "too long", 0))
-    operator.open(WRITER).execute(Deed("open", "ann", "go on", 0))
+    operator.acknowledge(house.writer, 0, None, Letters()).execute(AuditEntry("ack", "ann", "too long", 0))
+    operator.open(WRITER).execute(AuditEntry("open", "ann", "go on", 0))
 
     assert (house.deliver().gate, list(read_visible(house.session, house.keyspace, TOPIC))) == (None, ["k"])
 

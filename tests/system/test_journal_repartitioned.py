@@ -11,7 +11,7 @@ from tests.support.services.journal_runs import read_pointers
 from tests.support.services.journal_world import JournalHouse, Record, given_keyspace
 
 from tidemark.delivery.deliver import PartDone, write_part
-from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer
 from tidemark.journal.action import append
@@ -38,7 +38,7 @@ def given_append(key: str, partition: int, offset: int, seq_nr: int) -> Record:
 
 
 def write_at_once(
-    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: WriterTicket
 ) -> list[PartDone]:
     """All parts at the same time: none writes before all have looked for heads."""
     looked, load = Barrier(len(parts), timeout=30), PartitionHeads.load

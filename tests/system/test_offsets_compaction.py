@@ -15,7 +15,7 @@ from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.offset_log import carry_out, compact_writer, plan_writer
 from tidemark.delivery.state.offset_log_plan import OffsetPlan
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.system
@@ -45,7 +45,7 @@ def move(positions: Positions, writer: str, *moves: int) -> None:
     """Bring a writer to these positions, one entry each; back is a rewind."""
     state = positions.load(writer) or positions.register(writer, {"kind": "files"})
     for position in moves:
-        kind = Entry.REWIND if position < state.position else Entry.COMMIT
+        kind = OffsetEntryKind.REWIND if position < state.position else OffsetEntryKind.COMMIT
         entry = OffsetEntry(kind, position, 1_000, "run-1", namespaces={f"n{position % 3}": position})
         state = positions.commit(state, position, entry)
 

@@ -22,9 +22,10 @@ from tests.support.services.their_tables import SENT_AT, given_record
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import Connections
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import NotPossible
-from tidemark.delivery.state.writer_state import Cause, Deed
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
@@ -105,7 +106,7 @@ def given_taken_over(journal: JournalRuns) -> Binding:
 
 def given_stopped(journal: JournalRuns) -> None:
     plan = opened(journal).plan("stop", WRITER)
-    plan.execute(Deed(plan.action, "ann", "back to them", 0))
+    plan.execute(AuditEntry(plan.action, "ann", "back to them", 0))
 
 
 @contextmanager
@@ -267,7 +268,7 @@ def test_when_the_clock_has_passed_our_writes_the_replicator_gets_our_offsets(jo
     binding = given_taken_over(journal)
     given_stopped(journal)
     plan = hand_back(journal, binding.t + binding.width + 1).plan(WRITER)
-    plan.execute(Deed(plan.action, "ann", "back to them", binding.t))
+    plan.execute(AuditEntry(plan.action, "ann", "back to them", binding.t))
     assert committed(journal) == {0: 5, 1: 5, 2: 5}
 
 

@@ -11,12 +11,13 @@ import pytest
 from tests.support.services.log_runs import load_application
 from tests.system.conftest import wait_until
 
+from tidemark.clock import wall_clock_millis
 from tidemark.connections import WorkConnections
 from tidemark.consensus.objects import ABSENT
 from tidemark.work.claimed_item import Ticket
 from tidemark.work.client import Work
 from tidemark.work.loader import find_journal, load_journal
-from tidemark.work.queue.journal import WorkJournal, clock
+from tidemark.work.queue.journal import WorkJournal
 from tidemark.work.store.entries import GONE_FOR
 
 pytestmark = pytest.mark.system
@@ -79,11 +80,13 @@ def test_a_sweep_gives_up_what_lapsed_and_finds_what_nobody_would_look_at(
     services: Any, work: Work, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_WORK", str(file.parent))
-    two_hours_ago = replace(work.parts, clock=lambda: clock() - 2 * 3_600_000)
+    two_hours_ago = replace(work.parts, clock=lambda: wall_clock_millis() - 2 * 3_600_000)
     earlier = Work.of_journal(WorkJournal(two_hours_ago))
     earlier.insert("lapsing", {"revision": 1})
     assert [item.key for item in earlier.claim()] == ["lapsing"]
-    long_ago = Work.of_journal(WorkJournal(replace(work.parts, clock=lambda: clock() - GONE_FOR - 60_000)))
+    long_ago = Work.of_journal(
+        WorkJournal(replace(work.parts, clock=lambda: wall_clock_millis() - GONE_FOR - 60_000))
+    )
     long_ago.insert("forgotten", {"revision": 1})
     long_ago.done(*long_ago.claim())
     work.insert("hidden", {"revision": 1})

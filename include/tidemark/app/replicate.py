@@ -4,11 +4,11 @@
 audit of a capture found and stops at a bad one; ``publish_run`` makes a capture part of the log.
 """
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect, server_time
+from tidemark.clock import wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.delivery.state.positions import Positions
@@ -92,7 +92,7 @@ def _bind_new(
     run_id: str,
     next_offsets: NextOffsets | None,
 ) -> Binding | None:
-    now = _now()
+    now = wall_clock()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
     # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
     head = control.bindings_head()
@@ -116,15 +116,11 @@ def audit_run(
     if found := folder.read_audit(t):
         for line in found.to_lines():
             show(line)
-    return require_audit(control, folder, control.binding(t), _now())
+    return require_audit(control, folder, control.binding(t), wall_clock())
 
 
 def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:
     """Make the captured binding part of the log."""
     control = LogControl(open_control(connections), pipeline.name)
     folder = LogFolder(pipeline.name, pipeline.log.path)
-    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, _now())
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, wall_clock())

@@ -71,8 +71,8 @@ def redeliver(
     as_json: Json = False,
 ) -> None:
     """Put dead letters through their writers after all, where nothing later contradicts them."""
-    from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.state.writer_state import Deed
+    from tidemark.clock import wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.errors import TidemarkError
 
     demand_reason(reason, execute)
@@ -84,7 +84,7 @@ def redeliver(
         try:
             plan = opened.plan_redelivery(letter)
             if execute:
-                plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
+                plan.execute(AuditEntry(plan.action, who, reason.strip(), wall_clock()))
             done.append(plan)
         except TidemarkError as error:
             refused.append(str(error))

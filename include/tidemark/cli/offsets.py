@@ -27,6 +27,7 @@ def list_offsets(
     from tidemark.cli.known_pipeline import open_known
     from tidemark.cli.output.tables import history_table, status_table
     from tidemark.delivery.resume import NotRegistered
+    from tidemark.delivery.state.writer_state import WRITER_AUDIT
 
     opened = open_known(pipeline)
     if writer is None:
@@ -56,7 +57,7 @@ def list_offsets(
                 **state.to_row(),
                 "namespaces": namespaces,
                 "history": [asdict(entry) for entry in history],
-                "deeds": [asdict(deed) for deed in deeds],
+                "deeds": [WRITER_AUDIT.to_row(deed) for deed in deeds],
                 "left_out": [asdict(one) for one in opened.positions.left_out(writer).values()],
                 "acknowledged": [asdict(one) for one in passed],
                 "redelivered": [asdict(one) for one in redelivered.values()],
@@ -128,13 +129,13 @@ def compact(
     as_json: Json = False,
 ) -> None:
     """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.state.offset_log import choose_writers, compact_offsets
-    from tidemark.delivery.state.writer_state import Deed
 
     demand_reason(reason, execute)
     who = by or getpass.getuser()
-    deed = Deed("compact offsets", who, reason.strip(), wall_clock()) if execute else None
+    deed = AuditEntry("compact offsets", who, reason.strip(), wall_clock()) if execute else None
     consensus = _control_plane(pipeline)
     chosen = choose_writers(consensus, pipeline, writer)
     outcomes = compact_offsets(consensus, chosen, execute=execute, deed=deed)

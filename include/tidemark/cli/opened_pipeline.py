@@ -25,13 +25,13 @@ def open_pipeline(name: str) -> "OpenPipeline":
 
 def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json: bool) -> None:
     """Show a plan; do it where that was asked for, with who and why."""
-    from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.state.writer_state import Deed
+    from tidemark.clock import wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
 
     demand_reason(reason, execute)
     who, execute = by or getpass.getuser(), execute and plan.changes
     if execute:
-        plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
+        plan.execute(AuditEntry(plan.action, who, reason.strip(), wall_clock()))
     if as_json:
         print_json({**plan.to_dict(), "who": who, "executed": execute})
         return

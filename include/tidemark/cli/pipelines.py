@@ -80,9 +80,9 @@ def forget(
     from tidemark.cli.connections import look_up
     from tidemark.cli.known_pipeline import folders_of, look_at_control_plane
     from tidemark.cli.opened_pipeline import demand_reason
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
-    from tidemark.delivery.state.writer_state import Deed
     from tidemark.pipeline.loader import load_pipelines
 
     demand_reason(reason, execute)
@@ -96,7 +96,7 @@ def forget(
     plan = forgetting.plan(with_log=log, log_path=log_path)
     who = by or getpass.getuser()
     if execute:
-        plan.execute(Deed("forget", who, reason.strip(), wall_clock()))
+        plan.execute(AuditEntry("forget", who, reason.strip(), wall_clock()))
     if as_json:
         print_json({**plan.to_dict(), "who": who, "executed": execute})
         return

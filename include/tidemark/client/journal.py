@@ -5,7 +5,6 @@ there on. Never writes to Cassandra, and never sends an action a second time.
 """
 
 import socket
-import time
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
 from types import TracebackType
@@ -23,6 +22,7 @@ from tidemark.client.tail import KafkaTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
 from tidemark.client.topic_record import ControlLedger, ControlPlane
+from tidemark.clock import wall_clock_millis
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
@@ -171,7 +171,7 @@ class Journal:
         found = self._checks.events(key, events)
         action = self._checks.append(
             key,
-            _now(),
+            wall_clock_millis(),
             found,
             origin=self._origin,
             version=sent_version(),
@@ -205,7 +205,7 @@ class Journal:
             return None
         to = min(to, standing.seq_nr)
         self._checks.span(key, "delete", standing.delete_to + 1, to, standing.segment_size)
-        action = Delete(key, _now(), to, self._origin, sent_version())
+        action = Delete(key, wall_clock_millis(), to, self._origin, sent_version())
         return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
@@ -214,7 +214,7 @@ class Journal:
         further = self._checks.headers(key, headers)
         if standing := self._standing(key):
             self._checks.span(key, "purge", standing.delete_to, standing.seq_nr, standing.segment_size)
-        return self._send(Purge(key, _now(), self._origin, sent_version()), further)
+        return self._send(Purge(key, wall_clock_millis(), self._origin, sent_version()), further)
 
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
         """The entity's events in their order, as they are when the first of them is asked for.
@@ -231,7 +231,7 @@ class Journal:
 
     def mark(self, key: str) -> Placed:
         """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""
-        action = Mark(self._checks.key(key), _now(), str(uuid4()), self._origin, sent_version())
+        action = Mark(self._checks.key(key), wall_clock_millis(), str(uuid4()), self._origin, sent_version())
         return self._send(action)
 
     def _send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
@@ -244,7 +244,7 @@ class Journal:
         return self._sender.send(action, further)
 
     def _mark(self, key: str) -> Placed:
-        return self._sender.send(Mark(key, _now(), str(uuid4()), self._origin, sent_version()))
+        return self._sender.send(Mark(key, wall_clock_millis(), str(uuid4()), self._origin, sent_version()))
 
     def close(self) -> None:
         """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
@@ -259,7 +259,3 @@ class Journal:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _now() -> int:
-    return time.time_ns() // 1_000_000

@@ -18,7 +18,7 @@ from tidemark.client.errors import TablesUnreadable
 from tidemark.client.topic_identity import UNKNOWN, KnownTopic
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import FAILURES, KEYSPACE, LightweightConsensus
-from tidemark.consensus.objects import Consensus, Kind
+from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.loss import LossKind
 from tidemark.log.state.control import LogControl
@@ -85,7 +85,7 @@ def known_topics(
 
 
 def _pipelines_of(consensus: Consensus, topic: str, journal: JournalDeclaration) -> Iterator[str]:
-    for name in consensus.names(Kind.WRITER):
+    for name in consensus.names(ObjectKind.WRITER):
         pipeline, _, writer = name.partition("/")
         state = Positions(consensus, pipeline).load(writer)
         shape = state.shape if state else {}

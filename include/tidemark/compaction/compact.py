@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import uuid4
 
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.inputs import CompactionSettings, Question, Questions
@@ -20,7 +21,7 @@ from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.compaction.staging import Workplace
-from tidemark.consensus.lease import LEASE, SECOND, Clock, kept_alive, wall_clock
+from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.consensus.objects import Change, Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError
@@ -28,7 +29,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.publish import read_log, read_manifest
-from tidemark.log.state.compactions import CompactionRecord, Outcome, one_more, record_compaction
+from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHold, LogLost, take_log
 from tidemark.pipeline.choices import CompactionPolicy
@@ -151,7 +152,7 @@ class Compaction:
         plan = self._plans.read(digest)
         with self._held(holder, release=True) as hold:
             if plan.is_empty:
-                record = partial(self._recorded, plan, holder, began, Outcome.NOTHING_TO_DO)
+                record = partial(self._recorded, plan, holder, began, CompactionOutcome.NOTHING_TO_DO)
                 hold.replace_log(lambda head: head, record)
                 self._settle(plan, self.questions.ask())
                 done: Compacted | Plan = plan
@@ -184,7 +185,7 @@ class Compaction:
             return named
 
         def record() -> Change:
-            return self._recorded(plan, holder, began, Outcome.COMPACTED, done[0])
+            return self._recorded(plan, holder, began, CompactionOutcome.COMPACTED, done[0])
 
         head = hold.replace_log(rebase, record)
         reach(FaultPoint.COMPACT_COMMITTED)
@@ -246,7 +247,7 @@ class Compaction:
         self._plans.settle(digest, self._place(digest).area)
 
     def _recorded(
-        self, plan: Plan, holder: str, began: int, outcome: Outcome, done: Compacted | None = None
+        self, plan: Plan, holder: str, began: int, outcome: CompactionOutcome, done: Compacted | None = None
     ) -> Change:
         """What puts the compaction on record; part of the step that makes it true."""
         now = self.clock()
@@ -281,7 +282,7 @@ class Compaction:
     def record_refusal(self, holder: str, reason: str) -> None:
         """Keep that a compaction was refused, and why."""
         policy = self.questions.settings.policy
-        record = CompactionRecord(self.clock(), holder, policy, Outcome.REFUSED, reason)
+        record = CompactionRecord(self.clock(), holder, policy, CompactionOutcome.REFUSED, reason)
         record_compaction(self.questions.control, record)
 
     def _is_done(self, plan: Plan) -> bool:
@@ -297,13 +298,7 @@ class Compaction:
         """The log's lease, kept alive; given back after the last step, otherwise left to the next one."""
         hold = take_log(self.questions.control, holder, self.clock)
         give_back = hold.release if release else hold.renew
-        with kept_alive(
-            f"log of {holder}",
-            hold.renew,
-            give_back,
-            lambda error: isinstance(error, LogLost),
-            LEASE / SECOND / 4,
-        ):
+        with LeaseHolder(hold.what, hold.renew, give_back, lost=LogLost):
             try:
                 yield hold
             except Exception:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tidemark.compaction.policies.journal_batches import NOTHING, entity_names
 from tidemark.compaction.policies.journal_facts import NONE
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
@@ -56,7 +56,7 @@ class Dropped(Struct, frozen=True, array_like=True):
     """Last messages of their key that stay."""
 
 
-def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdicts) -> Dropped:
+def drop_journal(place: Workplace, rules: CompactionRules, file: LogFile, verdicts: Verdicts) -> Dropped:
     """Note which messages of a journal's file go."""
     reach = place.reach(file)
     tally, gone, at = _Tally(file, rules), [], 0
@@ -69,7 +69,7 @@ def drop_journal(place: Workplace, rules: Rules, file: LogFile, verdicts: Verdic
     return tally.conclude(place, gone)
 
 
-def drop_keyed(place: Workplace, rules: Rules, file: LogFile, chosen: Sequence[int]) -> Dropped:
+def drop_keyed(place: Workplace, rules: CompactionRules, file: LogFile, chosen: Sequence[int]) -> Dropped:
     """Note which messages of a file go, when of those with keys only the chosen ids stay."""
     by_key = rules.policy is CompactionPolicy.LATEST
     stays = np.sort(np.array(chosen, np.int64))
@@ -85,7 +85,7 @@ def drop_keyed(place: Workplace, rules: Rules, file: LogFile, chosen: Sequence[i
 class _Tally:
     """Counts while a file is filtered."""
 
-    def __init__(self, file: LogFile, rules: Rules) -> None:
+    def __init__(self, file: LogFile, rules: CompactionRules) -> None:
         self._file, self._pins = file, np.array(rules.kept_ids, np.int64)
         self._eligible = self._nothing = self._purged = self._deleted = self._superseded = 0
         self._kept_deletes = self._kept_purges = self._gone_purges = self._kept_below = self._kept_chosen = 0

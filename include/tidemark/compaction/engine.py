@@ -15,7 +15,7 @@ from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
@@ -35,7 +35,7 @@ class Surveyed:
 class Engine(Protocol):
     """Does the passes. Each may be repeated, by anybody, at any time."""
 
-    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+    def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """Look at all files with something below the watermark; note what goes."""
 
     def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
@@ -48,7 +48,7 @@ class Engine(Protocol):
 class InProcess:
     """This process alone."""
 
-    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+    def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
         if rules.policy is CompactionPolicy.JOURNAL:
             return self._survey_journal(place, rules, files)
@@ -60,7 +60,7 @@ class InProcess:
         drops = [drop_keyed(place, rules, file, chosen.get(number, [])) for number, file in enumerate(files)]
         return Surveyed(census, tuple(drops))
 
-    def _survey_journal(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+    def _survey_journal(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         drops, census = [], JournalCensus()
         for _, of_topic in groupby(sorted(files, key=lambda file: file.topic), lambda file: file.topic):
             own = sorted(of_topic, key=lambda file: (file.partition, file.first_id))
@@ -85,7 +85,7 @@ class InProcess:
         )
 
 
-def choose(facts: pa.Table, rules: Rules) -> tuple[Census, pa.Table]:
+def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
     """The last messages of keys that stay, of facts that hold every key whole."""
     merged = merge_keyed(facts)
     kept = kept_of(merged, rules.tombstones_before)

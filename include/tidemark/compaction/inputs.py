@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
 from tidemark.compaction.plan import Plan
-from tidemark.compaction.policies.rules import Rules, candidates, question_digest
+from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.compacted_refusals import needing_every_message
 from tidemark.delivery.state.positions import Positions
@@ -65,7 +65,7 @@ class Question:
     manifest: Manifest
     now: int
     watermark: Watermark
-    rules: Rules
+    rules: CompactionRules
     files: tuple[LogFile, ...]
     """Of the inactive segments, by partition and id."""
     digest: str
@@ -93,7 +93,7 @@ class Questions:
         watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
         is_journal = settings.policy is CompactionPolicy.JOURNAL
         below = watermark.id
-        rules = Rules(
+        rules = CompactionRules(
             settings.policy,
             below,
             settings.segment_bytes,
@@ -125,7 +125,9 @@ class Questions:
         writers = registered_writers(self.control, self.positions, self.settings.writers, refused)
         return {one.name: one.holds_below for one in writers}
 
-    def _question(self, manifest: Manifest, now: int, watermark: Watermark, rules: Rules) -> Question:
+    def _question(
+        self, manifest: Manifest, now: int, watermark: Watermark, rules: CompactionRules
+    ) -> Question:
         files = candidates(manifest)
         digest = question_digest(manifest.pipeline, files, rules)
         return Question(manifest, now, watermark, rules, files, digest)

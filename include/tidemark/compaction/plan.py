@@ -16,7 +16,7 @@ import msgspec
 from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import PlanOutdated
-from tidemark.compaction.policies.rules import Rules, inactive_segments
+from tidemark.compaction.policies.rules import CompactionRules, inactive_segments
 from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segment_begins
 from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
 from tidemark.pipeline.choices import CompactionPolicy
@@ -68,7 +68,7 @@ class Plan:
     """Of the files looked at and the rules: the same plan gives the same files."""
     now: int
     """The first time not yet bound when the plan was made (µs)."""
-    rules: Rules
+    rules: CompactionRules
     watermark: Watermark
     active_from: int
     """The first id of the active segment, which is not touched …"""
@@ -130,7 +130,7 @@ class Plan:
             for one in body.pop("groups")
         )
         return cls(
-            rules=Rules(**rules),
+            rules=CompactionRules(**rules),
             watermark=Watermark(mark["id"], limits),
             groups=groups,
             segments=tuple(SegmentPlan(**one) for one in body.pop("segments")),
@@ -145,7 +145,7 @@ def make_plan(
     digest: str,
     now: int,
     watermark: Watermark,
-    rules: Rules,
+    rules: CompactionRules,
     census: Census,
     drops: Iterable[Dropped],
 ) -> Plan:

@@ -11,13 +11,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import NotConserved
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.choices import CompactionPolicy
 
 
 def prove_verdicts(
-    pipeline: str, plan: str, rules: Rules, census: Census, files: Sequence[LogFile], drops: Sequence[Dropped]
+    pipeline: str,
+    plan: str,
+    rules: CompactionRules,
+    census: Census,
+    files: Sequence[LogFile],
+    drops: Sequence[Dropped],
 ) -> None:
     """Refuse verdicts that do not account for every message and every key."""
     for problem in _problems(rules, census, files, drops):
@@ -25,7 +30,7 @@ def prove_verdicts(
 
 
 def _problems(
-    rules: Rules, census: Census, files: Sequence[LogFile], drops: Sequence[Dropped]
+    rules: CompactionRules, census: Census, files: Sequence[LogFile], drops: Sequence[Dropped]
 ) -> Iterable[str]:
     counts = {file.path: file.count for file in files}
     if sorted(counts) != sorted(one.path for one in drops):

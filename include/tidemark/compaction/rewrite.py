@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tidemark.compaction.plan import FileGroup
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.staging import Workplace
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import write_parquet
@@ -35,7 +35,7 @@ class _Passing:
             yield batch
 
 
-def rewrite_group(place: Workplace, rules: Rules, group: FileGroup) -> LogFile | None:
+def rewrite_group(place: Workplace, rules: CompactionRules, group: FileGroup) -> LogFile | None:
     """Write the group's file; None when nothing of it stays."""
     if not group.kept:
         return None
@@ -61,7 +61,7 @@ def rewrite_group(place: Workplace, rules: Rules, group: FileGroup) -> LogFile |
     )
 
 
-def kept_messages(place: Workplace, rules: Rules, group: FileGroup) -> Iterator[pa.RecordBatch]:
+def kept_messages(place: Workplace, rules: CompactionRules, group: FileGroup) -> Iterator[pa.RecordBatch]:
     """The messages of a group that stay, in id order, as they are."""
     for file in group.files:
         dropped = _dropped(place, rules, file)
@@ -71,7 +71,7 @@ def kept_messages(place: Workplace, rules: Rules, group: FileGroup) -> Iterator[
                 yield kept
 
 
-def differing_ids(place: Workplace, rules: Rules, group: FileGroup, output: LogFile | None) -> int:
+def differing_ids(place: Workplace, rules: CompactionRules, group: FileGroup, output: LogFile | None) -> int:
     """How many ids are in the group without what is dropped or in its file, but not in both."""
     wanted = [np.empty(0, np.int64)]
     for file in group.files:
@@ -87,7 +87,7 @@ def differing_ids(place: Workplace, rules: Rules, group: FileGroup, output: LogF
     return len(np.setxor1d(np.concatenate(wanted), np.concatenate(found), assume_unique=True))
 
 
-def _dropped(place: Workplace, rules: Rules, file: LogFile) -> NDArray[np.int64]:
+def _dropped(place: Workplace, rules: CompactionRules, file: LogFile) -> NDArray[np.int64]:
     return place.dropped(file) if rules.is_eligible(file) else np.empty(0, np.int64)
 
 

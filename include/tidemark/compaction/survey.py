@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tidemark.compaction.policies.facts_table import merge_table
 from tidemark.compaction.policies.journal_batches import COLUMNS, look_at
 from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.choices import CompactionPolicy
@@ -22,7 +22,7 @@ MOST_ROWS = 50_000
 """With more in memory, facts of the same key become one, or are given away and gathered anew."""
 
 
-def survey_journal(place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Iterator[pa.Table]:
+def survey_journal(place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Iterator[pa.Table]:
     """The facts of the entities in some files of one partition, in id order: a few tables; notes the
     sidecars."""
 
@@ -39,7 +39,7 @@ def survey_journal(place: Workplace, rules: Rules, files: Sequence[LogFile]) -> 
 
 
 def survey_keyed(
-    place: Workplace, rules: Rules, numbered: Sequence[tuple[int, LogFile]]
+    place: Workplace, rules: CompactionRules, numbered: Sequence[tuple[int, LogFile]]
 ) -> Iterator[pa.Table]:
     """The facts of the keys in some files, each given with its number: a few tables."""
     by_key = rules.policy is CompactionPolicy.LATEST

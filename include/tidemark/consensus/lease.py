@@ -1,40 +1,26 @@
-"""A lease: one at a time has something, until a deadline that it prolongs, and an old holder is recognised.
+"""A lease: one process at a time holds something, until a deadline that it renews; its fencing token tells an
+old holder from the new one.
 
-The rules alone; where a lease is kept, and what else changes with it, is up to whoever lends something: a
-writer's lease is part of the writer, a log's is a row of the log. Whatever is changed by compare-and-set with
-the lease is fenced by that. Plain writes are not, so whoever does them looks at the deadline before each.
+The rules alone. Where a lease is stored, and what else changes with it, is up to its owner: a writer's lease
+is part of the writer, a log's is a row of the log. A change by compare-and-set together with the lease is
+fenced by that. Plain writes are not, so a process that makes them checks the deadline before each. Renewal is
+in ``lease_holder.py``.
 """
 
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
-import structlog
+from tidemark.clock import SECOND, Clock, utc_time_text
 
-events = structlog.get_logger()
-
-SECOND = 1_000_000
-"""In µs, as all times here."""
 LEASE = 60 * SECOND
 """How long a holder that died keeps others waiting."""
 MARGIN = 10 * SECOND
 """How far the clocks of two machines may be apart: ``bind`` refuses more."""
 
-Clock = Callable[[], int]
-"""The time in µs. Decides only who may write, never what is written."""
-
-
-def wall_clock() -> int:
-    """The time now."""
-    return time.time_ns() // 1000
-
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """Who alone may change something, and until when."""
+    """The process that alone may change something, and until when."""
 
     holder: str
     token: int
@@ -56,7 +42,7 @@ class Lease:
     @property
     def until(self) -> str:
         """The deadline, for people."""
-        return datetime.fromtimestamp(self.deadline / SECOND, UTC).strftime("%H:%M:%S UTC")
+        return utc_time_text(self.deadline)
 
 
 def lease_of_another(found: Lease | None, holder: str, now: int) -> Lease | None:
@@ -69,35 +55,12 @@ def new_lease(newest_token: int, holder: str, now: int) -> Lease:
     return Lease(holder, newest_token + 1, now + LEASE)
 
 
-@contextmanager
-def kept_alive(
-    what: str,
-    renew: Callable[[], None],
-    release: Callable[[], None],
-    is_lost: Callable[[Exception], bool],
-    every: float = LEASE / SECOND / 4,
-) -> Iterator[None]:
-    """Prolong a lease while the block works, however long one step takes; then give it back."""
-    over = threading.Event()
-
-    def keep() -> None:
-        while not over.wait(every):
-            try:
-                renew()
-            except Exception as error:
-                # The next change meets the same trouble, and stops the work with it.
-                events.warning("lease not renewed", of=what, error=str(error))
-
-    keeper = threading.Thread(target=keep, name="lease", daemon=True)
-    keeper.start()
-    try:
-        yield
-    finally:
-        over.set()
-        keeper.join()
-        # What is committed stays so, and what went wrong before is what people must hear.
-        try:
-            release()
-        except Exception as error:
-            if not is_lost(error):  # else it is somebody else's already
-                events.warning("lease not given back; it ends by itself", of=what, error=str(error))
+def confirmed(lease: Lease, reload: Callable[[], Lease | None], clock: Clock) -> Lease | None:
+    """The lease where it is certainly still held, else None; ``reload`` reads it, which is needed only when
+    its time is nearly over: its holder may have renewed it."""
+    if lease.is_safe_at(clock()):
+        return lease
+    found = reload()
+    if found is None or found.token != lease.token or not found.is_safe_at(clock()):
+        return None
+    return found

@@ -28,8 +28,8 @@ from tidemark.consensus.objects import (
     ABSENT,
     AFTER_EVERY_NAME,
     Change,
-    Kind,
     ObjectKey,
+    ObjectKind,
     Outpaced,
     RowRange,
     Snapshot,
@@ -134,7 +134,7 @@ class LightweightConsensus:
         rows = {r.row: r.body for r in found if r.row is not None}
         return Snapshot(ABSENT if version is None else version, rows)
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         """See ``Consensus.recent``: what a transaction that has not ended yet will write is not seen."""
         versions: dict[str, int] = {}
         rows: dict[str, dict[str, str]] = {}
@@ -155,7 +155,7 @@ class LightweightConsensus:
         snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         """See ``Consensus.names``. Reads the keys of all objects: there are a few for every pipeline."""
         found = self._session.execute(self._names)
         return sorted(one.name for one in found if one.kind == kind and one.name.startswith(prefix))

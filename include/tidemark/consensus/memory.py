@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
-from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind, Outpaced, Snapshot
 
 
 class MemoryConsensus:
@@ -22,7 +22,7 @@ class MemoryConsensus:
         """See ``Consensus.whole``."""
         return self._whole(key)
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         """See ``Consensus.recent``."""
         found = {name: self._whole(ObjectKey(kind, name)) for name in names}
         return {name: snapshot for name, snapshot in found.items() if snapshot.version != ABSENT}
@@ -39,7 +39,7 @@ class MemoryConsensus:
         ]
         return Snapshot(whole.version, {name: whole.rows[name] for name in names})
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         """See ``Consensus.names``."""
         with self._lock:
             return sorted(

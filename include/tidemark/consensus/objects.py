@@ -16,7 +16,7 @@ ABSENT = 0
 """The version of an object that nobody has written yet."""
 
 
-class Kind(StrEnum):
+class ObjectKind(StrEnum):
     """The kinds of objects in the control plane."""
 
     BINDINGS = "bindings"
@@ -30,7 +30,7 @@ class Kind(StrEnum):
 class ObjectKey:
     """Which object: its kind and its name (``orders``, ``orders/archive``)."""
 
-    kind: Kind
+    kind: ObjectKind
     name: str
 
     def __str__(self) -> str:
@@ -134,7 +134,7 @@ class Consensus(Protocol):
     def whole(self, key: ObjectKey) -> Snapshot:
         """Every row, and the version, in one read: for objects that never have more than a few."""
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         """As ``whole`` of several objects of a kind, for less; by their names, without those that are absent.
 
         Each as it was at some version, the newest or a little before it. Good enough for a commit, which
@@ -150,7 +150,7 @@ class Consensus(Protocol):
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         """The names of the objects of a kind that begin so, in order; also of those that have no row left.
 
         Not linearizable: an object that is being made right now may be missing.

@@ -17,11 +17,12 @@ from operator import add
 
 import structlog
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.split_entities import is_any_split
-from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.state.registration import BEGIN_ANEW, Start, known_writer
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
@@ -81,12 +82,12 @@ class Delivered:
     """Why nothing was delivered although the gate is open."""
 
 
-WriteParts = Callable[[Writer, Sequence[Part], LogFolder, Collection[int], Ticket], list[PartDone]]
+WriteParts = Callable[[Writer, Sequence[Part], LogFolder, Collection[int], WriterTicket], list[PartDone]]
 """Writes all parts of a binding somewhere."""
 
 
 def write_part(
-    writer: Writer, part: Part, log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+    writer: Writer, part: Part, log: LogFolder, acknowledged: Collection[int], ticket: WriterTicket
 ) -> PartDone:
     """Write one part, with the messages that the log has for it."""
     return write_part_of(writer, part, Writing(read_messages(log, part, acknowledged), ticket))
@@ -104,7 +105,7 @@ def discard_acknowledged(
     log: PublishedLog,
     acknowledged: Collection[int],
     position: int,
-    ticket: Ticket,
+    ticket: WriterTicket,
 ) -> PartDone:
     """Take back what attempts left of messages that people let pass; answers like a part.
 
@@ -130,7 +131,7 @@ def finish(
     files: Sequence[LogFile],
     log: PublishedLog,
     acknowledged: Collection[int],
-    ticket: Ticket,
+    ticket: WriterTicket,
 ) -> PartDone:
     """What comes after all parts of a binding, up to the promise to its readers; answers like a part."""
     whole = Part(binding, tuple(files))
@@ -140,7 +141,7 @@ def finish(
     return done if done.is_trouble else settle(writer, binding, binding.end, ticket)
 
 
-def settle(writer: Writer, binding: Binding, position: int, ticket: Ticket) -> PartDone:
+def settle(writer: Writer, binding: Binding, position: int, ticket: WriterTicket) -> PartDone:
     """The promise that has to stand before a position is committed; answers like a part."""
     done = _answer(lambda: writer.settle(binding, position, ticket))
     reach(FaultPoint.DELIVER_SETTLED)
@@ -170,7 +171,7 @@ def said(error: Exception) -> str:
 
 
 def write_parts_here(
-    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: WriterTicket
 ) -> list[PartDone]:
     """Write the parts one after the other in this process."""
     return [write_part(writer, part, log, acknowledged, ticket) for part in parts]
@@ -300,7 +301,7 @@ class Delivery:
         writer: Writer,
         log: PublishedLog,
         positions: Positions,
-        hold: Hold,
+        hold: WriterHold,
         write_parts: WriteParts,
         reload: Callable[[], WriterState | None],
         clock: Clock,

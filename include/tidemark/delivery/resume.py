@@ -11,7 +11,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.deliver import (
     Delivery,
     discard_acknowledged,
@@ -25,7 +26,7 @@ from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseLost, Ticket, holding, take
+from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
 from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
 from tidemark.delivery.state.registration import BEGIN_ANEW
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
@@ -136,7 +137,7 @@ class _Resume:
         writer: Writer,
         log: PublishedLog,
         positions: Positions,
-        hold: Hold,
+        hold: WriterHold,
         gate: WriterGate,
         clock: Clock,
         show: Callable[[str], object],
@@ -321,7 +322,7 @@ class _Resume:
         self._show(f"{self._name}: finished id {id_}, {left} ids left to {through}, {rate:.0f}/s")
 
     @property
-    def _ticket(self) -> Ticket:
+    def _ticket(self) -> WriterTicket:
         """The lease as it is now: it is prolonged all the time."""
         return self._hold.ticket(self._reload)
 

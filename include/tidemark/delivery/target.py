@@ -14,7 +14,7 @@ from tidemark.delivery.delivered_messages import Finished, last_places
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
-from tidemark.delivery.state.lease import Hold
+from tidemark.delivery.state.lease import WriterHold
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced, Writer
@@ -100,7 +100,7 @@ def gaps_of(
 
 
 def admit_target(
-    writer: Writer, hold: Hold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
+    writer: Writer, hold: WriterHold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
     """The writer bound to its target as it is now; ``TargetReplaced`` where that is another one."""
     present = writer.identify()

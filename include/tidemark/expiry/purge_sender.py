@@ -4,7 +4,6 @@ The tail is read with transactions that are still open, because what may be an a
 and commits nothing.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,6 +20,7 @@ from confluent_kafka import (
 )
 
 from tidemark.client.producer import sent_version
+from tidemark.clock import wall_clock_millis
 from tidemark.connections import KafkaConnection
 from tidemark.expiry.errors import KafkaFailed
 from tidemark.expiry.last_look import Headers, PurgeableRecord
@@ -139,7 +139,7 @@ class PurgeSender:
             else:
                 failed.append(error)
 
-        now = time.time_ns() // 1_000_000
+        now = wall_clock_millis()
         try:
             for place, one in enumerate(purges):
                 record = write_action(Purge(one.key, now, self._run, sent_version()))

@@ -10,7 +10,7 @@ from datetime import date, tzinfo
 from itertools import islice
 from typing import Any
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.writer_topics import recreated_topics

@@ -14,7 +14,7 @@ from kafka.errors import KafkaError
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError, with_fields
-from tidemark.kafka.topic_shape import Outcome, TopicFound, TopicOutcome, TopicShape, judge
+from tidemark.kafka.topic_shape import TopicFound, TopicOutcome, TopicResult, TopicShape, judge
 
 BROKERS_DEFAULT = -1
 """As the protocol says that the broker shall decide."""
@@ -77,8 +77,8 @@ def _outcome(
         problem = (
             f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
         )
-        return TopicOutcome(name, Outcome.REFUSED, None, problem)
-    return TopicOutcome(name, Outcome.CREATED, after.get(name))
+        return TopicOutcome(name, TopicResult.REFUSED, None, problem)
+    return TopicOutcome(name, TopicResult.CREATED, after.get(name))
 
 
 def _request(shape: TopicShape) -> dict[str, Any]:

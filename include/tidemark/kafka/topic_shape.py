@@ -57,7 +57,7 @@ class TopicFound:
         return found
 
 
-class Outcome(StrEnum):
+class TopicResult(StrEnum):
     """What became of one topic."""
 
     CREATED = "created"
@@ -70,7 +70,7 @@ class TopicOutcome:
     """One topic, afterwards."""
 
     topic: str
-    outcome: Outcome
+    outcome: TopicResult
     found: TopicFound | None
     problem: str | None = None
     """Why it is not as it was wanted; one sentence and what to do."""
@@ -96,15 +96,15 @@ def judge(found: TopicFound, wanted: TopicShape) -> TopicOutcome:
             f"It has cleanup.policy={found.cleanup_policy}, so its records vanish one by one. It was not "
             "changed. Set cleanup.policy=delete, or use another topic."
         )
-        return TopicOutcome(found.name, Outcome.REFUSED, found, problem)
+        return TopicOutcome(found.name, TopicResult.REFUSED, found, problem)
     differences = found.differences(wanted)
     if not differences:
-        return TopicOutcome(found.name, Outcome.EXISTS, found)
+        return TopicOutcome(found.name, TopicResult.EXISTS, found)
     problem = (
         f"It {' and '.join(differences)}; it was not changed, because records could move or vanish. "
         "Correct what is asked for, or change the topic with Kafka's own tools."
     )
-    return TopicOutcome(found.name, Outcome.EXISTS, found, problem)
+    return TopicOutcome(found.name, TopicResult.EXISTS, found, problem)
 
 
 def _kept(retention_ms: int) -> str:

@@ -4,16 +4,19 @@ Lost offsets become holes that are on record for ever; a capture that failed its
 is. Nothing is repaired here, and a gate that closed for another reason in the meantime stays closed.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
-from tidemark.log.state.control import BindingsHead, Decision, LogControl
+from tidemark.log.state.control import BindingsHead, LogControl
+
+ACCEPT = "accept"
 
 
 @with_fields
@@ -41,16 +44,6 @@ class GateChanged(LogError):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """Who accepts what closed the gate, and why."""
-
-    who: str
-    reason: str
-    at: int
-    """µs."""
-
-
 def require_closed_gate(control: LogControl) -> LogGate:
     """What there is to accept; refuses an open gate."""
     gate = control.log_gate()
@@ -68,56 +61,50 @@ def unplanned_losses(control: LogControl) -> list[AcceptedLoss]:
     ]
 
 
-def accept_plan(control: LogControl, acceptance: Acceptance) -> None:
+def accept_plan(control: LogControl, acceptance: AuditEntry) -> None:
     """Accept what becomes of the writers, where a topic's loss was accepted without being told."""
     what = "what becomes of the writers: " + said([one.loss for one in unplanned_losses(control)])
     # First, so that the record exists whatever becomes of this process; doing it again adds another one.
-    control.keep_decision(Decision("accept", acceptance.who, acceptance.reason, acceptance.at, what))
+    control.keep_decision(replace(acceptance, what=ACCEPT, about=what))
     reach(FaultPoint.ACCEPT_PLANNED)
-    while True:
-        head = control.bindings_head()
+
+    def attempt(head: BindingsHead) -> None:
         told = [
             replace(one, who=acceptance.who, reason=acceptance.reason, at=acceptance.at, is_planned=True)
             for one in unplanned_losses(control)
         ]
-        if not told:
-            return
-        try:
-            return control.replace_losses(head, told)
-        except Outpaced:
-            continue
+        if told:
+            control.replace_losses(head, told)
+
+    retry_outpaced(control.bindings_head, attempt)
 
 
-def accept(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
+def accept(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
     """Let the log go on over what this gate says, and over nothing else."""
     if gate.losses:
         _record(control, gate, acceptance)
         reach(FaultPoint.ACCEPT_RECORDED)
-    decision = Decision("accept", acceptance.who, acceptance.reason, acceptance.at, gate.reason)
-    if not control.open_gate(gate, decision):
+    if not control.open_gate(gate, replace(acceptance, what=ACCEPT, about=gate.reason)):
         raise GateChanged(control.pipeline, gate)
     reach(FaultPoint.ACCEPT_OPENED)
 
 
-def _record(control: LogControl, gate: LogGate, acceptance: Acceptance) -> None:
-    while True:
-        # Read before the gate: whatever is bound from here on makes the compare-and-set below fail.
-        head = control.bindings_head()
+def _record(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
+    def attempt(head: BindingsHead) -> None:
+        # The head was read before the gate: whatever is bound since makes the compare-and-set below fail.
         closed = control.log_gate()
         if closed is None or not closed.is_about(gate):
             return
         losses = [_accepted(control, head, closed, loss, acceptance) for loss in closed.losses]
         known = {one.row for one in control.accepted_losses()}
-        if all(one.row in known for one in losses):
-            return
-        try:
-            return control.record_losses(head, losses)
-        except Outpaced:
-            continue
+        if not all(one.row in known for one in losses):
+            control.record_losses(head, losses)
+
+    retry_outpaced(control.bindings_head, attempt)
 
 
 def _accepted(
-    control: LogControl, head: BindingsHead, gate: LogGate, loss: Loss, acceptance: Acceptance
+    control: LogControl, head: BindingsHead, gate: LogGate, loss: Loss, acceptance: AuditEntry
 ) -> AcceptedLoss:
     if gate.t is not None:
         after = ids_of(control.binding(gate.t), loss)[0] - 1

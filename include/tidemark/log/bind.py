@@ -9,7 +9,7 @@ from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, find_losses, ids_of, said
 from tidemark.log.state.control import BindingsHead, LogControl
 
@@ -118,7 +118,7 @@ def bind_guarded(
         close_for_losses(control, lost, now)
         raise
     gate = control.log_gate()
-    if gate is not None and gate.cause is Cause.LOST and gate.t is None:
+    if gate is not None and gate.cause is LogGateCause.LOST and gate.t is None:
         control.open_gate(gate)  # Kafka was restored, or a process crashed right after accepting the loss
     return binding
 
@@ -131,6 +131,6 @@ def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGat
         owned = [ids_of(binding, loss) for loss in lost.losses]
         ids = (min(first for first, _ in owned), max(last for _, last in owned))
     reason = f"records are lost: {said(lost.losses)}"
-    gate = control.close_gate(LogGate(Cause.LOST, reason, lost.t, ids, lost.losses, None, now))
+    gate = control.close_gate(LogGate(LogGateCause.LOST, reason, lost.t, ids, lost.losses, None, now))
     reach(FaultPoint.GATE_CLOSED)
     return gate

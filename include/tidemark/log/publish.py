@@ -5,7 +5,7 @@ the same binding again changes nothing. What was not audited, or failed its audi
 is not published.
 """
 
-from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
@@ -13,7 +13,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.captured import Captured
-from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
 
@@ -110,8 +110,8 @@ def _make_current(
     control: LogControl, folder: LogFolder, binding: Binding, captured: Captured, segment_bytes: int
 ) -> LogHead:
     """Add the files to the manifest that is the log: anew for every one that took its place meanwhile."""
-    while True:
-        before = control.log_head()
+
+    def attempt(before: LogHead) -> LogHead:
         if before.t >= binding.t:
             return before
         _refuse_out_of_turn(control, binding, before)
@@ -120,10 +120,10 @@ def _make_current(
         )
         path, digest = folder.write_manifest(manifest)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
-        try:
-            return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
-        except Outpaced:
-            continue  # readers and compaction change the same object
+        return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
+
+    # Readers and compaction change the same object.
+    return retry_outpaced(control.log_head, attempt)
 
 
 def _refuse_out_of_turn(control: LogControl, binding: Binding, head: LogHead) -> None:
@@ -144,7 +144,7 @@ def _failed(binding: Binding, audit: AuditRecord, now: int) -> LogGate:
     ids = [j.ids or (binding.base, binding.end) for j in failures]
     said = "; ".join(f"{j.title}: {j.detail}" for j in failures)
     return LogGate(
-        cause=Cause.AUDIT,
+        cause=LogGateCause.AUDIT,
         reason=f"the capture of the binding at {binding.t} failed its audit ({said})",
         t=binding.t,
         ids=(min(first for first, _ in ids), max(last for _, last in ids)),

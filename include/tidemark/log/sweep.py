@@ -15,13 +15,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease_holder import holding
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.folder import STAGING, Folder, StoredFile
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import read_manifest
 from tidemark.log.state.control import LogControl, LogHead
-from tidemark.log.state.lease import LogHold, holding_log, read_lease, take_log
+from tidemark.log.state.lease import LogHold, read_lease, take_log
 from tidemark.log.state.readers import readers
 
 AREAS = ("files", "manifests", "captured", "plans", STAGING)
@@ -156,7 +157,7 @@ def sweep_log(
     control: LogControl, folder: LogFolder, holder: str, grace: int, clock: Clock = wall_clock
 ) -> Swept:
     """The same, with a lease of its own."""
-    with holding_log(take_log(control, holder, clock)) as hold:
+    with holding(take_log(control, holder, clock)) as hold:
         return sweep(control, folder, hold, grace, clock)
 
 

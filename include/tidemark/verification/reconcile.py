@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.state.lease import holding, take
+from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal.head import Head
@@ -186,7 +188,7 @@ def reopen_gate(
     if not found.is_clean:
         refuse(f"{found.differences[0]}.")
     with holding(take(positions, state, holder, clock)) as hold:
-        deed = Deed("open", holder, f"verified again: {found.summary}", clock())
+        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
                 held, held.position, None, None, lease, positions.audit_row(held, deed)

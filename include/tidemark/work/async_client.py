@@ -10,6 +10,7 @@ from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.work.claimed_item import Held, Moment, WorkItem
 from tidemark.work.client import Work
 from tidemark.work.model.decision import Outcome
@@ -18,7 +19,6 @@ from tidemark.work.model.entry import Priority
 from tidemark.work.model.entry_view import WorkEntry
 from tidemark.work.model.waiting import LONGEST_WAIT
 from tidemark.work.queue.listing import Figures
-from tidemark.work.store.registry import Deed
 
 
 class AsyncWork:
@@ -136,7 +136,7 @@ class AsyncWork:
         """See ``Work.history``; all of it at once."""
         return await asyncio.to_thread(lambda: list(self._work.history(days)))
 
-    async def deeds(self) -> list[Deed]:
+    async def deeds(self) -> list[AuditEntry]:
         """See ``Work.deeds``."""
         return await asyncio.to_thread(self._work.deeds)
 

@@ -1,8 +1,8 @@
-"""Claims kept while their work takes its time: a thread refreshes them, and says which are lost.
+"""Claims that are refreshed in a thread while their work takes its time, and the set of those that are lost.
 
 Refreshing never brings a lost claim back, and a claim that could not be refreshed within its limit counts as
-lost, whether or not anybody could say so. Whoever does the work asks ``lost`` before anything that cannot be
-undone; that waits for nothing.
+lost, even where Cassandra could not confirm it. A worker reads ``lost`` before anything that cannot be
+undone; that does not block.
 """
 
 import logging
@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Self
 
+from tidemark.consensus.lease_holder import LeaseHolder
 from tidemark.work.claimed_item import WorkItem
 from tidemark.work.client import Work
 from tidemark.work.errors import ClaimLost
@@ -28,9 +29,10 @@ class KeptClaims:
         self._work = work
         self._held = {item.token: item for item in items}
         self._lost: set[str] = set()
-        self._every = every or work.declared.time_limit.total_seconds() / THIRDS
-        self._lock, self._over = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="tidemark-work", daemon=True)
+        self._lock = threading.Lock()
+        every = every or work.declared.time_limit.total_seconds() / THIRDS
+        # Claims are lost one by one, which ``refresh`` notices itself, and ended by the caller.
+        self._holder = LeaseHolder(f"claims in {work.name}", self.refresh, every=every)
 
     @property
     def lost(self) -> frozenset[str]:
@@ -73,16 +75,11 @@ class KeptClaims:
         """Whether so much time has passed since it was last refreshed that somebody else may have it."""
         return is_lapsed(item.claimed.entry, self._work.parts.clock(), self._work.declared.rules)
 
-    def _run(self) -> None:
-        while not self._over.wait(self._every):
-            self.refresh()
-
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._holder.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._over.set()
-        self._thread.join()
+        self._holder.stop()

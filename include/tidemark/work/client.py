@@ -19,6 +19,7 @@ from tidemark.connections import (
     KafkaConnection,
     read_environment_connection,
 )
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.pipeline.connections import Lookup
 from tidemark.work.claimed_item import Held, Moment, WorkItem, milliseconds_of
 from tidemark.work.errors import BadRequest
@@ -28,15 +29,14 @@ from tidemark.work.model.entry import KeptLetter, Priority, Seen
 from tidemark.work.model.entry_view import WorkEntry
 from tidemark.work.model.waiting import LONGEST_WAIT, seconds_to_wait
 from tidemark.work.open_journal import open_parts
+from tidemark.work.queue.dead_letters import dead_letters, redrive, see
 from tidemark.work.queue.entry_updates import Parts
 from tidemark.work.queue.journal import Claimed, WorkJournal
-from tidemark.work.queue.listing import Figures, dead_letters, figures, history, live_entries, next_look
+from tidemark.work.queue.listing import Figures, figures, history, live_entries, next_look
 from tidemark.work.queue.packets import checked_key, packet_of
-from tidemark.work.queue.redrive import redrive
-from tidemark.work.queue.seen import see
-from tidemark.work.store.create import create_journal
 from tidemark.work.store.known_journals import find_declaration
-from tidemark.work.store.registry import Deed, Pause
+from tidemark.work.store.registry import Pause
+from tidemark.work.store.tables import create_journal
 from tidemark.work.wake_up import Bell, KafkaBell
 
 
@@ -289,7 +289,7 @@ class Work:
         text = checked_key(self.declared, key)
         outcome = self._journal.cancel(text)
         if reason and outcome is Outcome.CANCELLED:
-            self._parts.registry.note(Deed(f"cancel {text}", who, reason, self._parts.clock()))
+            self._parts.registry.note(AuditEntry(f"cancel {text}", who, reason, self._parts.clock()))
         return outcome
 
     def get(self, key: Any) -> WorkEntry | None:
@@ -360,7 +360,9 @@ class Work:
         kept = self._letter(letter)
         outcome = redrive(self._journal, kept.letter)
         if reason:
-            self._parts.registry.note(Deed(f"redrive {kept.letter.key}", who, reason, self._parts.clock()))
+            self._parts.registry.note(
+                AuditEntry(f"redrive {kept.letter.key}", who, reason, self._parts.clock())
+            )
         return outcome
 
     def history(self, days: int = 7) -> Iterator[WorkEntry]:
@@ -374,7 +376,7 @@ class Work:
         ended = history(self._parts, self._parts.clock(), days)
         return (WorkEntry.of_run(self.declared, run) for run in ended)
 
-    def deeds(self) -> list[Deed]:
+    def deeds(self) -> list[AuditEntry]:
         """The twenty newest things that people did to the journal by hand, newest first."""
         return self._parts.registry.deeds()
 
@@ -389,7 +391,7 @@ class Work:
             reason: Why; ``stats`` shows it.
         """
         now = self._parts.clock()
-        self._parts.registry.note(Deed("pause", who, reason, now))
+        self._parts.registry.note(AuditEntry("pause", who, reason, now))
         self._parts.registry.pause(Pause(who, reason, now))
 
     def resume(self, who: str, reason: str) -> None:
@@ -399,7 +401,7 @@ class Work:
             who: The person who wants it.
             reason: Why.
         """
-        self._parts.registry.note(Deed("resume", who, reason, self._parts.clock()))
+        self._parts.registry.note(AuditEntry("resume", who, reason, self._parts.clock()))
         self._parts.registry.pause(None)
         if self._bell is not None:
             self._bell.ring("")

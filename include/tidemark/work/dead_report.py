@@ -9,10 +9,10 @@ from typing import Any
 
 from tidemark.work.model.days import iso
 from tidemark.work.model.declaration import DeadReport
-from tidemark.work.model.entry import DeadLetter
+from tidemark.work.model.entry import DeadEntry
 from tidemark.work.model.entry_view import shown_key
+from tidemark.work.queue.dead_letters import dead_letters
 from tidemark.work.queue.entry_updates import Parts
-from tidemark.work.queue.listing import dead_letters
 
 NEWEST = 10
 """How many letters a report names."""
@@ -99,7 +99,7 @@ def failure_of(found: Iterable[UnseenLetters], problems: Sequence[str] = ()) -> 
     return "\n".join([*failing, *problems]) or None
 
 
-def _shown(parts: Parts, letter: DeadLetter) -> ReportedLetter:
+def _shown(parts: Parts, letter: DeadEntry) -> ReportedLetter:
     error, key = (
         None if letter.error is None else letter.error[:LONGEST],
         shown_key(parts.declared, letter.key),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from tidemark.errors import TidemarkError, closest, with_fields
 from tidemark.pipeline.problems import PipelineRefused
-from tidemark.work.model.claim_loss import Loss, LossCause
+from tidemark.work.model.claim_loss import LossCause, LostClaim
 from tidemark.work.model.days import iso, moment
 
 
@@ -74,7 +74,7 @@ class ClaimLost(WorkError):
     key: str
     token: str
     doing: str
-    loss: Loss
+    loss: LostClaim
 
     def __post_init__(self) -> None:
         self.cause = self.loss.cause
@@ -116,7 +116,7 @@ def _at(at: int | None) -> str:
     return "" if at is None else f" at {iso(at)}"
 
 
-def _now(loss: Loss) -> str:
+def _now(loss: LostClaim) -> str:
     if loss.holder is not None:
         return f"; {loss.holder} holds the entry now (token {loss.holder_token})"
     if loss.after is not None:

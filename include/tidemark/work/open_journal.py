@@ -5,9 +5,10 @@ from uuid import uuid4
 from cassandra.cluster import Session
 
 from tidemark.cassandra.replication import too_few_copies
+from tidemark.clock import wall_clock_millis
 from tidemark.work.errors import UnknownJournal
 from tidemark.work.queue.entry_updates import Parts
-from tidemark.work.queue.journal import clock, jitter
+from tidemark.work.queue.journal import jitter
 from tidemark.work.store import tables
 from tidemark.work.store.entries import Entries
 from tidemark.work.store.registry import Registry
@@ -25,7 +26,7 @@ def open_parts(session: Session, name: str, keyspace: str) -> Parts:
         entries=Entries(tables.entries_consensus(session, keyspace), name),
         due=tables.CassandraDue(session, keyspace, name),
         archive=tables.CassandraArchive(session, keyspace, declared),
-        clock=clock,
+        clock=wall_clock_millis,
         new_id=lambda: uuid4().hex,
         wait=jitter,
         copies_warning=lambda: too_few_copies(session, keyspace),

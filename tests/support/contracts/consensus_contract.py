@@ -16,8 +16,8 @@ from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
     Change,
     Consensus,
-    Kind,
     ObjectKey,
+    ObjectKind,
     Outpaced,
     RowRange,
     Snapshot,
@@ -314,7 +314,7 @@ class ConsensusContract:
     # Other objects
 
     def test_objects_of_another_kind_do_not_touch(self, consensus: Consensus, key: ObjectKey):
-        other = ObjectKey(Kind.BINDINGS, key.name)
+        other = ObjectKey(ObjectKind.BINDINGS, key.name)
         consensus.commit(key, ABSENT, Change({"head": "log"}))
         assert consensus.commit(other, ABSENT, Change({"head": "bindings"})) == 1
         assert dict(consensus.read(key, ["head"]).rows) == {"head": "log"}
@@ -337,7 +337,7 @@ class ConsensusContract:
 
     def test_objects_of_another_kind_are_not_named(self, consensus: Consensus, key: ObjectKey):
         consensus.commit(key, ABSENT, Change({"head": "a"}))
-        assert key.name not in consensus.names(Kind.BINDINGS)
+        assert key.name not in consensus.names(ObjectKind.BINDINGS)
 
     def test_an_object_without_rows_is_named_once(self, consensus: Consensus, key: ObjectKey):
         consensus.commit(key, ABSENT, Change({"a": "1", "b": "2"}))
@@ -352,7 +352,7 @@ class ConsensusContract:
         names = [f"{key.name}/b", f"{key.name}/a", f"{key.name}/c"]
         for name in names:
             consensus.commit(ObjectKey(key.kind, name), ABSENT, Change({"head": "{}"}))
-        other = next(kind for kind in Kind if kind != key.kind)
+        other = next(kind for kind in ObjectKind if kind != key.kind)
         consensus.commit(ObjectKey(other, f"{key.name}/d"), ABSENT, Change({"head": "{}"}))
         consensus.commit(ObjectKey(key.kind, names[2]), 1, Change(deletes=["head"]))
         assert consensus.names(key.kind, f"{key.name}/") == sorted(names)
@@ -391,7 +391,7 @@ class ConsensusContract:
 
 def given_key() -> ObjectKey:
     """An object that no other test uses."""
-    return ObjectKey(Kind.LOG, f"contract-{uuid4().hex}")
+    return ObjectKey(ObjectKind.LOG, f"contract-{uuid4().hex}")
 
 
 def race(act: Callable[[int], object]) -> list[object]:

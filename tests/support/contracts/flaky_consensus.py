@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import partial
 from typing import TypeVar
 
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot, Undecided
+from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Outpaced, Snapshot, Undecided
 
 Answer = TypeVar("Answer")
 
@@ -73,7 +73,7 @@ class FlakyConsensus:
     def whole(self, key: ObjectKey) -> Snapshot:
         return self._inner.whole(key)
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         return self._inner.recent(kind, names)
 
     def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
@@ -82,7 +82,7 @@ class FlakyConsensus:
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
         return self._inner.scan(key, prefix, before=before, limit=limit)
 
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
+    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         return self._inner.names(kind, prefix)
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:

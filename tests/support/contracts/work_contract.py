@@ -10,12 +10,13 @@ from tests.support.contracts.work_stores import given_hint
 from tests.support.contracts.work_world import MORNING, House, Stores, at_once, given_declaration
 
 from tidemark.work.errors import BadRequest, ClaimLost
-from tidemark.work.model.entry import DeadLetter, Ending
-from tidemark.work.queue.listing import dead_letters, figures, history, next_look
+from tidemark.work.model.entry import DeadEntry, Ending
+from tidemark.work.queue.dead_letters import dead_letters
+from tidemark.work.queue.listing import figures, history, next_look
 from tidemark.work.store.registry import Pause
 
 
-def letters_of(house: House) -> list[DeadLetter]:
+def letters_of(house: House) -> list[DeadEntry]:
     return [kept.letter for kept in dead_letters(house.parts, house.clock())]
 
 

@@ -22,10 +22,9 @@ from tidemark.consensus.objects import Undecided
 from tidemark.work.errors import ClaimLost
 from tidemark.work.model.buckets import BucketState
 from tidemark.work.model.decision import Outcome as Said
-from tidemark.work.model.entry import DeadLetter
+from tidemark.work.model.entry import DeadEntry
+from tidemark.work.queue.dead_letters import dead_letters, redrive
 from tidemark.work.queue.journal import Claimed
-from tidemark.work.queue.listing import dead_letters
-from tidemark.work.queue.redrive import redrive
 
 ALL_KEYS = ("a", "b", "c")
 KEYS = st.sampled_from(["a", "a", *ALL_KEYS])
@@ -129,7 +128,7 @@ class WorkMachine(RuleBasedStateMachine):
         """Claims whose holders have said nothing that would end them."""
         self.over: list[Claimed] = []
         """Claims that have ended, one way or another; their holders may not know."""
-        self.letters: list[DeadLetter] = []
+        self.letters: list[DeadEntry] = []
         self.something_was_late = False
         self.numbers = count(1_000)
 
@@ -273,7 +272,7 @@ class WorkMachine(RuleBasedStateMachine):
             self.something_was_late = False
         self.letters = self.known_letters()
 
-    def redrive(self, letter: DeadLetter, trouble: Any) -> None:
+    def redrive(self, letter: DeadEntry, trouble: Any) -> None:
         with self.troubled(trouble):
             redrive(self.house.journal, letter)
 
@@ -355,7 +354,7 @@ class WorkMachine(RuleBasedStateMachine):
         letters = self.known_letters()
         return any(letter.key == key and number_of(letter.request.payload) >= number for letter in letters)
 
-    def known_letters(self) -> list[DeadLetter]:
+    def known_letters(self) -> list[DeadEntry]:
         return [kept.letter for kept in dead_letters(self.house.parts, self.house.clock())]
 
     def keep_only(self, key: str, above: int) -> None:

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.support.contracts.work_world import MORNING, Stores
 
-from tidemark.work.model.entry import DeadLetter, DeathReason, Ending, Hint, KeptLetter, Request, Run, Seen
+from tidemark.work.model.entry import DeadEntry, DeathReason, Ending, Hint, KeptLetter, Request, Run, Seen
 from tidemark.work.store.due import BEGINNING, Archive, place_of
 
 LATER = MORNING + 10_000_000
@@ -20,7 +20,7 @@ def given_hint(due_at: int, name: str = "a", priority: int = 180, bucket: str = 
     return Hint(name, f"key of {name}", bucket, 0, priority, due_at - 1, due_at, MORNING)
 
 
-LETTER = DeadLetter(
+LETTER = DeadEntry(
     key="page/42",
     reason=DeathReason.FAILURES,
     request=Request(1, 2, 3, 4, 5, "größer 𝄞", 6),
@@ -40,7 +40,7 @@ LANE = ("2026-11-17T10", 0, 180)
 SEEN = Seen("ann", MORNING + 60_000, "the route was gone")
 
 
-def letters_of(archive: Archive, *days: str) -> list[DeadLetter]:
+def letters_of(archive: Archive, *days: str) -> list[DeadEntry]:
     return [kept.letter for kept in archive.letters(days)]
 
 

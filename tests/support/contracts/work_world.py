@@ -15,7 +15,7 @@ from tidemark.work.queue.due_queue import Lanes
 from tidemark.work.queue.entry_updates import Parts
 from tidemark.work.queue.journal import Claimed, WorkJournal
 from tidemark.work.queue.packets import packet_of
-from tidemark.work.queue.sweep import Sweep, Swept
+from tidemark.work.queue.sweep import Sweep, SweptJournal
 from tidemark.work.store.due import Archive, Due, MemoryDue
 from tidemark.work.store.entries import Entries, key_hash
 from tidemark.work.store.memory import MemoryArchive
@@ -115,7 +115,7 @@ class House:
     def stored(self, key: str) -> Entry | None:
         return self.parts.entries.read(key).entry
 
-    def sweep(self, *keys: str, gone: Sequence[str] = (), execute: bool = True) -> Swept:
+    def sweep(self, *keys: str, gone: Sequence[str] = (), execute: bool = True) -> SweptJournal:
         return Sweep(self.parts, execute=execute).run(keys, [self.hashed(key) for key in gone])
 
 

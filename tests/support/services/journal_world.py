@@ -12,12 +12,13 @@ from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, w
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, WriterState
+from tidemark.delivery.state.writer_state import WriterState
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
@@ -120,7 +121,7 @@ class JournalHouse:
     def rewind(self, position: int) -> None:
         """Go back."""
         plan = Operator(self.positions, self.log).rewind(WRITER, position)
-        plan.execute(Deed(plan.action, "ann", "to see what happens", 0))
+        plan.execute(AuditEntry(plan.action, "ann", "to see what happens", 0))
 
     @property
     def _reload(self) -> Callable[[], WriterState | None]:

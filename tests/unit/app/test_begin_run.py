@@ -30,7 +30,7 @@ def control(monkeypatch):
     consensus = MemoryConsensus()
     monkeypatch.setattr(replicate, "open_control", lambda connections: consensus)
     monkeypatch.setattr(replicate, "connect", lambda connection: None)
-    monkeypatch.setattr(replicate, "server_time", lambda session: replicate._now())
+    monkeypatch.setattr(replicate, "server_time", lambda session: replicate.wall_clock())
 
     def read(topics, kafka):
         if topics.topics:

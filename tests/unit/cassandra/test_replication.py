@@ -15,7 +15,7 @@ from tidemark.cassandra.replication import (
     too_few_copies,
     warning_about,
 )
-from tidemark.work.store.create import copies_of as work_copies
+from tidemark.work.store.tables import copies_of as work_copies
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.cli import test_opened_pipeline
 from tests.unit.cli.test_opened_pipeline import EXECUTE
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.store import DeadLetterTable
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed
 
 pytestmark = test_opened_pipeline.pytestmark
 positions, walled, archive = (
@@ -80,7 +80,7 @@ def test_a_copy_in_the_table_stands_in_for_a_lost_file(run, passed, root, monkey
 
 
 def test_letters_of_a_writer_that_was_forgotten_are_still_there(run, passed):
-    passed.forget(passed.load("archive"), Deed("forget", "ann", "over", 1))
+    passed.forget(passed.load("archive"), AuditEntry("forget", "ann", "over", 1))
     assert listed(run, "orders") == [("archive", 3, "undecided")]
 
 

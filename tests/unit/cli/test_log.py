@@ -6,7 +6,7 @@ import pytest
 from tests.support.log_samples import capture, compact, given_binding, publish_all
 
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.state.pins import pins
 
@@ -21,7 +21,7 @@ FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3), ("refunds", 0, 0, 2))
 SECOND = given_binding(2_000_000, 5, ("orders", 0, 3, 5), run_id="run-2")
 VALUES = {("orders", 0): {0: b"a", 1: b"x" * 100, 2: b"\xff"}, ("refunds", 0): {0: None, 1: b"y"}}
 LOST = Loss(LossKind.RETENTION, "orders", 0, 5, 9)
-GATE = LogGate(Cause.LOST, f"records are lost: {LOST}", None, None, (LOST,), None, 1)
+GATE = LogGate(LogGateCause.LOST, f"records are lost: {LOST}", None, None, (LOST,), None, 1)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_accept_without_a_reason_is_refused(run, control, reason):
 def recreated(control, *topics: str) -> LogGate:
     """The gate of topics that were made again, after something of both was bound and published."""
     losses = tuple(Loss(LossKind.RECREATED, topic, 0, 3, 3, f"new {topic}") for topic in topics)
-    return control.close_gate(LogGate(Cause.LOST, "records are lost", None, None, losses, None, 7))
+    return control.close_gate(LogGate(LogGateCause.LOST, "records are lost", None, None, losses, None, 7))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_a_sweep_is_shown_first_and_keeps_who_did_it(run, published, control, ro
     done = json.loads(run("log", "sweep", "orders", "--execute", "--reason", "space", "--json").out)
     assert (done["executed"], len(done["waiting"]), done["removed"]) == (True, 3, [])
     (kept,) = control.decisions()
-    assert (kept.what, kept.reason, kept.gate) == ("sweep", "space", "0 files with 0 bytes")
+    assert (kept.what, kept.reason, kept.about) == ("sweep", "space", "0 files with 0 bytes")
     assert (root / "condemned.json").exists()
 
 

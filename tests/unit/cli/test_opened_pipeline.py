@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import wall_clock
+from tidemark.clock import wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, LeftOut, OffsetEntry, WriterGate
+from tidemark.delivery.state.writer_state import Cause, LeftOut, OffsetEntry, OffsetEntryKind, WriterGate
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.loader import find_pipeline
@@ -123,7 +124,7 @@ LEFT = LeftOut("orders", "new", 7, 9, 3, "ann", "known", 5)
 
 
 def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positions):
-    key = ObjectKey(Kind.WRITER, "orders/archive")
+    key = ObjectKey(ObjectKind.WRITER, "orders/archive")
     row = {LEFT.row: json.dumps(asdict(LEFT))}
     positions.consensus.commit(key, positions.version("archive"), Change(row))
     said = "leaves out topic orders, which was made again: 3 messages from id 7 on (accepted by ann: known)"
@@ -142,7 +143,7 @@ def test_item_12_what_a_writer_leaves_out_is_seen_wherever_one_looks(run, positi
 @pytest.fixture
 def refused(positions) -> Positions:
     """The log is compacted below 3, and ``archive`` was forgotten: it would have to begin anew."""
-    positions.forget(positions.load("archive"), Deed("forget", "ann", "over", 1))
+    positions.forget(positions.load("archive"), AuditEntry("forget", "ann", "over", 1))
     control = LogControl(positions.consensus, "orders")
     head = control.log_head()
     control.replace_log(head.version, replace(head, compacted_below=3))
@@ -353,7 +354,7 @@ def test_i20_acknowledged_ids_are_named_after_the_offset_log_was_compacted(run, 
     run("offsets", "ack", "orders", "archive", "3", *EXECUTE)
     run("resume", "orders", "archive")
     run("offsets", "compact", *EXECUTE)
-    assert not [one for one in walled.history("archive") if one.kind is Entry.ACKNOWLEDGE]
+    assert not [one for one in walled.history("archive") if one.kind is OffsetEntryKind.ACKNOWLEDGE]
     (one,) = json.loads(run("offsets", "list", "orders", "archive", "--json").out)["acknowledged"]
     assert (one["ids"], one["by"], one["reason"]) == ([3], "ann", "known")
     assert "acknowledged ids" in (shown := run("offsets", "list", "orders", "archive").out)
@@ -369,9 +370,15 @@ def long(positions) -> Positions:
     for state_of, name in ((positions, "archive"), (Positions(positions.consensus, "invoices"), "old")):
         state = state_of.load(name) or state_of.register(name, {})
         for position in (3, 4):
-            entry = OffsetEntry(Entry.COMMIT, position, 1_000, "run-2", namespaces={"orders": position})
+            entry = OffsetEntry(
+                OffsetEntryKind.COMMIT, position, 1_000, "run-2", namespaces={"orders": position}
+            )
             state = state_of.commit(state, position, entry, state.gate)
-    for kind, position in ((Entry.REWIND, 1), (Entry.COMMIT, 3), (Entry.COMMIT, 4)):
+    for kind, position in (
+        (OffsetEntryKind.REWIND, 1),
+        (OffsetEntryKind.COMMIT, 3),
+        (OffsetEntryKind.COMMIT, 4),
+    ):
         state = positions.load("archive")
         positions.commit(state, position, OffsetEntry(kind, position, 1_000, "ann"), state.gate)
     return positions
@@ -429,12 +436,12 @@ def test_compact_while_a_run_has_the_writer(run, long):
 
 def test_compact_without_any_writer_says_so(run, positions):
     state = positions.load("archive")
-    positions.forget(state, Deed("forget", "ann", "over", 1))
+    positions.forget(state, AuditEntry("forget", "ann", "over", 1))
     assert run("offsets", "compact").out.splitlines()[0] == "No writer is registered."
 
 
 def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted(run, long):
-    key, version = ObjectKey(Kind.WRITER, "orders/archive"), long.load("archive").version
+    key, version = ObjectKey(ObjectKind.WRITER, "orders/archive"), long.load("archive").version
     long.consensus.commit(key, version, Change(deletes=[next(long.offset_rows("archive"))[0]]))
     ended = run("offsets", "compact", *EXECUTE)
     assert (ended.code, "it is at 4, and the newest entry of its offset log says 3" in ended.err) == (1, True)

@@ -5,7 +5,7 @@ import json
 import pytest
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import wall_clock
+from tidemark.clock import wall_clock
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterGate

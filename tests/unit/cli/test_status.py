@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.forgotten import Forgetting, begin_forgetting
@@ -69,7 +69,7 @@ def test_i15_a_state_that_cannot_be_read_is_one_line_too(run, installation, cons
     (installation / "include/pipelines/sound.yaml").write_text(
         REFUNDS.replace("refunds", "sound").replace(", connection: kafka_elsewhere", "")
     )
-    key = ObjectKey(Kind.WRITER, "orders/archive")
+    key = ObjectKey(ObjectKind.WRITER, "orders/archive")
     consensus.commit(key, 1, Change({"head": '{"position": 3}'}))
 
     ended = run("status")

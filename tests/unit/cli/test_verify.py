@@ -11,7 +11,7 @@ from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.reconcile_idle import reconcile_idle
-from tidemark.consensus.lease import wall_clock
+from tidemark.clock import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.published_log import PublishedLog

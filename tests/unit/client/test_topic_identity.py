@@ -26,10 +26,11 @@ from tidemark.client.topic_identity import (
     contradiction,
 )
 from tidemark.client.topic_record import known_topics
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.positions import Positions
-from tidemark.log.accept import Acceptance, accept
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.accept import accept
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.state.control import LogControl
 
@@ -309,8 +310,8 @@ class Plane:
         head = self.control.bindings_head()
         reached = head.reached["orders", 0]
         loss = Loss(LossKind.RECREATED, "orders", 0, reached, reached, NEW)
-        gate = self.control.close_gate(LogGate(Cause.LOST, "again", None, None, (loss,), None, found))
-        accept(self.control, gate, Acceptance("ann", "known", 10**18))
+        gate = self.control.close_gate(LogGate(LogGateCause.LOST, "again", None, None, (loss,), None, found))
+        accept(self.control, gate, AuditEntry("accept", "ann", "known", 10**18))
 
     def register(self, writer: str = "w", keyspace: str = "journal", namespaces: str = ".*") -> None:
         shape = {"kind": "journal", "keyspace": keyspace, "namespaces": namespaces}

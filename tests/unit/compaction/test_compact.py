@@ -17,7 +17,7 @@ from tidemark.compaction.plan import Plan
 from tidemark.faults import FaultPoint
 from tidemark.log.errors import FileDamaged, FileMissing
 from tidemark.log.files import row_groups
-from tidemark.log.state.compactions import Outcome, compactions
+from tidemark.log.state.compactions import CompactionOutcome, compactions
 from tidemark.log.state.lease import LogHeld, read_lease, take_log
 from tidemark.log.state.pins import Pin, add_pin
 from tidemark.pipeline.choices import CompactionPolicy
@@ -138,7 +138,10 @@ def test_G7_T51_a_second_run_does_nothing(tmp_path):
     assert isinstance(again, Plan)
     assert again.is_empty
     assert world.stored() == before
-    assert [one.outcome for one in compactions(world.control)] == [Outcome.COMPACTED, Outcome.NOTHING_TO_DO]
+    assert [one.outcome for one in compactions(world.control)] == [
+        CompactionOutcome.COMPACTED,
+        CompactionOutcome.NOTHING_TO_DO,
+    ]
 
 
 def test_G7_a_second_run_after_a_compaction_of_a_journal_does_not_even_look(tmp_path):

@@ -10,7 +10,7 @@ from tidemark.compaction.policies import journal_batches
 from tidemark.compaction.policies.facts_table import facts_in, facts_table, judge_table, merge_table
 from tidemark.compaction.policies.journal_batches import COLUMNS, look_at, look_with_care
 from tidemark.compaction.policies.journal_facts import facts_of, judge, merge_facts
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import verdict_table
 from tidemark.journal.action import Append, Delete, Mark, append
 from tidemark.journal.events import Event, Events
@@ -105,7 +105,7 @@ def looked(look, batch, rules):
 @given(st.lists(st.one_of(ODD, ORDERLY), min_size=1, max_size=8), st.data())
 def test_a_batch_is_looked_at_as_its_messages_are(messages, data):
     ids = st.lists(st.integers(0, len(messages)), unique=True, max_size=2).map(sorted).map(tuple)
-    rules = Rules(JOURNAL, 10**6, 1, pins=data.draw(ids), acknowledged=data.draw(ids))
+    rules = CompactionRules(JOURNAL, 10**6, 1, pins=data.draw(ids), acknowledged=data.draw(ids))
     batch = rows_of(enumerate(messages))
     batch = batch.slice(data.draw(st.integers(0, len(messages) - 1)))
     assert looked(look_at, batch, rules) == looked(look_with_care, batch, rules)
@@ -113,7 +113,7 @@ def test_a_batch_is_looked_at_as_its_messages_are(messages, data):
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_every_odd_payload_is_judged_as_the_journal_judges_it(payload):
-    rules = Rules(JOURNAL, 10**6, 1)
+    rules = CompactionRules(JOURNAL, 10**6, 1)
     batch = rows_of([(0, Sent(b"a", payload, headers=((ACTION, APPEND % (1, 1, b"json")),)))])
     assert looked(look_at, batch, rules) == looked(look_with_care, batch, rules)
 
@@ -126,7 +126,7 @@ def test_what_is_in_order_is_not_read_message_by_message(monkeypatch):
     monkeypatch.setattr(journal_batches, "holds_what_is_said", refuse)
     in_order = [sent(append("a", 1, Events((Event(1, (), "json", '{"a":1}'),)))), sent(Delete("a", 1, 1))]
     facts, reach = looked(
-        look_at, rows_of(enumerate([*in_order, sent(Mark("a", 1, "m"))])), Rules(JOURNAL, 9, 1)
+        look_at, rows_of(enumerate([*in_order, sent(Mark("a", 1, "m"))])), CompactionRules(JOURNAL, 9, 1)
     )
     assert (len(facts), reach) == (2, [1, 0, -1])
 

@@ -14,7 +14,7 @@ from tests.unit.compaction.test_compact import given_journal, given_latest
 from tests.unit.log.test_fault_walk import Killed, kill
 
 from tidemark.faults import FaultPoint
-from tidemark.log.state.compactions import Outcome, compactions
+from tidemark.log.state.compactions import CompactionOutcome, compactions
 from tidemark.log.state.lease import LogHeld, LogLost
 
 pytestmark = pytest.mark.unit
@@ -62,7 +62,7 @@ def test_G17_a_compaction_that_was_killed_is_on_record_once(tmp_path, at_point, 
 
     world.compact("killed")
 
-    done = [one for one in compactions(world.control) if one.outcome is Outcome.COMPACTED]
+    done = [one for one in compactions(world.control) if one.outcome is CompactionOutcome.COMPACTED]
     assert [(one.messages_before, one.messages_after) for one in done] == [(9, 4)]
 
 

@@ -25,7 +25,7 @@ from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import NotConserved, PlanOutdated
 from tidemark.compaction.plan import NEIGHBOURS, Plan, make_plan, replace_files
-from tidemark.compaction.policies.rules import Rules, candidates, question_digest
+from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
 
@@ -68,7 +68,7 @@ def test_a_plan_survives_its_file():
 
 
 def test_the_digest_is_of_inputs_and_rules():
-    log, rules = example_c(), Rules(PROGRESS, 9, 10)
+    log, rules = example_c(), CompactionRules(PROGRESS, 9, 10)
     files = candidates(log.manifest)
     digest = question_digest("orders", files, rules)
     assert question_digest("orders", files, rules) == digest
@@ -190,7 +190,7 @@ def test_a_log_of_which_nothing_was_dropped_is_not_called_compacted():
 def test_closed_segments_hold_at_most_as_many_files_as_the_log_allows():
     files = [LogFile(f"files/{n}", 1, "t", n, n, n, 1, 1, "x") for n in range(450)]
     old = Manifest("orders", (Segment(tuple(files[:-1])), Segment((files[-1],))), 1, 449)
-    plan = replace(made(given_log()), active_from=449, rules=Rules(LATEST, 400, 10**9), groups=())
+    plan = replace(made(given_log()), active_from=449, rules=CompactionRules(LATEST, 400, 10**9), groups=())
     assert [len(segment.files) for segment in replace_files(old, plan, []).segments] == [200, 200, 49, 1]
 
 
@@ -215,13 +215,15 @@ FILES = [LogFile("files/1", 1, "t", 0, 0, 9, 10, 100, "x")]
 )
 def test_G10_what_does_not_add_up_is_refused(wrong, said):
     with pytest.raises(NotConserved, match=said):
-        prove_verdicts("orders", "f" * 64, Rules(JOURNAL, 5, 10), Census(), FILES, [wrong])
+        prove_verdicts("orders", "f" * 64, CompactionRules(JOURNAL, 5, 10), Census(), FILES, [wrong])
 
 
 def test_G10_every_key_is_accounted_for():
     found = Dropped("files/1", 10, 10, 0, kept_chosen=3)
     with pytest.raises(NotConserved, match="of 5 keys 3 have a last message and 1 need none"):
-        prove_verdicts("orders", "f" * 64, Rules(LATEST, 5, 10), Census(5, gone=1, chosen=3), FILES, [found])
+        prove_verdicts(
+            "orders", "f" * 64, CompactionRules(LATEST, 5, 10), Census(5, gone=1, chosen=3), FILES, [found]
+        )
 
 
 def test_G10_new_files_hold_what_stays_and_nothing_else():

@@ -12,7 +12,7 @@ from tests.support.compaction_world import World
 from tests.unit.compaction.test_replay import NEXT, assert_same, events_of, messages
 
 from tidemark.compaction.plan import Plan
-from tidemark.compaction.policies.rules import Rules, question_digest
+from tidemark.compaction.policies.rules import CompactionRules, question_digest
 from tidemark.journal.action import Delete, Purge, append
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 
@@ -72,7 +72,7 @@ def test_what_happens_in_the_new_topic_takes_nothing_of_the_old_one(tmp_path, ne
 
 
 def test_without_a_topic_made_again_the_digest_of_a_question_is_what_it_was() -> None:
-    rules = Rules(JOURNAL, 10, 1)
+    rules = CompactionRules(JOURNAL, 10, 1)
     assert "recreated" not in rules.to_row()
     assert question_digest("p", (), rules) != question_digest("p", (), replace(rules, recreated=(("a", 3),)))
 

@@ -5,11 +5,11 @@ from tests.support.contracts.consensus_contract import ConsensusContract
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Outpaced, Undecided
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind, Outpaced, Undecided
 
 pytestmark = pytest.mark.unit
 
-KEY = ObjectKey(Kind.LOG, "orders")
+KEY = ObjectKey(ObjectKind.LOG, "orders")
 MINE = Change({"head": "mine"})
 
 

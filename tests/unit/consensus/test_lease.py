@@ -1,11 +1,8 @@
 """The rules of leases, whatever is lent."""
 
-from threading import Event
-
 import pytest
-from structlog.testing import capture_logs
 
-from tidemark.consensus.lease import LEASE, MARGIN, Lease, kept_alive, lease_of_another, new_lease
+from tidemark.consensus.lease import LEASE, MARGIN, Lease, confirmed, lease_of_another, new_lease
 
 pytestmark = pytest.mark.unit
 
@@ -44,46 +41,23 @@ def test_before_it_is_over_it_may_be_over_by_another_clock():
     assert not lease.is_held_at(lease.deadline)
 
 
-class Lost(Exception):
-    pass
+def test_a_lease_with_time_left_is_not_read_again():
+    def reload() -> Lease:
+        raise AssertionError("it was read")
+
+    lease = new_lease(0, "ann", NOW)
+    assert confirmed(lease, reload, lambda: NOW) is lease
 
 
-def test_it_is_renewed_while_the_block_works_and_given_back_whatever_happens():
-    renewed, given_back = Event(), []
-
-    def work() -> None:
-        with kept_alive("it", renewed.set, lambda: given_back.append(1), lambda _: False, 0.001):
-            assert renewed.wait(10)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        work()
-    assert given_back == [1]
+def test_a_lease_whose_time_is_nearly_over_may_have_been_renewed():
+    lease, late = new_lease(0, "ann", NOW), NOW + LEASE - MARGIN
+    renewed = lease.prolonged(late)
+    assert confirmed(lease, lambda: renewed, lambda: late) == renewed
 
 
-@pytest.mark.parametrize(("error", "warned"), [(Lost(), 0), (OSError("no answer"), 1)])
-def test_what_cannot_be_given_back_hides_nothing(error, warned):
-    def release() -> None:
-        raise error
-
-    with (
-        capture_logs() as logs,
-        kept_alive("it", lambda: None, release, lambda found: isinstance(found, Lost)),
-    ):
-        pass
-    assert len(logs) == warned
-
-
-def test_a_renewal_that_fails_is_said_and_tried_again():
-    tries = []
-    twice = Event()
-
-    def renew() -> None:
-        tries.append(1)
-        if len(tries) > 1:
-            twice.set()
-        raise OSError("no answer")
-
-    with capture_logs() as logs, kept_alive("it", renew, lambda: None, lambda _: False, 0.001):
-        assert twice.wait(10)
-    assert logs[0]["event"] == "lease not renewed"
+@pytest.mark.parametrize(
+    "found", [None, new_lease(1, "bob", NOW + LEASE), new_lease(0, "ann", NOW)], ids=["gone", "taken", "over"]
+)
+def test_a_lease_that_may_be_another_holder_s_is_not_confirmed(found):
+    lease = new_lease(0, "ann", NOW)
+    assert confirmed(lease, lambda: found, lambda: NOW + LEASE - MARGIN) is None

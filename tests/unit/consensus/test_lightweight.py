@@ -29,11 +29,11 @@ from cassandra.protocol import ErrorMessage, ServerError, SyntaxException
 from cassandra.query import BatchStatement, SimpleStatement, bind_params
 
 from tidemark.consensus.lightweight import ATTEMPTS, LightweightConsensus, create_schema
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced, RowRange, Undecided
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Outpaced, RowRange, Undecided
 
 pytestmark = pytest.mark.unit
 
-KEY = ObjectKey(Kind.LOG, "orders")
+KEY = ObjectKey(ObjectKind.LOG, "orders")
 MINE = Change({"head": "mine"})
 SOMEBODY = UUID(int=7)
 

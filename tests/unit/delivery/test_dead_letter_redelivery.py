@@ -198,9 +198,9 @@ def test_nothing_is_redelivered_into_a_target_that_was_made_again(house):
 def test_rows_of_an_older_version_are_read(house):
     writer = given_letter(house, Late())
     key = next(row for row in house.rows(writer) if row.startswith("acknowledged/"))
-    from tidemark.consensus.objects import Change, Kind, ObjectKey
+    from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 
     change = Change({key: '{"ids": [2], "by": "bob"}'})
-    house.consensus.commit(ObjectKey(Kind.WRITER, "orders/stream"), house.state(writer).version, change)
+    house.consensus.commit(ObjectKey(ObjectKind.WRITER, "orders/stream"), house.state(writer).version, change)
     (one,) = house.positions.acknowledgements("stream")
     assert (one.ids, one.by, one.reason, one.at) == ((2,), "bob", None, None)

@@ -25,7 +25,8 @@ from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
 from tests.unit.work.test_fault_walk import POINTS as WORK
 
 from tidemark import faults
-from tidemark.consensus.lease import LEASE, SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery

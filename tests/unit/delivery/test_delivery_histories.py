@@ -18,6 +18,7 @@ from tests.support.delivery_samples import NO_LIMIT, Clock, Killed, Mortal, Shel
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
 
 from tidemark import faults
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.store import DeadLetter
@@ -27,7 +28,7 @@ from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import NotRegistered, resume_writer
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterState
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile, Manifest
@@ -161,20 +162,20 @@ class History:
                 chosen = waiting[: 1 + further]
                 ids = (chosen[0], chosen[-1])
                 plan = self.operator.acknowledge(self.writer, *ids, self.letters, untried=True)
-                plan.execute(Deed("acknowledge", "ann", "why", self.clock()))
+                plan.execute(AuditEntry("acknowledge", "ann", "why", self.clock()))
 
     def rewind(self, back: int) -> None:
         with suppress(NotPossible, ChangedMeanwhile):
             plan = self.operator.rewind(self.writer.name, self.position - 1 - back)
-            plan.execute(Deed("rewind", "ann", "why", self.clock()))
+            plan.execute(AuditEntry("rewind", "ann", "why", self.clock()))
 
     def stop(self) -> None:
         with suppress(NotPossible, ChangedMeanwhile):
-            self.operator.stop(self.writer.name).execute(Deed("stop", "ann", "why", self.clock()))
+            self.operator.stop(self.writer.name).execute(AuditEntry("stop", "ann", "why", self.clock()))
 
     def open(self) -> None:
         with suppress(NotPossible, ChangedMeanwhile):
-            self.operator.open(self.writer.name).execute(Deed("open", "ann", "why", self.clock()))
+            self.operator.open(self.writer.name).execute(AuditEntry("open", "ann", "why", self.clock()))
 
     def become_bad(self, distance: int) -> None:
         """A message after the position cannot be understood, now or when it comes."""

@@ -7,13 +7,13 @@ from tests.support.delivery_samples import House, Killed
 from tests.support.recreated_world import World
 from tests.unit.delivery.test_forget_pipeline import MemoryLetters, arm
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
 from tidemark.delivery.state.earlier_pipelines import Earlier
-from tidemark.delivery.state.writer_state import Deed
 from tidemark.delivery.target import LeftByForgotten
 from tidemark.faults import FaultPoint
-from tidemark.log.state.control import BindingsHead, Decision
-from tidemark.log.state.forgotten import forgettings
+from tidemark.log.state.control import BindingsHead
+from tidemark.log.state.forgotten import EndedRemoval, forgettings
 
 pytestmark = pytest.mark.unit
 
@@ -62,8 +62,8 @@ def made_again(house: House, root: Path) -> House:
 def test_a_writer_was_an_earlier_pipeline_s_where_that_was_forgotten_after_it(
     deeds, forgotten_at, had_writer
 ):
-    forgettings = [Decision("forget", "ann", "moved", at, "with its files") for at in forgotten_at]
-    kept = [Deed(what, "ann", "moved", at) for what, at in deeds]
+    forgettings = [EndedRemoval(at) for at in forgotten_at]
+    kept = [AuditEntry(what, "ann", "moved", at) for what, at in deeds]
     assert Earlier.of(forgettings, kept, BindingsHead()).had_writer is had_writer
 
 
@@ -193,7 +193,7 @@ def test_a_keyspace_of_its_own_takes_the_topic_that_was_made_again_and_stays_its
 
 
 def test_ids_of_topics_that_an_older_version_did_not_keep_are_not_asked_for():
-    forgotten = Decision("forget", "ann", "moved", 9, "with its files")
+    forgotten = EndedRemoval(9)
     head = BindingsHead(reached={("orders", 0): 3}, topic_ids={"orders": "new"})
     assert not Earlier.of([forgotten], [], head).had_another(("orders", 0), made=5)
 

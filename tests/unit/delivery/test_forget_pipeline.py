@@ -10,7 +10,7 @@ from tests.support.log_samples import given_binding, publish_all
 
 from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines
 from tidemark.delivery.state.lease import LeaseHeld, take
@@ -85,10 +85,12 @@ class Orphan:
 
     def assert_forgotten(self, *, log: bool):
         assert not is_known(self.house.consensus, "orders")
-        assert self.rows(Kind.BINDINGS) == set()
-        assert {row.partition("/")[0] for row in self.rows(Kind.LOG)} == {"decision", "lease"}
+        assert self.rows(ObjectKind.BINDINGS) == set()
+        assert {row.partition("/")[0] for row in self.rows(ObjectKind.LOG)} == {"decision", "lease"}
         for name in ("stream", "archive"):
-            assert {row.partition("/")[0] for row in self.rows(Kind.WRITER, f"orders/{name}")} == {"audit"}
+            assert {row.partition("/")[0] for row in self.rows(ObjectKind.WRITER, f"orders/{name}")} == {
+                "audit"
+            }
         assert self.letters.kept == {}
         assert self.root.exists() is not log
         assert known_pipelines(self.house.consensus) == ["refunds"]
@@ -213,7 +215,7 @@ def test_killed_before_any_change_of_the_control_plane_it_is_finished_by_the_sam
         except Killed:
             orphan.house.consensus.left = None
             assert is_known(orphan.house.consensus, "orders")
-            begun = orphan.rows(Kind.LOG) & {"forgetting"}
+            begun = orphan.rows(ObjectKind.LOG) & {"forgetting"}
             assert begun or deaths == 0
             deaths += 1
             continue
@@ -275,7 +277,7 @@ def test_a_writer_that_is_held_when_it_is_planned_or_when_it_is_done(orphan):
     for attempt in (lambda: plan.execute(orphan.house.deed("forget")), lambda: orphan.forgetting().plan()):
         with pytest.raises(LeaseHeld, match="run-9 has this writer"):
             attempt()
-    assert "forgetting" not in orphan.rows(Kind.LOG)
+    assert "forgetting" not in orphan.rows(ObjectKind.LOG)
 
 
 def test_a_writer_that_a_process_took_before_its_turn_is_left_and_the_mark_says_so(orphan, at_point):
@@ -308,7 +310,7 @@ def test_a_log_that_is_being_read_keeps_its_files(orphan):
 
 
 def test_a_log_whose_place_is_not_known_has_to_be_shown(orphan):
-    key = ObjectKey(Kind.LOG, "orders")
+    key = ObjectKey(ObjectKind.LOG, "orders")
     snapshot = orphan.house.consensus.whole(key)
     head = json.loads(snapshot.rows["head"])
     del head["root"]  # as older versions wrote it

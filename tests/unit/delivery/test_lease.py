@@ -6,16 +6,18 @@ import pytest
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.delivery_samples import Clock
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE, MARGIN
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Undecided
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, holding, take
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Undecided
+from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, WriterHold, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, WriterState
+from tidemark.delivery.state.writer_state import WriterState
 
 pytestmark = pytest.mark.unit
 
-KEY = ObjectKey(Kind.WRITER, "orders/archive")
+KEY = ObjectKey(ObjectKind.WRITER, "orders/archive")
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def state_of(positions: Positions) -> WriterState:
     return state
 
 
-def taken(positions: Positions, holder: str, clock: Clock) -> Hold:
+def taken(positions: Positions, holder: str, clock: Clock) -> WriterHold:
     return take(positions, state_of(positions), holder, clock)
 
 
@@ -100,7 +102,7 @@ def test_tokens_grow_with_every_holder(positions, clock):
 
 def test_a_writer_that_is_gone_cannot_be_taken(positions, clock):
     seen = state_of(positions)
-    positions.forget(seen, Deed("forget", "ann", "why", 1))
+    positions.forget(seen, AuditEntry("forget", "ann", "why", 1))
     with pytest.raises(Exception, match="changed by somebody else"):
         take(positions, seen, "late", clock)
 
@@ -162,7 +164,7 @@ def test_a_stale_token_cannot_release_the_next_one(positions, clock):
 def test_a_token_does_not_come_back_with_a_writer_that_was_forgotten(positions, clock):
     zombie = taken(positions, "zombie", clock)
     clock.now += LEASE
-    positions.forget(state_of(positions), Deed("forget", "ann", "why", 1))
+    positions.forget(state_of(positions), AuditEntry("forget", "ann", "why", 1))
     positions.register("archive", {})
     taken(positions, "next", clock)
     with pytest.raises(LeaseLost):

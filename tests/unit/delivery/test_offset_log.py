@@ -7,12 +7,13 @@ import pytest
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.delivery_samples import Clock, House, Stream
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey, Undecided
+from tidemark.consensus.objects import ObjectKey, ObjectKind, Undecided
 from tidemark.delivery.state import positions as module
-from tidemark.delivery.state.lease import Hold, take
+from tidemark.delivery.state.lease import WriterHold, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +28,7 @@ def positions() -> Positions:
     return Positions(MemoryConsensus(), "orders")
 
 
-def given_hold(positions: Positions, name: str = "c0", holder: str = "run-1") -> Hold:
+def given_hold(positions: Positions, name: str = "c0", holder: str = "run-1") -> WriterHold:
     return take(positions, positions.register(name, {}), holder, Clock())
 
 
@@ -97,7 +98,7 @@ def test_N_the_offset_log_ends_with_12_and_13(positions):
 def test_an_entry_says_what_moved_the_position_when_and_by_whom(positions):
     given_hold(positions).commit(7, {"orders": 6, "refunds": 7})
     assert positions.history("c0") == [
-        OffsetEntry(Entry.COMMIT, 7, Clock().now, "run-1", None, {"orders": 6, "refunds": 7})
+        OffsetEntry(OffsetEntryKind.COMMIT, 7, Clock().now, "run-1", None, {"orders": 6, "refunds": 7})
     ]
 
 
@@ -180,7 +181,12 @@ def given_rewound(house: House, position: int) -> Stream:
 def test_a_rewind_is_an_entry_of_its_own_with_who_and_why(house: House):
     given_rewound(house, 4)
     entry = house.positions.history("stream")[-1]
-    assert (entry.kind, entry.position, entry.by, entry.reason) == (Entry.REWIND, 4, "ann", "to test rewind")
+    assert (entry.kind, entry.position, entry.by, entry.reason) == (
+        OffsetEntryKind.REWIND,
+        4,
+        "ann",
+        "to test rewind",
+    )
 
 
 def test_a_rewind_takes_the_namespaces_back_to_what_the_log_has_up_to_there(house: House):
@@ -214,7 +220,7 @@ def test_what_was_delivered_again_after_a_rewind_is_as_before(house: House):
 # Forgetting
 
 
-FORGET = Deed("forget", "ann", "retired", 9)
+FORGET = AuditEntry("forget", "ann", "retired", 9)
 
 
 def test_forgetting_removes_everything_but_what_people_did(house: House):
@@ -272,7 +278,7 @@ def test_a_long_offset_log_is_forgotten_in_one_transaction_of_bounded_size(house
 
 
 def _key() -> ObjectKey:
-    return ObjectKey(Kind.WRITER, "orders/stream")
+    return ObjectKey(ObjectKind.WRITER, "orders/stream")
 
 
 def test_an_acknowledgement_of_a_thousand_is_one_row_of_bounded_size(house):

@@ -14,7 +14,7 @@ from tidemark.delivery.state import offset_log as module
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.offset_log import WriterBusy, compact_writer, plan_writer
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry
+from tidemark.delivery.state.writer_state import OffsetEntryKind
 from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
@@ -176,7 +176,7 @@ def test_many_commits_and_many_compactions_at_once_lose_nothing(positions):
 def test_a_rewind_between_plan_and_execution_stays(positions):
     state = given_moves(positions, 3, 7)
     plan = plan_writer(positions, "c0")
-    move(positions, move(positions, state, 2, Entry.REWIND), 5)
+    move(positions, move(positions, state, 2, OffsetEntryKind.REWIND), 5)
     compact_writer(positions, plan)
     assert entries(positions) == [("commit", 7), ("rewind", 2), ("commit", 5)]
 

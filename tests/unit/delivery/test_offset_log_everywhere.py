@@ -24,7 +24,7 @@ from tidemark.delivery.state.offset_log import (
 )
 from tidemark.delivery.state.offset_log_plan import ack_row
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, WriterState
+from tidemark.delivery.state.writer_state import OffsetEntryKind, WriterState
 
 pytestmark = pytest.mark.unit
 
@@ -198,9 +198,9 @@ def take_steps(steps: list[str], compacts: bool) -> Positions:
             take(positions, replace(state, lease=None), f"run-{number}", Clock())
         elif step == "acknowledge":
             state = positions.acknowledge(state, [state.position + 1], "ann", state.lease)
-            move(positions, state, state.position + 1, Entry.ACKNOWLEDGE)
+            move(positions, state, state.position + 1, OffsetEntryKind.ACKNOWLEDGE)
         elif step == "rewind":
-            move(positions, state, max(-1, state.position - 4), Entry.REWIND)
+            move(positions, state, max(-1, state.position - 4), OffsetEntryKind.REWIND)
         elif step == "commit":
             move(positions, state, state.position + 1 + number % 3)
         else:
@@ -217,7 +217,9 @@ def test_G14_whatever_happens_a_compacted_log_loads_to_the_same(steps):
     assert _timeless(ours.state) == _timeless(theirs.state)
     assert replace(ours, state=theirs.state) == theirs
     assert compacted.history("c0")[-1:] == whole.history("c0")[-1:]
-    rewinds = [[e for e in one.history("c0") if e.kind is Entry.REWIND] for one in (compacted, whole)]
+    rewinds = [
+        [e for e in one.history("c0") if e.kind is OffsetEntryKind.REWIND] for one in (compacted, whole)
+    ]
     assert rewinds[0] == rewinds[1]
 
 

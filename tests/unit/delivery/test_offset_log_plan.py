@@ -12,11 +12,11 @@ from tidemark.consensus.objects import RowRange
 from tidemark.delivery.state.offset_log import compact_writer, plan_writer
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, ack_row, plan_offsets
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 
 pytestmark = pytest.mark.unit
 
-KINDS = {"c": Entry.COMMIT, "r": Entry.REWIND, "a": Entry.ACKNOWLEDGE}
+KINDS = {"c": OffsetEntryKind.COMMIT, "r": OffsetEntryKind.REWIND, "a": OffsetEntryKind.ACKNOWLEDGE}
 HISTORIES = st.text("ccccra", max_size=40)
 
 
@@ -55,7 +55,7 @@ def example_c() -> Positions:
     state = positions.register("c0", {})
     for name, value in EXAMPLE_C:
         position = max(state.position, value)
-        entry = OffsetEntry(Entry.COMMIT, position, 1_000, "run-1", namespaces={name: value})
+        entry = OffsetEntry(OffsetEntryKind.COMMIT, position, 1_000, "run-1", namespaces={name: value})
         state = positions.commit(state, position, entry)
     return positions
 
@@ -133,7 +133,7 @@ def test_a_plan_counts_rows_and_bytes():
 
 
 def test_bytes_are_those_of_utf_8():
-    body = json.dumps(asdict(OffsetEntry(Entry.COMMIT, 1, 1, "größer")), ensure_ascii=False)
+    body = json.dumps(asdict(OffsetEntry(OffsetEntryKind.COMMIT, 1, 1, "größer")), ensure_ascii=False)
     assert plan_of([(ack_row(1), body)]).bytes_before == len(ack_row(1)) + len(body) + 2
 
 

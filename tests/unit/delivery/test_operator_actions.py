@@ -8,7 +8,7 @@ from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_a
 from tidemark.delivery.dead_letters.store import DeadLetterCopies, DeadLetterFiles
 from tidemark.delivery.operator import actions
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
-from tidemark.delivery.state.writer_state import Cause, Entry, OffsetEntry, WriterGate
+from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntryKind, WriterGate
 
 pytestmark = pytest.mark.unit
 
@@ -236,7 +236,7 @@ def test_an_acknowledgement_is_an_entry_of_its_own_with_who_and_why(house):
     writer = given_stopped_at(house, 2)
     house.acknowledge(writer, 2, 4, who="bob")
     assert house.positions.history("stream")[-1] == OffsetEntry(
-        Entry.ACKNOWLEDGE,
+        OffsetEntryKind.ACKNOWLEDGE,
         4,
         house.clock.now,
         "bob",

@@ -6,13 +6,14 @@ import pytest
 from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_at
 from tests.support.log_samples import RacingConsensus
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.operator import actions
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import LeaseHeld, take
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 
 pytestmark = pytest.mark.unit
 
@@ -190,13 +191,13 @@ def test_a_declared_writer_is_not_forgotten(house):
 
 def test_what_people_did_is_kept_for_ever(house):
     given_stopped_at(house, 2)
-    house.operator.open("stream").execute(Deed("open", "ann", "fixed", 1))
-    house.operator.stop("stream").execute(Deed("stop", "bob", "to retire it", 2))
-    house.operator.forget("stream", []).execute(Deed("forget", "bob", "retired", 3))
+    house.operator.open("stream").execute(AuditEntry("open", "ann", "fixed", 1))
+    house.operator.stop("stream").execute(AuditEntry("stop", "bob", "to retire it", 2))
+    house.operator.forget("stream", []).execute(AuditEntry("forget", "bob", "retired", 3))
     assert house.positions.deeds("stream") == [
-        Deed("open", "ann", "fixed", 1),
-        Deed("stop", "bob", "to retire it", 2),
-        Deed("forget", "bob", "retired", 3),
+        AuditEntry("open", "ann", "fixed", 1),
+        AuditEntry("stop", "bob", "to retire it", 2),
+        AuditEntry("forget", "bob", "retired", 3),
     ]
 
 
@@ -283,7 +284,7 @@ def test_a_plan_that_is_overtaken_in_the_last_moment_is_not_carried_out(tmp_path
 @pytest.mark.parametrize("action", ACTIONS)
 def test_every_deed_is_kept_with_who_when_and_why(house, action):
     writer = given_ready_for(house, action)
-    deed = Deed(action, "bob", "because", 42)
+    deed = AuditEntry(action, "bob", "because", 42)
     ACTIONS[action](house, writer).execute(deed)
     assert house.positions.deeds("stream")[-1] == deed
 

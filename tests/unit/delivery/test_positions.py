@@ -6,9 +6,16 @@ import pytest
 
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import ObjectKey, ObjectKind, Outpaced
 from tidemark.delivery.state.positions import Positions, ShapeChanged
-from tidemark.delivery.state.writer_state import Cause, Entry, Gate, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import (
+    Cause,
+    Gate,
+    OffsetEntry,
+    OffsetEntryKind,
+    WriterGate,
+    WriterState,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +34,7 @@ def positions(consensus) -> Positions:
 
 
 def commit_of(position: int, **namespaces: int) -> OffsetEntry:
-    return OffsetEntry(Entry.COMMIT, position, 1_000, "run-1", namespaces=namespaces)
+    return OffsetEntry(OffsetEntryKind.COMMIT, position, 1_000, "run-1", namespaces=namespaces)
 
 
 def move(positions: Positions, state: WriterState, position: int) -> WriterState:
@@ -72,7 +79,7 @@ def test_registering_again_keeps_the_gate(positions):
 
 
 def test_two_that_register_at_once_both_get_the_writer(consensus, positions, monkeypatch):
-    look, others = positions._load, []
+    look, others = positions.load_version, []
 
     def look_before_the_other_registers(writer):
         found = look(writer)
@@ -80,7 +87,7 @@ def test_two_that_register_at_once_both_get_the_writer(consensus, positions, mon
             others.append(Positions(consensus, "orders").register(writer, SHAPE))
         return found
 
-    monkeypatch.setattr(positions, "_load", look_before_the_other_registers)
+    monkeypatch.setattr(positions, "load_version", look_before_the_other_registers)
     assert positions.register("archive", SHAPE) == others[0]
 
 
@@ -163,7 +170,7 @@ def test_a_stale_state_is_outpaced(positions):
     move(positions, stale, 7)
     with pytest.raises(Outpaced) as refusal:
         move(positions, stale, 9)
-    assert refusal.value.key == ObjectKey(Kind.WRITER, "orders/archive")
+    assert refusal.value.key == ObjectKey(ObjectKind.WRITER, "orders/archive")
     assert positions.load("archive").position == 7
 
 

@@ -8,10 +8,9 @@ from tests.support.log_samples import add_binding, given_binding
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause as WriterCause
-from tidemark.delivery.state.writer_state import WriterGate
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.status import read_status, summarize
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.registered_writers import Enrolled, ensure_enrolled
 from tidemark.pipeline.model import Pipeline
@@ -31,7 +30,7 @@ PIPELINE = Pipeline.model_validate(
 )
 FIRST = given_binding(1_000, 0, ("orders", 0, 0, 10))
 SECOND = given_binding(2_000, 10, ("orders", 0, 10, 15), run_id="run-2")
-GATE = LogGate(Cause.LOST, "records are lost: …", None, None, (), None, 5_000)
+GATE = LogGate(LogGateCause.LOST, "records are lost: …", None, None, (), None, 5_000)
 
 
 @pytest.fixture
@@ -170,7 +169,7 @@ def test_a_writer_that_is_not_registered_lags_by_the_whole_log(consensus):
 
 def test_a_stopped_writer_says_why(consensus):
     positions = Positions(consensus, "orders")
-    gate = WriterGate(WriterCause.MESSAGE, 5, 5, 9, "id 5 cannot be read", at=1)
+    gate = WriterGate(Cause.MESSAGE, 5, 5, 9, "id 5 cannot be read", at=1)
     positions.commit(positions.register("archive", {}), 4, None, gate)
     archive = read_status(PIPELINE, consensus).writers[1]
     assert (archive.gate, archive.reason) == ("stopped", "id 5 cannot be read")

@@ -5,19 +5,20 @@ from dataclasses import dataclass, field
 import pytest
 from tests.support.log_samples import given_kafka, mark_published
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.accept import Acceptance, NothingToAccept, accept, require_closed_gate
+from tidemark.log.accept import NothingToAccept, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind, bind_guarded, close_for_losses
 from tidemark.log.model.binding import Available, Offsets, Slice
-from tidemark.log.model.gate import Cause
+from tidemark.log.model.gate import LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
-from tidemark.log.state.control import Decision, LogControl
+from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 
 LIMIT = 100
 BOUND = {("orders", 0): Offsets(0, 5), ("orders", 1): Offsets(0, 5)}
-ANN = Acceptance("ann", "the broker's disk is gone", 7_000)
+ANN = AuditEntry("accept", "ann", "the broker's disk is gone", 7_000)
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def test_lost_offsets_close_the_gate(control, case):
     lose(control, given_kafka(case.found, **case.made_again))
     gate = control.log_gate()
     assert (gate.cause, gate.t, gate.ids, gate.losses, gate.at) == (
-        Cause.LOST,
+        LogGateCause.LOST,
         None,
         None,
         case.losses,
@@ -231,7 +232,7 @@ def test_lost_offsets_of_a_binding_close_the_gate_and_name_its_ids(control, case
     losses = lose_of_binding(control, 1_000, given_kafka(case.found, **case.made_again))
     gate = control.log_gate()
     assert (losses, gate.losses) == (case.losses, case.losses)
-    assert (gate.cause, gate.t, gate.ids, gate.at) == (Cause.LOST, 1_000, case.ids, 5_000)
+    assert (gate.cause, gate.t, gate.ids, gate.at) == (LogGateCause.LOST, 1_000, case.ids, 5_000)
 
 
 @pytest.mark.parametrize("case", UNCAPTURED)
@@ -284,7 +285,7 @@ def test_what_the_person_said_is_kept_with_what_the_gate_said(control):
     lose(control, given_kafka(BOUND | {("orders", 0): Offsets(8, 9)}))
     accept(control, require_closed_gate(control), ANN)
     said = "records are lost: orders/0: offsets 5 to 7 were removed before their capture"
-    assert control.decisions() == [Decision("accept", "ann", "the broker's disk is gone", 7_000, said)]
+    assert control.decisions() == [AuditEntry("accept", "ann", "the broker's disk is gone", 7_000, said)]
 
 
 def test_an_open_gate_has_nothing_to_accept(control):

@@ -14,17 +14,18 @@ from tests.support.log_samples import (
     publish_all,
 )
 
-from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.log.accept import GateChanged, accept, require_closed_gate
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
-from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.publish import OutOfTurn, publish, read_log, require_audit
-from tidemark.log.state.control import Decision, LogControl, LogHead
+from tidemark.log.state.control import LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 
 BAD = given_finding("offsets grow", "1 does not", (3, 4))
-ANN = Acceptance("ann", "known", 10_000)
+ANN = AuditEntry("accept", "ann", "known", 10_000)
 
 
 def stopped(control: LogControl, folder: LogFolder, now: int = PUBLISHED_AT) -> LogStopped:
@@ -50,7 +51,7 @@ def test_a_failed_audit_closes_the_gate_over_exactly_this_capture(control, folde
     error = stopped(control, folder)
     assert control.log_gate() == error.gate
     assert error.gate == LogGate(
-        cause=Cause.AUDIT,
+        cause=LogGateCause.AUDIT,
         reason="the capture of the binding at 1000 failed its audit (offsets grow: 1 does not)",
         t=1_000,
         ids=(3, 4),
@@ -117,7 +118,7 @@ def test_an_acceptance_is_kept_with_what_the_gate_said(control, folder):
     stopped(control, folder)
     accept(control, require_closed_gate(control), ANN)
     said = "the capture of the binding at 1000 failed its audit (offsets grow: 1 does not)"
-    assert control.decisions() == [Decision("accept", "ann", "known", 10_000, said)]
+    assert control.decisions() == [AuditEntry("accept", "ann", "known", 10_000, said)]
 
 
 def test_an_acceptance_records_no_loss(control, folder):
@@ -134,7 +135,7 @@ def test_accepting_again_changes_nothing(control, folder):
     accept(control, gate, ANN)
     before = control.log_head(), control.decisions()
     with pytest.raises(GateChanged):
-        accept(control, gate, Acceptance("bob", "also", 10_001))
+        accept(control, gate, AuditEntry("accept", "bob", "also", 10_001))
     assert (control.log_head(), control.decisions()) == before
 
 

@@ -5,17 +5,18 @@ from dataclasses import replace
 import pytest
 from tests.support.log_samples import RacingConsensus, given_kafka, mark_published
 
-from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.log.accept import GateChanged, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind, bind_guarded
 from tidemark.log.model.binding import Binding, Offsets, Slice
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 
-ANN = Acceptance("ann", "known", 7_000)
-BOB = Acceptance("bob", "known too", 7_001)
-BAD = LogGate(Cause.AUDIT, "the audit failed", 1_000, (0, 4), (), "d" * 64, 6_000)
+ANN = AuditEntry("accept", "ann", "known", 7_000)
+BOB = AuditEntry("accept", "bob", "known too", 7_001)
+BAD = LogGate(LogGateCause.AUDIT, "the audit failed", 1_000, (0, 4), (), "d" * 64, 6_000)
 AGAIN = {"orders": "second orders"}
 TRUNCATED = (Offsets(0, 3), {})
 RECREATED = (Offsets(0, 2), AGAIN)

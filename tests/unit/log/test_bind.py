@@ -4,13 +4,13 @@ import pytest
 from tests.support.log_samples import add_binding, given_available, given_binding, given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.log.bind import bind, find_unfinished
 from tidemark.log.model.binding import Offsets, Slice
 
 pytestmark = pytest.mark.unit
 
-BINDINGS = ObjectKey(Kind.BINDINGS, "orders")
+BINDINGS = ObjectKey(ObjectKind.BINDINGS, "orders")
 NOW = 1_000_000
 LIMIT = 100
 

@@ -6,14 +6,14 @@ import pytest
 from tests.support.log_samples import add_binding, given_binding, given_narrow_bindings
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Kind, ObjectKey, Outpaced
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Outpaced
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.state.control import PAGE, BindingsHead, LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 
-BINDINGS = ObjectKey(Kind.BINDINGS, "orders")
+BINDINGS = ObjectKey(ObjectKind.BINDINGS, "orders")
 FIRST = given_binding(1_000, 0, ("orders", 0, 0, 5), ("orders", 1, 3, 4))
 SECOND = given_binding(2_000, 6, ("orders", 0, 5, 9), run_id="run-2")
 

@@ -5,20 +5,21 @@ from dataclasses import replace
 import pytest
 from tests.support.log_samples import RacingConsensus
 
-from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.objects import ObjectKey, ObjectKind, Outpaced
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
-from tidemark.log.state.control import Decision, LogControl, LogHead
+from tidemark.log.state.control import LogControl, LogHead
 
 pytestmark = pytest.mark.unit
 
-LOG = ObjectKey(Kind.LOG, "orders")
+LOG = ObjectKey(ObjectKind.LOG, "orders")
 LOSS = Loss(LossKind.RETENTION, "orders", 0, 5, 8)
-LOST = LogGate(Cause.LOST, "records are lost", None, None, (LOSS,), None, 5_000)
+LOST = LogGate(LogGateCause.LOST, "records are lost", None, None, (LOSS,), None, 5_000)
 LOST_OF_BINDING = replace(LOST, t=2_000, ids=(5, 7))
-BAD = LogGate(Cause.AUDIT, "the audit failed", 2_000, (5, 7), (), "d" * 64, 6_000)
-ANN = Decision("accept", "ann", "known", 7_000, "records are lost")
-BOB = Decision("accept", "bob", "also known", 8_000, "the audit failed")
+BAD = LogGate(LogGateCause.AUDIT, "the audit failed", 2_000, (5, 7), (), "d" * 64, 6_000)
+ANN = AuditEntry("accept", "ann", "known", 7_000, "records are lost")
+BOB = AuditEntry("accept", "bob", "also known", 8_000, "the audit failed")
 PUBLISHED = LogHead(manifest="manifests/a.json", digest="d" * 64, t=2_000, end=7)
 
 
@@ -221,7 +222,7 @@ def test_a_gate_that_closes_for_another_reason_while_it_is_opened_stays_closed(c
 def test_of_two_people_who_open_the_same_gate_the_first_is_kept(control, consensus):
     control.close_gate(LOST)
     consensus.before_next_commit = lambda: control.open_gate(LOST, ANN)
-    control.open_gate(LOST, replace(BOB, gate="records are lost"))
+    control.open_gate(LOST, replace(BOB, about="records are lost"))
     assert (control.log_gate(), control.decisions()) == (None, [ANN])
 
 

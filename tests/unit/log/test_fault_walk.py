@@ -14,17 +14,11 @@ import pyarrow as pa
 import pytest
 from tests.support.log_samples import SEGMENT_BYTES, RowsEngine, given_messages
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, ObjectKey
+from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.faults import FaultPoint
-from tidemark.log.accept import (
-    Acceptance,
-    NothingToAccept,
-    accept,
-    accept_plan,
-    require_closed_gate,
-    unplanned_losses,
-)
+from tidemark.log.accept import NothingToAccept, accept, accept_plan, require_closed_gate, unplanned_losses
 from tidemark.log.bind import OffsetsLost, bind_guarded
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
@@ -96,7 +90,7 @@ class World:
 
     def accept(self, _: str) -> None:
         """What a person does about a closed gate."""
-        acceptance = Acceptance("ann", "known", NOW)
+        acceptance = AuditEntry("accept", "ann", "known", NOW)
         accept(self.control, require_closed_gate(self.control), acceptance)
 
     def state(self) -> dict[str, Any]:
@@ -104,7 +98,7 @@ class World:
 
         Left out: the names of the runs, and up to when there was nothing new.
         """
-        bindings = self.consensus.scan(ObjectKey(Kind.BINDINGS, "orders"), "").rows
+        bindings = self.consensus.scan(ObjectKey(ObjectKind.BINDINGS, "orders"), "").rows
         rows: dict[str, Any] = {name: body for name, body in bindings.items() if name.startswith("lost/")}
         rows |= {
             name: replace(Binding.from_json(body), run_id="")
@@ -239,7 +233,7 @@ def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_pat
     world.replicate("first")
     old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)
     world.control.record_losses(world.control.bindings_head(), [old])
-    bob = Acceptance("bob", "seen", NOW)
+    bob = AuditEntry("accept", "bob", "seen", NOW)
     at_point(point, kill)
     with pytest.raises(Killed):
         accept_plan(world.control, bob)

@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidemark.errors import TidemarkError
-from tidemark.log.model.gate import Cause, LogGate, LogStopped
+from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.loss import Loss, LossKind
 
 pytestmark = pytest.mark.unit
 
 LOSS = Loss(LossKind.RETENTION, "orders", 0, 5, 8)
-LOST = LogGate(Cause.LOST, "records are lost: …", 2_000, (5, 7), (LOSS,), None, 5_000)
+LOST = LogGate(LogGateCause.LOST, "records are lost: …", 2_000, (5, 7), (LOSS,), None, 5_000)
 NUMBERS = st.integers(0, 2**62)
 LOSSES = st.builds(
     Loss,
@@ -26,7 +26,7 @@ LOSSES = st.builds(
 )
 GATES = st.builds(
     LogGate,
-    cause=st.sampled_from(Cause),
+    cause=st.sampled_from(LogGateCause),
     reason=st.text(),
     t=st.none() | NUMBERS,
     ids=st.none() | st.tuples(NUMBERS, NUMBERS),
@@ -57,7 +57,7 @@ def test_gates_closed_at_different_times_may_say_the_same():
 @pytest.mark.parametrize(
     "other",
     [
-        pytest.param({"cause": Cause.AUDIT}, id="another cause"),
+        pytest.param({"cause": LogGateCause.AUDIT}, id="another cause"),
         pytest.param({"t": 3_000}, id="another binding"),
         pytest.param({"t": None}, id="no binding"),
         pytest.param({"losses": (replace(LOSS, upper=9),)}, id="more is lost"),

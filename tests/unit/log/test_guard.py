@@ -8,14 +8,14 @@ from tests.support.log_samples import given_kafka, mark_published
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost, bind_guarded
 from tidemark.log.model.binding import Binding, Offsets
-from tidemark.log.model.gate import Cause, LogGate
+from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 
-BAD = LogGate(Cause.AUDIT, "the audit failed", 1_000, (0, 4), (), "d" * 64, 6_000)
-LOST_OF_BINDING = replace(BAD, cause=Cause.LOST, captured=None)
+BAD = LogGate(LogGateCause.AUDIT, "the audit failed", 1_000, (0, 4), (), "d" * 64, 6_000)
+LOST_OF_BINDING = replace(BAD, cause=LogGateCause.LOST, captured=None)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_loss_is_durable_before_it_is_raised(control):
     lose(control, 2_000, Offsets(7, 9))
     reason = "records are lost: orders/0: offsets 5 to 6 were removed before their capture"
     losses = (Loss(LossKind.RETENTION, "orders", 0, 5, 7),)
-    assert control.log_gate() == LogGate(Cause.LOST, reason, None, None, losses, None, 2_000)
+    assert control.log_gate() == LogGate(LogGateCause.LOST, reason, None, None, losses, None, 2_000)
 
 
 def test_a_loss_that_is_found_again_keeps_its_first_time(control):
@@ -78,4 +78,4 @@ def test_a_gate_over_a_binding_is_not_opened_by_finding_that_binding_again(contr
 def test_an_audit_s_gate_is_not_opened_for_want_of_a_loss(control):
     control.close_gate(replace(BAD, t=None))
     bind_at(control, 1_000, Offsets(0, 5))
-    assert control.log_gate().cause is Cause.AUDIT
+    assert control.log_gate().cause is LogGateCause.AUDIT

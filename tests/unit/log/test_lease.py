@@ -7,10 +7,12 @@ import pytest
 from tests.support.delivery_samples import Clock
 from tests.support.log_samples import RacingConsensus
 
-from tidemark.consensus.lease import LEASE, MARGIN, SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.lease import LEASE, MARGIN
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Change
 from tidemark.log.state.control import LogControl, LogHead
-from tidemark.log.state.lease import LogHeld, LogHold, LogLost, holding_log, read_lease, take_log
+from tidemark.log.state.lease import LogHeld, LogHold, LogLost, read_lease, take_log
 
 pytestmark = pytest.mark.unit
 
@@ -141,6 +143,6 @@ def test_the_lease_is_kept_alive_while_the_block_works_and_given_back_after_it(c
             return found
 
     watched = Watched(control._consensus, "orders")
-    with holding_log(LogHold(watched, take_log(control, "compaction").lease, lambda: 0), every=0.001):
+    with holding(LogHold(watched, take_log(control, "compaction").lease, lambda: 0), every=0.001):
         assert renewed.wait(10)
     assert read_lease(control).lease is None

@@ -4,7 +4,13 @@ import pytest
 from tests.support.delivery_samples import Clock
 from tests.support.log_samples import RacingConsensus
 
-from tidemark.log.state.compactions import MOST, CompactionRecord, Outcome, compactions, record_compaction
+from tidemark.log.state.compactions import (
+    MOST,
+    CompactionOutcome,
+    CompactionRecord,
+    compactions,
+    record_compaction,
+)
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHeld, take_log
 from tidemark.log.state.pins import NotPinned, Pin, add_pin, pins, release_pin, releases
@@ -31,7 +37,7 @@ def test_a_pin_holds_until_a_person_releases_it(log):
     release_pin(log, 7, "carol", "case closed", NOW + 1)
     assert [pin.id for pin in pins(log)] == [3]
     (released,) = releases(log)
-    assert (released.pin, released.who, released.reason) == (
+    assert (released.pin, released.by.who, released.by.reason) == (
         Pin(7, "ann", "evidence", NOW),
         "carol",
         "case closed",
@@ -112,9 +118,16 @@ def test_a_rewind_counts_as_long_as_it_may_still_happen():
 
 def test_compactions_are_kept_oldest_first(log):
     done = CompactionRecord(
-        NOW, "run 1", "journal", Outcome.COMPACTED, watermark=9, bytes_before=100, bytes_after=30, seconds=1.5
+        NOW,
+        "run 1",
+        "journal",
+        CompactionOutcome.COMPACTED,
+        watermark=9,
+        bytes_before=100,
+        bytes_after=30,
+        seconds=1.5,
     )
-    refused = CompactionRecord(NOW + 1, "run 2", "journal", Outcome.REFUSED, "a file is damaged")
+    refused = CompactionRecord(NOW + 1, "run 2", "journal", CompactionOutcome.REFUSED, "a file is damaged")
     record_compaction(log, done)
     record_compaction(log, refused)
     assert compactions(log) == [done, refused]
@@ -123,14 +136,14 @@ def test_compactions_are_kept_oldest_first(log):
 
 def test_of_very_many_compactions_the_oldest_are_forgotten(log):
     for number in range(MOST + 2):
-        record_compaction(log, CompactionRecord(number, "run", "latest", Outcome.NOTHING_TO_DO))
+        record_compaction(log, CompactionRecord(number, "run", "latest", CompactionOutcome.NOTHING_TO_DO))
     kept = compactions(log, 10_000)
     assert (len(kept), kept[0].at, kept[-1].at) == (MOST, 2, MOST + 1)
 
 
 def test_two_compactions_at_once_are_both_on_record(log, consensus: RacingConsensus):
-    one = CompactionRecord(1, "one", "latest", Outcome.NOTHING_TO_DO)
-    other = CompactionRecord(2, "other", "latest", Outcome.NOTHING_TO_DO)
+    one = CompactionRecord(1, "one", "latest", CompactionOutcome.NOTHING_TO_DO)
+    other = CompactionRecord(2, "other", "latest", CompactionOutcome.NOTHING_TO_DO)
     consensus.before_next_commit = lambda: record_compaction(log, one)
     record_compaction(log, other)
     assert compactions(log) == [one, other]

@@ -6,7 +6,7 @@ import pytest
 from tests.support.delivery_samples import Clock
 from tests.support.log_samples import RacingConsensus
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.readers import TERM, Reading, readers, reading_log
 

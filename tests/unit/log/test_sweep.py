@@ -17,7 +17,8 @@ from tests.support.log_samples import (
     publish_all,
 )
 
-from tidemark.consensus.lease import LEASE, SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.files.folder import StoredFile

@@ -5,7 +5,7 @@ from tests.support.found_in_memory import FoundInMemory, basis, given_delivered
 from tests.support.journal_samples import KEY, TOPIC, JournalHouse
 
 from tidemark.journal.visible import Hidden
-from tidemark.verification.journal.history import History, Standing, read_histories, read_history
+from tidemark.verification.journal.history import History, MessageFate, read_histories, read_history
 from tidemark.verification.selection import Entity
 
 pytestmark = pytest.mark.unit
@@ -20,18 +20,18 @@ def told(house: JournalHouse, key: str = KEY, most: int | None = None) -> Histor
 def test_every_message_says_what_it_did() -> None:
     house = given_delivered("A1,2,3 M D2 A2", "N P P A1~5")
     assert [(step.action, step.standing, step.effect) for step in told(house).steps] == [
-        ("append 1 to 3", Standing.APPLIED, "3 events; begins the entity"),
-        ("mark", Standing.NO_ACTION, ""),
-        ("delete to 2", Standing.APPLIED, "deleted up to 2, at event 3"),
+        ("append 1 to 3", MessageFate.APPLIED, "3 events; begins the entity"),
+        ("mark", MessageFate.NO_ACTION, ""),
+        ("delete to 2", MessageFate.APPLIED, "deleted up to 2, at event 3"),
         (
             "append 2",
-            Standing.APPLIED,
+            MessageFate.APPLIED,
             "1 event; 1 of them hidden: deleted up to 2; sequence number used again",
         ),
-        ("", Standing.NO_ACTION, ""),
-        ("purge", Standing.APPLIED, "nothing was left of it"),
-        ("purge", Standing.APPLIED, "there was nothing"),
-        ("append 1", Standing.APPLIED, "1 event; begins the entity; expires on 1970-01-03"),
+        ("", MessageFate.NO_ACTION, ""),
+        ("purge", MessageFate.APPLIED, "nothing was left of it"),
+        ("purge", MessageFate.APPLIED, "there was nothing"),
+        ("append 1", MessageFate.APPLIED, "1 event; begins the entity; expires on 1970-01-03"),
     ]
 
 
@@ -45,20 +45,24 @@ def test_what_the_writer_has_not_come_to_is_shown_too() -> None:
     house.actions.publish("A2")
     house.actions.publish("A3")
     found = told(house)
-    assert [step.standing for step in found.steps] == [Standing.APPLIED, Standing.BEYOND, Standing.BEYOND]
+    assert [step.standing for step in found.steps] == [
+        MessageFate.APPLIED,
+        MessageFate.BEYOND,
+        MessageFate.BEYOND,
+    ]
     assert (found.readable, found.judged) == (1, "as the log says")
 
 
 def test_what_was_acknowledged_or_cannot_be_applied_says_so() -> None:
     house = given_delivered("A1 A2! A3")
-    assert told(house).steps[1].standing is Standing.BEYOND
+    assert told(house).steps[1].standing is MessageFate.BEYOND
     house.acknowledge(house.started(), 1)
     house.go("singly")
     found = told(house)
     assert [step.standing for step in found.steps] == [
-        Standing.APPLIED,
-        Standing.ACKNOWLEDGED,
-        Standing.APPLIED,
+        MessageFate.APPLIED,
+        MessageFate.ACKNOWLEDGED,
+        MessageFate.APPLIED,
     ]
     assert found.judged == "as the log says"
 

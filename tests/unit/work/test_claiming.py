@@ -9,7 +9,7 @@ from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Kind, Snapshot, Undecided
+from tidemark.consensus.objects import ObjectKind, Snapshot, Undecided
 from tidemark.work.queue.journal import TOGETHER
 from tidemark.work.store.due import MemoryDue
 
@@ -27,7 +27,7 @@ class FailingConsensus(MemoryConsensus):
 
     answers: int | None = None
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         if self.answers == 0:
             self.answers = None
             raise Unreachable

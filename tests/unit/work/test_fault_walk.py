@@ -9,9 +9,8 @@ from tests.support.contracts.work_world import MORNING, House, given_declaration
 from tidemark import faults
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.work.model.entry import Ending, Seen
-from tidemark.work.queue.listing import dead_letters, figures, history
-from tidemark.work.queue.redrive import redrive
-from tidemark.work.queue.seen import see
+from tidemark.work.queue.dead_letters import dead_letters, redrive, see
+from tidemark.work.queue.listing import figures, history
 
 pytestmark = pytest.mark.unit
 

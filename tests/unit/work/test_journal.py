@@ -10,7 +10,7 @@ from tests.support.contracts.work_upkeep import UpkeepContract
 from tests.support.contracts.work_world import Stores, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import ABSENT, Change, Kind, ObjectKey, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind, Snapshot
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +27,7 @@ class LateConsensus(MemoryConsensus):
         super().__init__()
         self._before: dict[ObjectKey, Snapshot] = {}
 
-    def recent(self, kind: Kind, names: Sequence[str]) -> Mapping[str, Snapshot]:
+    def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
         found = {name: self._before.get(ObjectKey(kind, name), Snapshot(ABSENT, {})) for name in names}
         return {name: snapshot for name, snapshot in found.items() if snapshot.version != ABSENT}
 

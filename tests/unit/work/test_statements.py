@@ -15,7 +15,8 @@ from tidemark.work.model.decide import Claim, Fail, Notice, decide
 from tidemark.work.model.entry import Priority, Status
 from tidemark.work.model.merge import merge
 from tidemark.work.model.rules import is_expired, is_lapsed, larger_expiry
-from tidemark.work.queue.listing import dead_letters, live_entries, next_look
+from tidemark.work.queue.dead_letters import dead_letters
+from tidemark.work.queue.listing import live_entries, next_look
 
 pytestmark = pytest.mark.unit
 

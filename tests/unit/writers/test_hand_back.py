@@ -8,12 +8,13 @@ from tests.support.delivery_samples import Killed
 from tests.support.replicator_samples import WRITER, Theirs
 
 from tidemark import faults
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
-from tidemark.consensus.objects import Change, Kind, ObjectKey
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
 from tidemark.delivery.state.lease import LeaseHeld, take
-from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack
+from tidemark.delivery.state.writer_state import Cause, HandedBack
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.writers.replicator import hand_back
@@ -147,7 +148,7 @@ def test_a_hand_back_is_of_a_keyspace_and_a_writer_that_comes_back_with_another_
 
 
 def test_a_hand_back_of_which_an_older_version_kept_no_keyspace_is_remembered_with_any():
-    deeds = [Deed(HAND_BACK, "ann", "back to them", 5), Deed("forget", "ann", "moved", 6)]
+    deeds = [AuditEntry(HAND_BACK, "ann", "back to them", 5), AuditEntry("forget", "ann", "moved", 6)]
     assert handed_back_before(deeds, "new") == HandedBack(5, "ann", "back to them")
 
 
@@ -172,7 +173,7 @@ def test_i18_an_older_hand_back_that_is_over_does_not_matter_any_more(theirs):
 def given_row_of_an_older_version(theirs: Theirs) -> None:
     state = theirs.state(WRITER)
     row = {key: value for key, value in state.to_row().items() if key not in ("handed_back", "theirs")}
-    key = ObjectKey(Kind.WRITER, "orders/cassandra")
+    key = ObjectKey(ObjectKind.WRITER, "orders/cassandra")
     theirs.consensus.commit(key, state.version, Change({"head": json.dumps(row, sort_keys=True)}))
 
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.delivery_samples import Clock
 from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
 from tidemark.journal.head import Head
 from tidemark.writers.journal import partition as journal_part
 from tidemark.writers.journal import writer as journal

@@ -16,7 +16,7 @@ from tidemark.faults import FaultPoint
 from tidemark.log.model.loss import LossKind
 from tidemark.pipeline.choices import WriterStart
 from tidemark.verification.basis import read_basis
-from tidemark.verification.journal.history import Standing, read_history
+from tidemark.verification.journal.history import MessageFate, read_history
 from tidemark.verification.journal.messages import files_of
 from tidemark.verification.selection import Entity
 
@@ -346,9 +346,9 @@ def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_i
     basis = read_basis(house.process, house.log, house.positions)
     history = read_history(basis, house.log, FoundInMemory(house.journal), Entity("a", "k"))
     assert [step.standing for step in history.steps] == [
-        Standing.APPLIED,
-        Standing.APPLIED,
-        Standing.LEFT_OUT,
+        MessageFate.APPLIED,
+        MessageFate.APPLIED,
+        MessageFate.LEFT_OUT,
     ]
     assert history.judged == "as the log says"
     assert [file.topic for file in files_of(house.log.manifest, basis)] == ["a", "b", "b"]

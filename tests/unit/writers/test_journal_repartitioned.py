@@ -19,7 +19,7 @@ from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.delivery import split_entities
 from tidemark.delivery.deliver import Delivered, PartDone, write_part
-from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer, Writing
 from tidemark.log.files.parquet import LogFolder
@@ -51,7 +51,7 @@ class AtOnce:
         parts: Sequence[Part],
         log: LogFolder,
         acknowledged: Collection[int],
-        ticket: Ticket,
+        ticket: WriterTicket,
     ) -> list[PartDone]:
         self.passes += 1
         before = deepcopy(self.house.journal)
@@ -63,7 +63,7 @@ class AtOnce:
         seen: MemoryJournal,
         log: LogFolder,
         acknowledged: Collection[int],
-        ticket: Ticket,
+        ticket: WriterTicket,
     ) -> PartDone:
         (partition,) = {file.partition for file in part.files}
         writer = journal_writer(MemoryTables(seen))

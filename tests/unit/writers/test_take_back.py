@@ -7,7 +7,8 @@ from tests.support.delivery_samples import Killed
 from tests.support.replicator_samples import PLACE, WRITER, Theirs, declared
 
 from tidemark import faults
-from tidemark.consensus.lease import LEASE, SECOND
+from tidemark.clock import SECOND
+from tidemark.consensus.lease import LEASE
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK
 from tidemark.delivery.state.lease import LeaseHeld, take

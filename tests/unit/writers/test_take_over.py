@@ -39,7 +39,7 @@ class Source:
         self.control = LogControl(self.consensus, "orders")
         monkeypatch.setattr(replicate, "open_control", lambda connections: self.consensus)
         monkeypatch.setattr(replicate, "connect", lambda connection: None)
-        monkeypatch.setattr(replicate, "server_time", lambda session: replicate._now())
+        monkeypatch.setattr(replicate, "server_time", lambda session: replicate.wall_clock())
         monkeypatch.setattr(
             replicate, "read_available", lambda topics, kafka: Available(self.available, {"orders": "id"})
         )

@@ -3,7 +3,7 @@
 import pytest
 from tests.support.replicator_samples import PLACE, WRITER, Theirs, declared
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
 from tidemark.journal_tables.schema.layout import CREATED, TABLES, Found, name_of
 from tidemark.journal_tables.statements import Pointer
 from tidemark.log.model.binding import Offsets

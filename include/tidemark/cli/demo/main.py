@@ -24,6 +24,7 @@ from tidemark.cli.demo.orders import expired_order, sample_actions
 from tidemark.cli.demo.send import send_actions
 from tidemark.cli.demo.work import show_work
 from tidemark.cli.output.tables import status_table
+from tidemark.clock import wall_clock_millis
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import look_at_control
 from tidemark.delivery.status import read_status
@@ -96,7 +97,7 @@ def send_orders(pipeline: Pipeline, connections: Connections) -> int:
         ends = consumer.end_offsets(_partitions(consumer, topic))
     before = sum(ends.values())
     count = AGAIN if before else FIRST
-    now = time.time_ns() // 1_000_000
+    now = wall_clock_millis()
     actions = [*sample_actions(count, batch=before, now=now), expired_order(before, now)]
     send_actions(connections.kafka, topic, actions)
     console.print(f"Sent {len(actions):,} actions to topic {topic} ({before:,} were there before).")

@@ -186,15 +186,15 @@ def _events(payloads: Sequence[str], is_json: bool, first: int, tags: Sequence[s
 
 
 def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str, to: int) -> "Plan":
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.actions import NotPossible, Plan
-    from tidemark.delivery.state.writer_state import Deed
 
     name, last = settings.declared.name, journal.pointer(key)
     if last is None:
         raise NotPossible(pipeline, name, f"topic {settings.topic} has no entity {key}.")
     details: dict[str, Any] = {"topic": settings.topic, "key": key, "to": min(to, last), "last": last}
 
-    def execute(deed: Deed) -> None:
+    def execute(deed: AuditEntry) -> None:
         placed = journal.delete(key, to, headers=_headers(deed))
         details.update(placed._asdict() if placed else {"partition": None, "offset": None})
 
@@ -206,13 +206,13 @@ def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal",
 
 
 def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str) -> "Plan":
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.actions import Plan
-    from tidemark.delivery.state.writer_state import Deed
 
     name, last = settings.declared.name, journal.pointer(key)
     details: dict[str, Any] = {"topic": settings.topic, "key": key, "last": last}
 
-    def execute(deed: Deed) -> None:
+    def execute(deed: AuditEntry) -> None:
         details.update(journal.purge(key, headers=_headers(deed))._asdict())
 
     has = "there is no such entity" if last is None else f"the last event is {last}"

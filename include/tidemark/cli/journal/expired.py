@@ -3,7 +3,6 @@
 Only looks, but for ``--report``, which ends a run that was left in the middle.
 """
 
-import time
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from tidemark.cli.opened_pipeline import open_pipeline
 from tidemark.cli.options import Json, PipelineName, print_json
+from tidemark.clock import wall_clock
 
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
@@ -54,7 +54,7 @@ def expired(
     if report is not None:
         _report(opened, journal.name, report, as_json)
         return
-    zone, now = ZoneInfo(journal.zone), time.time_ns() // 1000
+    zone, now = ZoneInfo(journal.zone), wall_clock()
     asked: tuple[date, ...]
     if on:
         asked = (on.date(),)

@@ -22,13 +22,13 @@ def compact(
 ) -> None:
     """Take out of the log what later messages made obsolete; in this process alone, without Spark."""
     from tidemark.cli.connections import look_up
+    from tidemark.clock import wall_clock
     from tidemark.compaction.compact import Compacted, Compaction
     from tidemark.compaction.engine import InProcess
     from tidemark.compaction.report import compacted_document, plan_document, plan_lines
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.consensus.control_plane import look_at_control
-    from tidemark.consensus.lease import wall_clock
     from tidemark.log.state.compactions import compactions
-    from tidemark.log.state.control import Decision
     from tidemark.pipeline.choices import CompactionPolicy
     from tidemark.pipeline.connections import collect_connections
     from tidemark.pipeline.loader import find_pipeline
@@ -58,7 +58,7 @@ def compact(
         done = compaction.run(holder)
     plan = done.plan if isinstance(done, Compacted) else done
     said = f"plan {plan.digest[:12]}: {plan.dropped} messages dropped"
-    compaction.questions.control.keep_decision(Decision("compact", who, reason.strip(), wall_clock(), said))
+    compaction.questions.control.keep_decision(AuditEntry("compact", who, reason.strip(), wall_clock(), said))
     if as_json:
         came_to = compacted_document(done) if isinstance(done, Compacted) else {}
         print_json({**plan_document(plan), **came_to, "executed": True})

@@ -55,7 +55,7 @@ def pin(
     as_json: Json = False,
 ) -> None:
     """Keep a message, whatever compaction would do with it. Without --execute only the plan is shown."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.log.state.pins import Pin, pin_message, refuse_missing
 
     _, control, folder = open_log(pipeline)
@@ -79,7 +79,7 @@ def unpin(
     as_json: Json = False,
 ) -> None:
     """Let compaction have a message again. Without --execute only the plan is shown."""
-    from tidemark.consensus.lease import wall_clock
+    from tidemark.clock import wall_clock
     from tidemark.log.state.pins import release_pin, require_pin
 
     _, control, _ = open_log(pipeline)
@@ -99,8 +99,8 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Remove files that nobody names any more, after their grace time. Without --execute only shows them."""
-    from tidemark.consensus.lease import SECOND, wall_clock
-    from tidemark.log.state.control import Decision
+    from tidemark.clock import SECOND, wall_clock
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.log.sweep import look_for_orphans, sweep_log
 
     declared, control, folder = open_log(pipeline)
@@ -110,7 +110,7 @@ def sweep(
         who = by or getpass.getuser()
         found = sweep_log(control, folder, f"sweep by {who}", grace)
         said = f"{len(found.removed)} files with {found.bytes} bytes"
-        control.keep_decision(Decision("sweep", who, reason.strip(), wall_clock(), said))
+        control.keep_decision(AuditEntry("sweep", who, reason.strip(), wall_clock(), said))
     else:
         found = look_for_orphans(control, folder, grace, wall_clock())
     said = "\n".join(

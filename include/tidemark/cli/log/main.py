@@ -2,7 +2,6 @@
 
 import getpass
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import islice
@@ -15,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from tidemark.cli.log import compact
 from tidemark.cli.log import files as log_files
 from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.clock import wall_clock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -104,9 +104,10 @@ def accept(
     as_json: Json = False,
 ) -> None:
     """Let the log go on over what closed its gate: lost offsets become holes, a failed audit is overruled."""
+    from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.accept_plan import read_consequences
     from tidemark.delivery.state.positions import Positions
-    from tidemark.log.accept import Acceptance, accept_plan, require_closed_gate, unplanned_losses
+    from tidemark.log.accept import ACCEPT, accept_plan, require_closed_gate, unplanned_losses
     from tidemark.log.accept import accept as accept_gate
 
     declared, control, _ = log_files.open_log(pipeline)
@@ -117,7 +118,7 @@ def accept(
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is all right to go on", param_hint="--reason")
     who = by or getpass.getuser()
-    acceptance = Acceptance(who, reason.strip(), time.time_ns() // 1000)
+    acceptance = AuditEntry(ACCEPT, who, reason.strip(), wall_clock())
     if execute and gate:
         accept_gate(control, gate, acceptance)
     elif execute:

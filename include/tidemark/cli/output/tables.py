@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.listing import ListedLetter
-from tidemark.delivery.state.writer_state import Acknowledgement, Deed, OffsetEntry, Redelivered, WriterState
+from tidemark.delivery.state.writer_state import Acknowledgement, OffsetEntry, Redelivered, WriterState
 from tidemark.delivery.status import PipelineStatus
 from tidemark.log.message_text import text_of
 from tidemark.log.verify import LogVerification
@@ -129,7 +130,7 @@ def history_table(
     state: WriterState,
     namespaces: Mapping[str, int],
     history: Sequence[OffsetEntry],
-    deeds: Sequence[Deed],
+    deeds: Sequence[AuditEntry],
     passed: Sequence[Acknowledgement] = (),
     redelivered: Mapping[int, Redelivered] | None = None,
 ) -> RenderableType:

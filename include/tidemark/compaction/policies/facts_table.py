@@ -17,7 +17,15 @@ from msgspec import msgpack, structs
 from numpy.typing import NDArray
 
 from tidemark.compaction.census import JournalCensus
-from tidemark.compaction.policies.journal_facts import NEVER, NONE, Facts, Run, Verdict, judge, merge_facts
+from tidemark.compaction.policies.journal_facts import (
+    NEVER,
+    NONE,
+    ActionRun,
+    Facts,
+    Verdict,
+    judge,
+    merge_facts,
+)
 from tidemark.compaction.policies.verdicts import VERDICTS, verdict_table
 
 Numbers = NDArray[np.int64]
@@ -32,7 +40,7 @@ FACTS = pa.schema(
         pa.field("is_sound", pa.bool_(), nullable=False),
         *(
             pa.field(name, pa.bool_() if kind is bool else pa.int64(), nullable=False)
-            for name, kind in Run.__annotations__.items()
+            for name, kind in ActionRun.__annotations__.items()
         ),
         pa.field("body", pa.binary()),
     ]
@@ -40,7 +48,7 @@ FACTS = pa.schema(
 """A row is a stretch of one entity's history. Without a ``body`` it is a run, whose columns are here."""
 RUN = [name for name in FACTS.names if name not in ("topic", "key", "body")]
 
-_ELSEWHERE = Run(0, 0, 0, True, True, False, 0, 0, NONE, NONE, 0, NONE)
+_ELSEWHERE = ActionRun(0, 0, 0, True, True, False, 0, 0, NONE, NONE, 0, NONE)
 """In the columns of a row with a ``body``."""
 _decode = msgpack.Decoder(Facts).decode
 _encode = msgpack.Encoder().encode
@@ -241,6 +249,6 @@ def _facts(row: tuple[Any, ...]) -> Facts:
     _, _, first_id, last_id, is_sound, *fields, body = row
     if body is not None:
         return _decode(body)
-    run = Run(*fields)
+    run = ActionRun(*fields)
     places = (run.partition, run.first_offset), (run.partition, run.last_offset)
     return Facts(first_id, last_id, run, None, NONE, 0, None, is_sound, run.is_steady, *places, NEVER, NONE)

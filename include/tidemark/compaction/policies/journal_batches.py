@@ -25,7 +25,7 @@ from tidemark.compaction.policies.journal_facts import (
     facts_of,
     holds_what_is_said,
 )
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.delivery.records import records_of
 from tidemark.journal.action import Append, Delete, Mark
 from tidemark.journal.codec.json_payload import NOTABLE_NUMBER, outlined_sequence_numbers
@@ -83,7 +83,7 @@ class _Actions(NamedTuple):
     """Whether another header may make it unreadable."""
 
 
-def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: Rules) -> Looked:
+def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules) -> Looked:
     """The facts about a batch of one partition's messages, in the order of ids."""
     ids, actions = batch["id"].to_numpy(), _actions(batch)
     kind = actions.kind
@@ -126,7 +126,7 @@ def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: Rules) -> 
     return Looked(facts, reach)
 
 
-def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: Rules) -> Looked:
+def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules) -> Looked:
     """The same, message by message: nothing is too unusual."""
     found: list[tuple[str, str, Facts]] = []
     reaches, pins, acknowledged = [], frozenset(rules.pins), frozenset(rules.acknowledged)

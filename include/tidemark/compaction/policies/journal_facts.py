@@ -20,7 +20,7 @@ NONE = -1
 NEVER = 2**63 - 1
 
 
-class Run(Struct, frozen=True, array_like=True, gc=False):
+class ActionRun(Struct, frozen=True, array_like=True, gc=False):
     """A stretch of an entity's actions without a purge: one incarnation, or a part of it."""
 
     partition: int
@@ -42,7 +42,7 @@ class Run(Struct, frozen=True, array_like=True, gc=False):
     before_delete: int
     """The id of the last append before that delete: clamping, ``seq_nr`` and expiry come from it."""
 
-    def then(self, later: "Run") -> "Run":
+    def then(self, later: "ActionRun") -> "ActionRun":
         """Both, one after the other."""
         joined = not self.last_seq or not later.first_seq or self.last_seq + 1 == later.first_seq
         reaches_further = later.delete_id != NONE and later.delete_to >= self.delete_to
@@ -51,7 +51,7 @@ class Run(Struct, frozen=True, array_like=True, gc=False):
             delete_id, delete_to = later.delete_id, later.delete_to
         else:
             delete_id, delete_to, before = self.delete_id, self.delete_to, self.before_delete
-        return Run(
+        return ActionRun(
             self.partition,
             self.first_offset,
             later.last_offset,
@@ -79,9 +79,9 @@ class Facts(Struct, frozen=True, array_like=True, gc=False):
 
     first_id: int
     last_id: int
-    lead: Run | None
+    lead: ActionRun | None
     """What comes before the first purge; everything where there is none."""
-    trail: Run | None
+    trail: ActionRun | None
     """What comes after the youngest purge."""
     purge_id: int
     """The youngest purge."""
@@ -201,7 +201,9 @@ def judge(facts: Facts) -> Verdict:
     return _judge_run(facts.trail, facts, below, purge_goes=not is_older_pinned)
 
 
-def _judge_run(run: Run | None, facts: Facts, purged_below: int, *, purge_goes: bool = False) -> Verdict:
+def _judge_run(
+    run: ActionRun | None, facts: Facts, purged_below: int, *, purge_goes: bool = False
+) -> Verdict:
     kept = Verdict(purged_below, purge_goes=purge_goes)
     if run is None or run.delete_id == NONE or not (run.is_regular and run.is_steady):
         return kept
@@ -211,14 +213,14 @@ def _judge_run(run: Run | None, facts: Facts, purged_below: int, *, purge_goes: 
     return Verdict(purged_below, run.delete_id, run.delete_to, run.before_delete, purge_goes)
 
 
-def _run_of(id_: int, partition: int, offset: int, action: Append | Delete | None) -> Run:
+def _run_of(id_: int, partition: int, offset: int, action: Append | Delete | None) -> ActionRun:
     at = (partition, offset, offset, True)
     if isinstance(action, Append):
         regular = holds_what_is_said(action.form, action.payload, action.first, action.last)
-        return Run(*at, regular, True, action.first, action.last, id_, NONE, 0, NONE)
+        return ActionRun(*at, regular, True, action.first, action.last, id_, NONE, 0, NONE)
     if isinstance(action, Delete):
-        return Run(*at, True, False, 0, 0, NONE, id_, action.to, NONE)
-    return Run(*at, False, False, 0, 0, NONE, NONE, 0, NONE)
+        return ActionRun(*at, True, False, 0, 0, NONE, id_, action.to, NONE)
+    return ActionRun(*at, False, False, 0, 0, NONE, NONE, 0, NONE)
 
 
 def holds_what_is_said(form: Form, payload: bytes, first: int, last: int) -> bool:
@@ -237,13 +239,13 @@ def are_consecutive(numbers: list[int], first: int, last: int) -> bool:
     return len(numbers) == last - first + 1 and numbers == list(range(first, last + 1))
 
 
-def _join(earlier: Run | None, later: Run | None) -> Run | None:
+def _join(earlier: ActionRun | None, later: ActionRun | None) -> ActionRun | None:
     if earlier is None or later is None:
         return earlier or later
     return earlier.then(later)
 
 
-def _takes(run: Run | None, purge: tuple[int, int] | None) -> bool:
+def _takes(run: ActionRun | None, purge: tuple[int, int] | None) -> bool:
     return run is None or purge is None or run.would_take(*purge)
 
 

@@ -11,7 +11,7 @@ from tidemark.pipeline.choices import CompactionPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class CompactionRules:
     """What makes a message obsolete, and below which id."""
 
     policy: CompactionPolicy
@@ -64,7 +64,7 @@ def candidates(manifest: Manifest) -> tuple[LogFile, ...]:
     return tuple(sorted(files, key=lambda file: (file.topic, file.partition, file.first_id)))
 
 
-def question_digest(pipeline: str, files: Iterable[LogFile], rules: Rules) -> str:
+def question_digest(pipeline: str, files: Iterable[LogFile], rules: CompactionRules) -> str:
     """The same files and the same rules: the same answer, in the same files of the same bytes."""
     asked = {
         "pipeline": pipeline,

@@ -11,16 +11,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.deliver import said
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import LeaseLost, holding
+from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
-from tidemark.delivery.state.writer_state import Deed, Redelivered, WriterState
+from tidemark.delivery.state.writer_state import Redelivered, WriterState
 from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import Later, Part, Writer
 from tidemark.errors import with_fields
@@ -69,7 +71,7 @@ class Redelivery:
             raise self._refuse(writer, letter, refusal)
         in_place = writer.redelivers_in_place
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             done = Redelivered(letter.id, deed.who, deed.reason, deed.at, in_place)
             with holding(take_as_seen(self._positions, state, REDELIVERING, self._clock)) as hold:
                 mark = self._positions.redelivery_mark(writer.name, letter.id)

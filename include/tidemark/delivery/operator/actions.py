@@ -10,7 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidemark.consensus.lease import Clock, lease_of_another, new_lease, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease import lease_of_another, new_lease
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.deliver import said
@@ -19,10 +22,10 @@ from tidemark.delivery.operator.rewind_effect import NotEmpty, is_as_planned, lo
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
-from tidemark.delivery.state.lease import Hold, LeaseHeld, LeaseLost, holding
+from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, WriterHold
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import forget_writer
-from tidemark.delivery.state.writer_state import Cause, Deed, Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 from tidemark.delivery.writer import Check, Part, Writer
 from tidemark.delivery.writer_topics import WriterTopics
 from tidemark.errors import with_fields
@@ -90,7 +93,7 @@ class Plan:
     lines: tuple[str, ...]
     """For people."""
     details: dict[str, Any]
-    execute: Callable[[Deed], None]
+    execute: Callable[[AuditEntry], None]
     changes: bool = True
     """Whether there is anything to do: what is as it was asked for already is no failure."""
 
@@ -111,10 +114,10 @@ def refuse_held(state: WriterState, holder: str, now: int) -> None:
         raise LeaseHeld(state.pipeline, state.name, other)
 
 
-def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: Clock) -> Hold:
+def take_as_seen(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:
     """Take a writer, if it is still as the plan saw it."""
     try:
-        return Hold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
+        return WriterHold(positions, positions.lend(state, new_lease(state.token, holder, clock())), clock)
     except Outpaced:
         raise ChangedMeanwhile(state.pipeline, state.name) from None
 
@@ -150,7 +153,7 @@ def plan_forget(
     refuse_held(state, "", clock())
     lines = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
 
-    def execute(deed: Deed) -> None:
+    def execute(deed: AuditEntry) -> None:
         try:
             positions.forget(state, deed)
         except Outpaced:
@@ -201,7 +204,7 @@ class Operator:
         error = gate.reason if gate else NOT_TRIED
         ids = [int(message["id"]) for message in messages]
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             kept = [
                 DeadLetter(
                     state.pipeline,
@@ -216,7 +219,7 @@ class Operator:
                 for message in messages
             ]
             names = {message["namespace"]: int(message["id"]) for message in messages}
-            entry = OffsetEntry(Entry.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
+            entry = OffsetEntry(OffsetEntryKind.ACKNOWLEDGE, position, deed.at, deed.who, deed.reason, names)
             # Nobody else may write while the target is made to agree.
             with holding(take_as_seen(self._positions, state, ACKNOWLEDGING, self._clock)) as hold:
                 letters.keep(kept)
@@ -305,7 +308,7 @@ class Operator:
             raise self._refuse(state, str(problem)) from None
         gate = None if outlook.opens else state.gate
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             if not is_as_planned(writer, outlook):
                 raise ChangedMeanwhile(state.pipeline, state.name)
             # The log is told first, so that no compaction passes by what is delivered again.
@@ -313,7 +316,7 @@ class Operator:
             enrol(self._log.control, going_back, self._clock(), "a rewind is refused")
             reach(FaultPoint.REWIND_ANNOUNCED)
             moved, unfinished = self._namespaces_at(name, position)
-            entry = OffsetEntry(Entry.REWIND, position, deed.at, deed.who, deed.reason, moved)
+            entry = OffsetEntry(OffsetEntryKind.REWIND, position, deed.at, deed.who, deed.reason, moved)
             self._commit(outlook.state, position, entry, gate, deed, unfinished=unfinished)
             reach(FaultPoint.REWIND_COMMITTED)
 
@@ -345,7 +348,7 @@ class Operator:
             plan = self._plan("stop", state, lines, {"position": state.position}, lambda deed: None)
             return replace(plan, changes=False)
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             place = (state.position + 1, state.position + 1, state.position)
             gate = WriterGate(Cause.HAND, *place, f"stopped by {deed.who}: {deed.reason}", deed.at)
             self._commit(state, state.position, None, gate, deed)
@@ -363,7 +366,7 @@ class Operator:
             f"the next run delivers from id {state.position + 1} on, in bulk; nothing is skipped",
         )
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             self._commit(state, state.position, None, None, deed)
 
         return self._plan("open", state, lines, {"position": state.position}, execute)
@@ -432,7 +435,7 @@ class Operator:
         position: int,
         entry: OffsetEntry | None,
         gate: WriterGate | None,
-        deed: Deed,
+        deed: AuditEntry,
         unfinished: Sequence[str] = (),
     ) -> None:
         further = self._positions.audit_row(state, deed)
@@ -447,7 +450,7 @@ class Operator:
         state: WriterState,
         lines: Sequence[str],
         details: dict[str, Any],
-        execute: Callable[[Deed], None],
+        execute: Callable[[AuditEntry], None],
     ) -> Plan:
         return Plan(action, state.pipeline, state.name, tuple(lines), details, execute)
 

@@ -18,7 +18,7 @@ IN_BULK = "go on in bulk"
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class AdvisedCommand:
     """One thing that an operator can do."""
 
     what: str
@@ -37,7 +37,7 @@ class Advice:
     writer: str
     where: str = ""
     """Where and why its gate is closed; empty where it is open."""
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[AdvisedCommand, ...] = ()
     """What to do, best first; none where the gate is open."""
     acknowledgeable: int | None = None
     """The message that may be acknowledged because it failed; None where there is no such message."""
@@ -85,31 +85,39 @@ def advise(
     resume, in_bulk = f"tidemark resume {name}", f"tidemark gate open {name}"
     where = f"at {gate.where} ({gate.cause}): {gate.reason}"
     if handed_back or gate.cause is Cause.REPLICATOR:
-        take_over = Hint("when the replicator is stopped", take_over_command(*place))
+        take_over = AdvisedCommand("when the replicator is stopped", take_over_command(*place))
         return Advice(*place, where, (take_over,), is_failure=gate.cause is Cause.REPLICATOR)
     match gate.cause:
         case Cause.MESSAGE if gate.first_id <= state.position or gate.first_id in acknowledged:
-            ways = (Hint("deliver what follows, one message at a time", resume), Hint(IN_BULK, in_bulk))
+            ways = (
+                AdvisedCommand("deliver what follows, one message at a time", resume),
+                AdvisedCommand(IN_BULK, in_bulk),
+            )
             return Advice(*place, _passed(gate, state.position, acknowledged), ways, is_failure=True)
         case Cause.MESSAGE:
             return Advice(*place, where, _about_message(state, gate), gate.first_id, is_failure=True)
         case Cause.TARGET:
             mend = f"mend the target{_so_often(gate)}, then go on one message at a time"
-            return Advice(*place, where, (Hint(mend, resume), Hint(IN_BULK, in_bulk)), is_failure=True)
+            return Advice(
+                *place,
+                where,
+                (AdvisedCommand(mend, resume), AdvisedCommand(IN_BULK, in_bulk)),
+                is_failure=True,
+            )
         case Cause.HAND:
-            return Advice(*place, where, (Hint("let it go on", in_bulk),))
+            return Advice(*place, where, (AdvisedCommand("let it go on", in_bulk),))
         case Cause.REPLACED if not state.expects_anything:
-            again = Hint("make the target again and empty, then go on", resume)
+            again = AdvisedCommand("make the target again and empty, then go on", resume)
             return Advice(*place, where, (again,), is_failure=True)
         case Cause.REPLACED:
-            send = Hint(
+            send = AdvisedCommand(
                 "make the target again and empty, then send everything to it",
                 f"tidemark offsets rewind {name} -1",
             )
             return Advice(*place, where, (send,), is_failure=True)
         case Cause.VERIFICATION:
-            again = Hint("verify again; a clean one opens the gate", resume)
-            forced = Hint("go on without a clean verification", in_bulk)
+            again = AdvisedCommand("verify again; a clean one opens the gate", resume)
+            forced = AdvisedCommand("go on without a clean verification", in_bulk)
             return Advice(*place, where, (again, forced), is_failure=True)
 
 
@@ -117,23 +125,23 @@ def without_file(advice: Advice, note: str) -> Advice:
     """The same for a writer of a pipeline that no file declares: nothing can be delivered to it."""
     name = f"{advice.pipeline} {advice.writer}"
     ways = (
-        Hint("go on", "put its file back into the folder of the pipelines"),
-        Hint("forget this writer", f"tidemark offsets forget {name}"),
-        Hint("forget the pipeline", f"tidemark pipelines forget {advice.pipeline}"),
+        AdvisedCommand("go on", "put its file back into the folder of the pipelines"),
+        AdvisedCommand("forget this writer", f"tidemark offsets forget {name}"),
+        AdvisedCommand("forget the pipeline", f"tidemark pipelines forget {advice.pipeline}"),
     )
     return replace(advice, hints=ways if advice.where else (), acknowledgeable=None, note=note)
 
 
-def _about_message(state: WriterState, gate: WriterGate) -> tuple[Hint, ...]:
+def _about_message(state: WriterState, gate: WriterGate) -> tuple[AdvisedCommand, ...]:
     name, id_ = f"{state.pipeline} {state.name}", gate.first_id
     hints = (
-        Hint("look at it", f"tidemark log show {state.pipeline} --from {id_} --to {id_} --json"),
-        Hint("try it again", f"tidemark resume {name}"),
+        AdvisedCommand("look at it", f"tidemark log show {state.pipeline} --from {id_} --to {id_} --json"),
+        AdvisedCommand("try it again", f"tidemark resume {name}"),
     )
     if gate.failures < SURE:
         return hints
     pass_ = f"let it pass unwritten, with a copy{_so_often(gate)}"
-    return (*hints, Hint(pass_, f"tidemark offsets ack {name} {id_}"))
+    return (*hints, AdvisedCommand(pass_, f"tidemark offsets ack {name} {id_}"))
 
 
 def _passed(gate: WriterGate, position: int, acknowledged: Collection[int]) -> str:

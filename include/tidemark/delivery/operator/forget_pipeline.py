@@ -15,18 +15,21 @@ from typing import Any, Protocol
 
 from cassandra.cluster import Session
 
-from tidemark.consensus.lease import Clock, Lease, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.lightweight import KEYSPACE
-from tidemark.consensus.objects import Consensus, Outpaced
+from tidemark.consensus.objects import Consensus
+from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines, known_writers
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Deed, WriterState
+from tidemark.delivery.state.writer_state import FORGET_PIPELINE, WriterState
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.removal import LogFiles, count_files, find_log, remove_files
-from tidemark.log.state.control import Decision, LogControl
+from tidemark.log.state.control import LogControl
 from tidemark.log.state.forgotten import (
     FORGET,
     Forgetting,
@@ -138,7 +141,7 @@ class ForgetPlan:
     lines: tuple[str, ...]
     """For people."""
     details: Mapping[str, Any]
-    execute: Callable[[Deed], None] = field(repr=False)
+    execute: Callable[[AuditEntry], None] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``."""
@@ -177,7 +180,7 @@ class PipelineForgetting:
         files = count_files(self.pipeline, root) if root else None
         letters = self.letters.count(self.pipeline, names)
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             self._execute(deed, root, names)
 
         lines = self._lines(begun, states, letters, files)
@@ -258,7 +261,7 @@ class PipelineForgetting:
                 lines.append(f"not the log's, stays in {files.root}: {', '.join(files.others)}")
         return lines
 
-    def _execute(self, deed: Deed, root: str | None, names: Sequence[str]) -> None:
+    def _execute(self, deed: AuditEntry, root: str | None, names: Sequence[str]) -> None:
         control, positions = self._control, self._positions
         self._refuse_held(self._states(), reading=root is not None)
         begun = Forgetting(deed.who, deed.reason, deed.at, root, source_topics(control))
@@ -276,16 +279,15 @@ class PipelineForgetting:
             remove_files(self.pipeline, folder)
             reach(FaultPoint.PIPELINE_FILES_REMOVED)
         what = f"with the log's files in {folder}" if folder else "without the log's files"
-        end_forgetting(control, Decision(FORGET, deed.who, deed.reason, deed.at, what, mark.topic_ids))
+        end_forgetting(control, replace(deed, what=FORGET, about=what), mark.topic_ids)
         reach(FaultPoint.PIPELINE_FORGOTTEN)
 
-    def _forget_writer(self, positions: Positions, state: WriterState, deed: Deed) -> None:
-        found: WriterState | None = state
-        while found is not None:
+    def _forget_writer(self, positions: Positions, state: WriterState, deed: AuditEntry) -> None:
+        def attempt(found: WriterState | None) -> None:
+            if found is None:
+                return
             if lease := found.held_at(self.clock()):
                 raise TakenMeanwhile(self.pipeline, state.name, lease)
-            try:
-                positions.forget(found, replace(deed, what=FORGET_PIPELINE))
-                return
-            except Outpaced:
-                found = positions.load(state.name)
+            positions.forget(found, replace(deed, what=FORGET_PIPELINE))
+
+        retry_outpaced(lambda: positions.load(state.name), attempt)

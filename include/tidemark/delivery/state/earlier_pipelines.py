@@ -8,9 +8,11 @@ Pure values; nothing is asked or changed here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Deed
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.delivery.state.writer_state import FORGET_PIPELINE, is_forgetting
 from tidemark.log.model.binding import TopicPartition
-from tidemark.log.state.control import BindingsHead, Decision
+from tidemark.log.state.control import BindingsHead
+from tidemark.log.state.forgotten import EndedRemoval
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Earlier:
 
     had_writer: bool
     """Whether one of them had a writer of this name, and none of the name was registered since."""
-    forgettings: Sequence[Decision] = ()
+    forgettings: Sequence[EndedRemoval] = ()
     """How they ended, oldest first."""
     source: Mapping[TopicPartition, str | None] = field(default_factory=dict)
     """The partitions that the pipeline of today has bound, and the ids of their topics."""
@@ -39,10 +41,12 @@ class Earlier:
         return then is not None and now is not None and then != now
 
     @classmethod
-    def of(cls, forgettings: Sequence[Decision], deeds: Sequence[Deed], head: BindingsHead) -> "Earlier":
+    def of(
+        cls, forgettings: Sequence[EndedRemoval], deeds: Sequence[AuditEntry], head: BindingsHead
+    ) -> "Earlier":
         """By the removals of earlier pipelines and the deeds of the writer, both oldest first, and by how far
         the source of today's is bound."""
-        last = next((deed for deed in reversed(deeds) if deed.is_forgetting), None)
+        last = next((deed for deed in reversed(deeds) if is_forgetting(deed)), None)
         # The writer may have been forgotten alone, and its pipeline only later.
         is_older = last is not None and any(one.at >= last.at for one in forgettings)
         had_writer = last is not None and (last.what == FORGET_PIPELINE or is_older)

@@ -6,11 +6,11 @@ the target while it is closed, is refused here.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import utc_text
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.errors import DeliveryError
-from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, WriterState, is_forgetting
 from tidemark.errors import with_fields
 
 HAND_BACK = "hand back"
@@ -30,7 +30,7 @@ class TablesHandedBack(DeliveryError):
     handed_back: HandedBack
 
     def __str__(self) -> str:
-        since = datetime.fromtimestamp(self.handed_back.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        since = utc_text(self.handed_back.at)
         return (
             f"{self.pipeline}/{self.writer}: its tables are a kafka-journal replicator's since {since} "
             f"({self.handed_back.by}: {self.handed_back.reason.rstrip('.')}). Nothing was changed. Stop "
@@ -57,7 +57,7 @@ def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> Writer
     return WriterGate(cause, stopped, stopped, state.position, reason, handed_back.at)
 
 
-def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBack | None:
+def handed_back_before(deeds: Iterable[AuditEntry], keyspace: str | None) -> HandedBack | None:
     """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first.
 
     What was handed back are the tables of a keyspace: with another one the writer begins as any new one.
@@ -66,6 +66,6 @@ def handed_back_before(deeds: Iterable[Deed], keyspace: str | None) -> HandedBac
     for deed in deeds:
         if deed.what in (HAND_BACK, LEFT, TAKE_OVER):
             last = deed
-        elif deed.is_forgetting:
-            last = before = last if deed.keyspace in (None, keyspace) else before
+        elif is_forgetting(deed):
+            last = before = last if deed.about in (None, keyspace) else before
     return None if last is None or last.what == TAKE_OVER else HandedBack(last.at, last.who, last.reason)

@@ -7,7 +7,7 @@ not known.
 
 from collections.abc import Collection, Sequence
 
-from tidemark.consensus.objects import Consensus, Kind
+from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
 from tidemark.errors import did_you_mean, with_fields
@@ -32,9 +32,9 @@ class NotKnown(DeliveryError):
 def names_in_control_plane(consensus: Consensus) -> set[str]:
     """The names of all pipelines that ever had a state, those that were forgotten too."""
     return {
-        *consensus.names(Kind.BINDINGS),
-        *consensus.names(Kind.LOG),
-        *(name.partition("/")[0] for name in consensus.names(Kind.WRITER)),
+        *consensus.names(ObjectKind.BINDINGS),
+        *consensus.names(ObjectKind.LOG),
+        *(name.partition("/")[0] for name in consensus.names(ObjectKind.WRITER)),
     }
 
 

@@ -5,24 +5,16 @@ does them asks ``check`` before every batch.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from tidemark.consensus.lease import (
-    LEASE,
-    SECOND,
-    Clock,
-    Lease,
-    kept_alive,
-    lease_of_another,
-    new_lease,
-    wall_clock,
-)
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
 from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind, WriterGate, WriterState
 from tidemark.errors import with_fields
 
 
@@ -55,7 +47,7 @@ class LeaseLost(DeliveryError):
 
 
 @dataclass(slots=True)
-class Ticket:
+class WriterTicket:
     """A holder's claim as it travels to the tasks that write for it."""
 
     pipeline: str
@@ -68,17 +60,20 @@ class Ticket:
 
     def check(self) -> None:
         """Refuse to write for a holder whose time may be over."""
-        if self.lease.is_safe_at(self.clock()):
-            return
-        state = self.reload()
-        held = state.lease if state else None
-        if held is None or held.token != self.lease.token or not held.is_safe_at(self.clock()):
+        held = confirmed(self.lease, self._reload_lease, self.clock)
+        if held is None:
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
         self.lease = held
 
+    def _reload_lease(self) -> Lease | None:
+        state = self.reload()
+        return state.lease if state else None
 
-class Hold:
-    """A writer in the hands of its holder."""
+
+class WriterHold:
+    """A writer in the hands of its holder: ``with holding(hold):`` keeps it so."""
+
+    lost = LeaseLost
 
     def __init__(self, positions: Positions, state: WriterState, clock: Clock) -> None:
         if state.lease is None:
@@ -87,10 +82,15 @@ class Hold:
         self._lock = threading.Lock()
         self.state, self.holder = state, state.lease.holder
 
-    def ticket(self, reload: Callable[[], WriterState | None]) -> Ticket:
+    @property
+    def what(self) -> str:
+        """The writer that is held."""
+        return f"{self.state.pipeline}/{self.state.name}"
+
+    def ticket(self, reload: Callable[[], WriterState | None]) -> WriterTicket:
         """What tasks check before they write."""
         with self._lock:
-            return Ticket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
+            return WriterTicket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
 
     def commit(
         self,
@@ -104,7 +104,7 @@ class Hold:
             entry = None
             if position > self.state.position:
                 entry = OffsetEntry(
-                    Entry.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
+                    OffsetEntryKind.COMMIT, position, self._clock(), self.holder, None, dict(namespaces)
                 )
             return self._change(
                 lambda state, lease: self._positions.commit(state, position, entry, gate, lease, further)
@@ -126,19 +126,21 @@ class Hold:
             self._change(lambda state, _: self._positions.lend(state, None))
 
     def _change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
-        while True:
-            lease = self._lease().prolonged(self._clock())
-            try:
-                self.state = change(self.state, lease)
-                return self.state
-            except Outpaced:
-                # Whoever changed it without taking it has not taken the lease either.
-                newer = self._positions.load(self.state.name)
-                if newer is None or newer.lease is None or newer.lease.token != lease.token:
-                    # Whoever asks next, on whatever thread, is refused without being asked twice.
-                    self.state = replace(self.state, lease=None)
-                    raise LeaseLost(self.state.pipeline, self.state.name, self.holder) from None
-                self.state = newer
+        def attempt(state: WriterState) -> WriterState:
+            self.state = change(state, self._lease().prolonged(self._clock()))
+            return self.state
+
+        return retry_outpaced(self._reload, attempt, known=self.state)
+
+    def _reload(self) -> WriterState:
+        """The state as it is now; a change that did not take the lease is no reason to stop."""
+        newer, token = self._positions.load(self.state.name), self._lease().token
+        if newer is None or newer.lease is None or newer.lease.token != token:
+            # The next call, on whatever thread, is refused without another read.
+            self.state = replace(self.state, lease=None)
+            raise LeaseLost(self.state.pipeline, self.state.name, self.holder)
+        self.state = newer
+        return newer
 
     def _lease(self) -> Lease:
         if self.state.lease is None:
@@ -146,24 +148,19 @@ class Hold:
         return self.state.lease
 
 
-def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> Hold:
+def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> WriterHold:
     """Take the writer; refused while somebody else has it. The same holder may take it again."""
-    while True:
+
+    def reload() -> WriterState:
+        version, newer = positions.load_version(state.name)
+        if newer is None:
+            raise Outpaced(positions.key(state.name), state.version, version)
+        return newer
+
+    def attempt(found: WriterState) -> WriterHold:
         now = clock()
-        if other := lease_of_another(state.lease, holder, now):
-            raise LeaseHeld(state.pipeline, state.name, other)
-        try:
-            return Hold(positions, positions.lend(state, new_lease(state.token, holder, now)), clock)
-        except Outpaced:
-            newer = positions.load(state.name)
-            if newer is None:
-                raise
-            state = newer
+        if other := lease_of_another(found.lease, holder, now):
+            raise LeaseHeld(found.pipeline, found.name, other)
+        return WriterHold(positions, positions.lend(found, new_lease(found.token, holder, now)), clock)
 
-
-@contextmanager
-def holding(hold: Hold, every: float = LEASE / SECOND / 4) -> Iterator[Hold]:
-    """Keep the lease alive while the block works, however long one step takes; then give it back."""
-    what = f"{hold.state.pipeline}/{hold.state.name}"
-    with kept_alive(what, hold.renew, hold.release, lambda error: isinstance(error, LeaseLost), every):
-        yield hold
+    return retry_outpaced(reload, attempt, known=state)

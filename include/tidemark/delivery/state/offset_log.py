@@ -9,12 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tidemark.consensus.objects import Consensus, Kind, Outpaced, RowRange
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.objects import Consensus, ObjectKind, RowRange
+from tidemark.consensus.update import Patience, retry_outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.offset_log_plan import OffsetPlan, plan_offsets
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Deed, Newest, Standing
+from tidemark.delivery.state.writer_state import Newest, WriterStanding
 from tidemark.errors import TidemarkError, with_fields
 from tidemark.faults import FaultPoint, reach
 
@@ -65,7 +67,7 @@ class OffsetsNotCompacted(DeliveryError):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class OffsetLogOutcome:
     """What became of one writer's offset log, or would."""
 
     pipeline: str
@@ -99,7 +101,7 @@ class Outcome:
 
 def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
     """Every registered writer with its pipeline, also those that are in no file any more."""
-    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(Kind.WRITER)):
+    for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(ObjectKind.WRITER)):
         if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
             yield its_pipeline, writer
 
@@ -121,31 +123,31 @@ def compact_offsets(
     writers: Iterable[tuple[str, str]],
     *,
     execute: bool = False,
-    deed: Deed | None = None,
-) -> list[Outcome]:
+    deed: AuditEntry | None = None,
+) -> list[OffsetLogOutcome]:
     """Plan for every writer, and do it only where that is asked for. One's trouble holds up no other."""
     outcomes = []
     for pipeline, writer in writers:
         try:
             plan = plan_writer(Positions(consensus, pipeline), writer)
         except TidemarkError as error:
-            outcomes.append(Outcome(pipeline, writer, None, executed=False, failure=str(error)))
+            outcomes.append(OffsetLogOutcome(pipeline, writer, None, executed=False, failure=str(error)))
             continue
         outcomes.append(carry_out(consensus, plan, execute=execute, deed=deed))
     return outcomes
 
 
 def carry_out(
-    consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: Deed | None = None
-) -> Outcome:
+    consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: AuditEntry | None = None
+) -> OffsetLogOutcome:
     """Do what a plan says, where that is asked for and there is something to do."""
     if not execute or not plan.ranges:
-        return Outcome(plan.pipeline, plan.writer, plan, executed=False)
+        return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False)
     try:
         compact_writer(Positions(consensus, plan.pipeline), plan, deed)
     except TidemarkError as error:
-        return Outcome(plan.pipeline, plan.writer, plan, executed=False, failure=str(error))
-    return Outcome(plan.pipeline, plan.writer, plan, executed=True)
+        return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False, failure=str(error))
+    return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=True)
 
 
 def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
@@ -155,7 +157,7 @@ def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
     return plan
 
 
-def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = None) -> None:
+def compact_writer(positions: Positions, plan: OffsetPlan, deed: AuditEntry | None = None) -> None:
     """Remove what the plan names; done already or forgotten meanwhile, there is nothing to do."""
     for start in range(0, len(plan.ranges), MOST_RANGES):
         # A deed is kept with the first of what it removes.
@@ -164,22 +166,21 @@ def compact_writer(positions: Positions, plan: OffsetPlan, deed: Deed | None = N
     verify_writer(positions, plan)
 
 
-def _remove(positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: Deed | None) -> None:
-    for _ in range(ATTEMPTS):
-        before = positions.standing(plan.writer)
+def _remove(
+    positions: Positions, plan: OffsetPlan, ranges: Sequence[RowRange], deed: AuditEntry | None
+) -> None:
+    def attempt(before: WriterStanding | None) -> None:
         if before is None or not any(positions.holds(plan.writer, rows) for rows in ranges):
             return
         reach(FaultPoint.OFFSETS_PLANNED)
-        try:
-            version = positions.compact(before.state, ranges, deed)
-        except Outpaced:
-            continue
+        version = positions.compact(before.state, ranges, deed)
         _prove(before, positions.standing(plan.writer), version)
-        return
-    raise WriterBusy(plan.pipeline, plan.writer)
+
+    patience = Patience(ATTEMPTS, lambda: WriterBusy(plan.pipeline, plan.writer))
+    retry_outpaced(lambda: positions.standing(plan.writer), attempt, patience=patience)
 
 
-def _prove(before: Standing, after: Standing | None, version: int) -> None:
+def _prove(before: WriterStanding, after: WriterStanding | None, version: int) -> None:
     """Refuse to go on where anything but the offset log has changed.
 
     Where somebody else has committed since, there is nothing to compare: that writer is further on.

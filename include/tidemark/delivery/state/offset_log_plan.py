@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidemark.consensus.objects import RowRange
-from tidemark.delivery.state.writer_state import Entry, OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 
 ACK = "ack/"
 """What the names of an offset log's rows begin with; the version that made the entry follows."""
@@ -80,7 +80,7 @@ def plan_offsets(pipeline: str, writer: str, newest_first: Iterable[tuple[str, s
     for row, body in newest_first:
         bytes_ = len(row.encode()) + len(body.encode())
         rows, size = rows + 1, size + bytes_
-        is_rewind = OffsetEntry.from_row(json.loads(body)).kind is Entry.REWIND
+        is_rewind = OffsetEntry.from_row(json.loads(body)).kind is OffsetEntryKind.REWIND
         if kept and not is_rewind:
             removed, removed_size, is_gap = removed + 1, removed_size + bytes_, True
             continue

@@ -13,33 +13,34 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.objects import (
     AFTER_EVERY_NAME,
     Change,
     Consensus,
-    Kind,
     ObjectKey,
-    Outpaced,
+    ObjectKind,
     RowRange,
 )
+from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.handed_back import closing, handed_back_before
 from tidemark.delivery.state.offset_log_plan import ACK, ack_row
 from tidemark.delivery.state.writer_state import (
     LEFT_OUT,
+    WRITER_AUDIT,
     Acknowledgement,
     Cause,
-    Deed,
-    Entry,
     HandedBack,
     LeftOut,
     Newest,
     OffsetEntry,
+    OffsetEntryKind,
     Redelivered,
-    Standing,
     TopicStart,
     WriterGate,
+    WriterStanding,
     WriterState,
 )
 from tidemark.errors import with_fields
@@ -87,14 +88,15 @@ class Positions:
 
     def load(self, writer: str) -> WriterState | None:
         """The writer's state; None when it is not registered."""
-        return self._load(writer)[1]
+        return self.load_version(writer)[1]
 
     def version(self, writer: str) -> int:
         """The version of a writer's object, registered or not: it never comes back."""
-        return self._load(writer)[0]
+        return self.load_version(writer)[0]
 
-    def _load(self, writer: str) -> tuple[int, WriterState | None]:
-        snapshot = self.consensus.read(self._key(writer), [HEAD])
+    def load_version(self, writer: str) -> tuple[int, WriterState | None]:
+        """The version of the writer's object, and its state; None when it is not registered."""
+        snapshot = self.consensus.read(self.key(writer), [HEAD])
         if HEAD not in snapshot.rows:
             return snapshot.version, None
         row = json.loads(snapshot.rows[HEAD])
@@ -109,10 +111,14 @@ class Positions:
         starts: Mapping[str, TopicStart] | None = None,
     ) -> WriterState:
         """Make the writer known at its first run; refuse one whose output would change its shape."""
-        version, known = self._load(writer)
-        if known is None:
-            # A version never comes back. Beginning with it, no token does, and whoever held the writer
-            # before it was forgotten is still recognised.
+
+        def attempt(found: tuple[int, WriterState | None]) -> WriterState:
+            version, known = found
+            if known is not None:
+                refuse_other_shape(known, shape)
+                return known
+            # Seed the token from the object's version, so that neither is ever reused: a holder from before
+            # the writer was forgotten is still recognised.
             fresh = WriterState(
                 self.pipeline,
                 writer,
@@ -129,12 +135,9 @@ class Positions:
             if handed_back := handed_back_before(self.deeds(writer), shape.get("keyspace")):
                 gate = closing(fresh, Cause.HAND, handed_back)
                 fresh = replace(fresh, handed_back=handed_back, gate=gate)
-            try:
-                return self._store(fresh)
-            except Outpaced:
-                return self.register(writer, shape, position, target, starts)
-        refuse_other_shape(known, shape)
-        return known
+            return self._store(fresh)
+
+        return retry_outpaced(lambda: self.load_version(writer), attempt)
 
     def handed_back(self, state: WriterState) -> HandedBack | None:
         """Since when the writer's tables are a kafka-journal replicator's; None where they are its own.
@@ -165,7 +168,7 @@ class Positions:
 
         A rewind moves it back, and names the namespaces of which nothing is finished any more.
         """
-        is_rewind = entry is not None and entry.kind is Entry.REWIND
+        is_rewind = entry is not None and entry.kind is OffsetEntryKind.REWIND
         if position < state.position and not is_rewind:
             raise ValueError(
                 f"{state.pipeline}/{state.name}: {position} is behind the position {state.position}"
@@ -211,32 +214,32 @@ class Positions:
     def redelivery_mark(self, writer: str, id_: int) -> Mapping[str, Any] | None:
         """What an attempt that did not end has left; None where there is none."""
         row = _redelivering_row(id_)
-        found = self.consensus.read(self._key(writer), [row]).rows.get(row)
+        found = self.consensus.read(self.key(writer), [row]).rows.get(row)
         mark: Mapping[str, Any] | None = json.loads(found) if found else None
         return mark
 
     def end_redelivery(
-        self, state: WriterState, done: Redelivered, deed: Deed, lease: Lease | None
+        self, state: WriterState, done: Redelivered, deed: AuditEntry, lease: Lease | None
     ) -> WriterState:
         """Keep that an acknowledged message was written after all."""
         body = json.dumps(asdict(done), sort_keys=True)
         puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
         return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
 
-    def forget(self, state: WriterState, deed: Deed) -> None:
+    def forget(self, state: WriterState, deed: AuditEntry) -> None:
         """Remove everything of a writer but what people did to it."""
-        kept = replace(deed, keyspace=state.shape.get("keyspace"))
+        kept = replace(deed, about=state.shape.get("keyspace"))
         change = Change(self.audit_row(state, kept), ranges=ALL_BUT_AUDIT)
-        self.consensus.commit(self._key(state.name), state.version, change)
+        self.consensus.commit(self.key(state.name), state.version, change)
 
-    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: Deed | None = None) -> int:
+    def compact(self, state: WriterState, gone: Sequence[RowRange], deed: AuditEntry | None = None) -> int:
         """Remove entries of the offset log and nothing else, if the writer is still as we saw it."""
         audit = self.audit_row(state, deed) if deed else {}
-        return self.consensus.commit(self._key(state.name), state.version, Change(audit, ranges=gone))
+        return self.consensus.commit(self.key(state.name), state.version, Change(audit, ranges=gone))
 
-    def audit_row(self, state: WriterState, deed: Deed) -> dict[str, str]:
+    def audit_row(self, state: WriterState, deed: AuditEntry) -> dict[str, str]:
         """The row that keeps a deed, as part of the change it is about."""
-        return {f"{AUDIT}{state.version + 1:020d}": json.dumps(asdict(deed), sort_keys=True)}
+        return {f"{AUDIT}{state.version + 1:020d}": WRITER_AUDIT.to_json(deed)}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
         """The ids that a person let pass unwritten, those left out that are in the output by now."""
@@ -267,7 +270,7 @@ class Positions:
 
     def history(self, writer: str, limit: int = PAGE) -> list[OffsetEntry]:
         """The newest entries of the offset log, oldest first."""
-        rows = self.consensus.scan(self._key(writer), ACK, limit=limit).rows
+        rows = self.consensus.scan(self.key(writer), ACK, limit=limit).rows
         return [OffsetEntry.from_row(json.loads(body)) for body in rows.values()]
 
     def offset_rows(self, writer: str) -> Iterator[tuple[str, str]]:
@@ -278,36 +281,36 @@ class Positions:
     def newest(self, writer: str) -> Newest | None:
         """Where the offset log ends; None where it is empty."""
         while True:
-            last = self.consensus.scan(self._key(writer), ACK, limit=1)
+            last = self.consensus.scan(self.key(writer), ACK, limit=1)
             if not last.rows:
                 return None
             ((row, body),) = last.rows.items()
-            version, state = self._load(writer)
+            version, state = self.load_version(writer)
             if state and version == last.version:
                 return Newest(state, row, OffsetEntry.from_row(json.loads(body)))
 
     def holds(self, writer: str, rows: RowRange) -> bool:
         """Whether the offset log has an entry in this range."""
-        found = self.consensus.scan(self._key(writer), ACK, before=rows.end, limit=1).rows
+        found = self.consensus.scan(self.key(writer), ACK, before=rows.end, limit=1).rows
         return any(row in rows for row in found)
 
     def missing_entries(self, writer: str, rows: Sequence[str]) -> list[str]:
         """Those of these rows that are not in the offset log."""
-        found = self.consensus.read(self._key(writer), rows).rows
+        found = self.consensus.read(self.key(writer), rows).rows
         return [row for row in rows if row not in found]
 
-    def standing(self, writer: str) -> Standing | None:
+    def standing(self, writer: str) -> WriterStanding | None:
         """All that is known of a writer but its offset log, at one version; None when not registered."""
         while state := self.load(writer):
             deeds = tuple(self.deeds(writer))
-            found = Standing(state, self.namespaces(writer), self.acknowledged(writer), deeds)
-            if self._load(writer)[0] == state.version:
+            found = WriterStanding(state, self.namespaces(writer), self.acknowledged(writer), deeds)
+            if self.load_version(writer)[0] == state.version:
                 return found
         return None
 
-    def deeds(self, writer: str) -> list[Deed]:
+    def deeds(self, writer: str) -> list[AuditEntry]:
         """What people did, oldest first."""
-        return [Deed(**json.loads(body)) for body in self._rows(writer, AUDIT).values()]
+        return [WRITER_AUDIT.from_json(body) for body in self._rows(writer, AUDIT).values()]
 
     def _rows(self, writer: str, prefix: str) -> dict[str, str]:
         pages = list(self._pages(writer, prefix))
@@ -315,7 +318,7 @@ class Positions:
 
     def _pages(self, writer: str, prefix: str) -> Iterator[Mapping[str, str]]:
         before = None
-        while page := self.consensus.scan(self._key(writer), prefix, before=before, limit=PAGE).rows:
+        while page := self.consensus.scan(self.key(writer), prefix, before=before, limit=PAGE).rows:
             yield page
             before = next(iter(page))
 
@@ -325,11 +328,12 @@ class Positions:
         if state.handed_back and state.gate is None:
             raise ValueError(f"{state.pipeline}/{state.name} handed its tables back and may not be open")
         puts = {HEAD: json.dumps(state.to_row(), sort_keys=True), **(further or {})}
-        version = self.consensus.commit(self._key(state.name), state.version, Change(puts, gone))
+        version = self.consensus.commit(self.key(state.name), state.version, Change(puts, gone))
         return replace(state, version=version)
 
-    def _key(self, writer: str) -> ObjectKey:
-        return ObjectKey(Kind.WRITER, f"{self.pipeline}/{writer}")
+    def key(self, writer: str) -> ObjectKey:
+        """The object of a writer."""
+        return ObjectKey(ObjectKind.WRITER, f"{self.pipeline}/{writer}")
 
 
 def _redelivered_row(id_: int) -> str:

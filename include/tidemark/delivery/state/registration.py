@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.positions import Positions

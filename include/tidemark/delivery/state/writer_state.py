@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.lease import Lease
 from tidemark.log.model.binding import NOTHING_YET, TopicPartition
 
@@ -230,7 +231,7 @@ class WriterState:
         )
 
 
-class Entry(StrEnum):
+class OffsetEntryKind(StrEnum):
     """What moved a position."""
 
     COMMIT = "commit"
@@ -242,7 +243,7 @@ class Entry(StrEnum):
 class OffsetEntry:
     """One line of a writer's offset log."""
 
-    kind: Entry
+    kind: OffsetEntryKind
     position: int
     at: int
     by: str
@@ -254,7 +255,7 @@ class OffsetEntry:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "OffsetEntry":
         """The entry a row holds."""
-        return cls(**{**row, "kind": Entry(row["kind"])})
+        return cls(**{**row, "kind": OffsetEntryKind(row["kind"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,21 +267,13 @@ class Newest:
     entry: OffsetEntry
 
 
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What a person did to a writer, and why: kept for ever."""
+WRITER_AUDIT = AuditFormat(about="keyspace")
+"""Of a journal that is forgotten, the subject is where it wrote; rows of older versions do not say it."""
 
-    what: str
-    who: str
-    reason: str
-    at: int
-    keyspace: str | None = None
-    """Of a journal that is forgotten: where it wrote. None where an older version wrote the row."""
 
-    @property
-    def is_forgetting(self) -> bool:
-        """Whether the writer was not registered any more after it."""
-        return self.what in (FORGET, FORGET_PIPELINE)
+def is_forgetting(deed: AuditEntry) -> bool:
+    """Whether the writer was not registered any more after it."""
+    return deed.what in (FORGET, FORGET_PIPELINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,15 +305,15 @@ class Redelivered:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class WriterStanding:
     """All that is known of a writer but its offset log, at one version."""
 
     state: WriterState
     namespaces: Mapping[str, int]
     acknowledged: frozenset[int]
-    deeds: tuple[Deed, ...]
+    deeds: tuple[AuditEntry, ...]
 
-    def differences(self, later: "Standing") -> list[str]:
+    def differences(self, later: "WriterStanding") -> list[str]:
         """What is not as it was, in words; versions and further deeds are not compared."""
         then, now = self.state.to_row(), later.state.to_row()
         changed = [name for name in then if then[name] != now[name]]

@@ -12,7 +12,7 @@ from tidemark.journal_tables.schema.layout import TABLES, Found, name_of, qualif
 from tidemark.pipeline.model import JournalDeclaration
 
 
-class Change(Protocol):
+class SchemaChange(Protocol):
     """One change of a keyspace's schema."""
 
     def statement(self, journal: JournalDeclaration) -> str:
@@ -30,7 +30,7 @@ class CreateKeyspace:
     """What it gets where nothing is declared."""
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """See ``Change.statement``."""
+        """See ``SchemaChange.statement``."""
         declared = journal.replication
         copies = Copies(declared.strategy.value, declared.factors) if declared else self.usual
         factors = "".join(f", '{place}': {count}" for place, count in copies.factors.items())
@@ -38,7 +38,7 @@ class CreateKeyspace:
         return f"CREATE KEYSPACE IF NOT EXISTS {journal.keyspace} WITH replication = {replication}"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """See ``Change.is_done``."""
+        """See ``SchemaChange.is_done``."""
         return found.is_there
 
 
@@ -49,14 +49,14 @@ class CreateTable:
     table: str
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """See ``Change.statement``."""
+        """See ``SchemaChange.statement``."""
         shape = TABLES[self.table]
         columns = "".join(f"{column} {kind}, " for column, kind in shape.columns.items())
         name = qualified(journal, self.table)
         return f"CREATE TABLE IF NOT EXISTS {name} ({columns}PRIMARY KEY {shape.primary_key})"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """See ``Change.is_done``."""
+        """See ``SchemaChange.is_done``."""
         return name_of(journal, self.table) in found.tables
 
 
@@ -67,12 +67,12 @@ class CreateIndex:
     column: str
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """See ``Change.statement``."""
+        """See ``SchemaChange.statement``."""
         name = f"{name_of(journal, 'metajournal')}_{self.column}_idx"
         return f"CREATE INDEX IF NOT EXISTS {name} ON {qualified(journal, 'metajournal')} ({self.column})"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """See ``Change.is_done``."""
+        """See ``SchemaChange.is_done``."""
         return (name_of(journal, "metajournal"), self.column) in found.indexed
 
 
@@ -84,12 +84,12 @@ class AddColumn:
     column: str
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """See ``Change.statement``."""
+        """See ``SchemaChange.statement``."""
         kind = TABLES[self.table].columns[self.column]
         return f"ALTER TABLE {qualified(journal, self.table)} ADD {self.column} {kind}"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """See ``Change.is_done``."""
+        """See ``SchemaChange.is_done``."""
         shape = found.tables.get(name_of(journal, self.table))
         return shape is not None and shape.columns.get(self.column) == TABLES[self.table].columns[self.column]
 
@@ -101,7 +101,7 @@ class DropTable:
     name: str
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """See ``Change.statement``."""
+        """See ``SchemaChange.statement``."""
         return f"DROP TABLE IF EXISTS {journal.keyspace}.{self.name}"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
@@ -109,7 +109,7 @@ class DropTable:
         return self.name not in found.tables or self.name in {name for _, name in journal.tables}
 
 
-MIGRATIONS: tuple[Change, ...] = (
+MIGRATIONS: tuple[SchemaChange, ...] = (
     AddColumn("journal", "headers"),
     AddColumn("journal", "version"),
     DropTable("metadata"),

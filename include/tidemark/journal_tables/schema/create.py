@@ -17,7 +17,7 @@ from cassandra.cluster import Session
 from tidemark.cassandra.replication import default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.journal_tables.errors import SchemaDiffers, SchemaStepFailed, TablesLost
-from tidemark.journal_tables.schema.changes import Change, CreateKeyspace, CreateTable, DropTable
+from tidemark.journal_tables.schema.changes import CreateKeyspace, CreateTable, DropTable, SchemaChange
 from tidemark.journal_tables.schema.found import VERSION_KEY, read_keyspace, with_consistency
 from tidemark.journal_tables.schema.layout import Found, qualified
 from tidemark.journal_tables.schema.lock import STEP, origin, schema_lock
@@ -121,7 +121,7 @@ class _Setup:
         if step.version is not None:
             self._write_version(step.version)
 
-    def _make(self, change: Change, migration: int | None = None) -> None:
+    def _make(self, change: SchemaChange, migration: int | None = None) -> None:
         """Change the schema, and see that it has changed.
 
         What counts is what the keyspace shows, not what Cassandra answers: "exists already" and "does not

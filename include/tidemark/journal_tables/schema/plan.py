@@ -12,10 +12,10 @@ from tidemark.journal_tables.errors import GraceTooShort, SchemaDiffers, SchemaV
 from tidemark.journal_tables.schema.changes import (
     MIGRATIONS,
     AddColumn,
-    Change,
     CreateIndex,
     CreateTable,
     DropTable,
+    SchemaChange,
 )
 from tidemark.journal_tables.schema.layout import (
     CREATED,
@@ -35,13 +35,13 @@ from tidemark.pipeline.model import JournalDeclaration
 class SchemaStep:
     """A change, and the version that the keyspace has after it."""
 
-    change: Change | None
+    change: SchemaChange | None
     version: int | None = None
     """None: it stays as it is."""
 
 
 def plan(
-    journal: JournalDeclaration, found: Found, migrations: Sequence[Change] = MIGRATIONS
+    journal: JournalDeclaration, found: Found, migrations: Sequence[SchemaChange] = MIGRATIONS
 ) -> tuple[SchemaStep, ...]:
     """The steps that are left, in order; none for a keyspace that is ready."""
     missing = [table for table in CREATED if not CreateTable(table).is_done(journal, found)]
@@ -88,7 +88,7 @@ def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[S
 
 
 def _differences(
-    journal: JournalDeclaration, found: Found, changes: Sequence[Change | None]
+    journal: JournalDeclaration, found: Found, changes: Sequence[SchemaChange | None]
 ) -> Iterator[str]:
     """What would break writing and no change is going to put right. Further columns do no harm."""
     for table, wanted in TABLES.items():
@@ -106,7 +106,9 @@ def _differences(
                 yield f"{name}.{column} is {has} instead of {kind}"
 
 
-def _not_old(journal: JournalDeclaration, found: Found, changes: Sequence[Change | None]) -> Iterator[str]:
+def _not_old(
+    journal: JournalDeclaration, found: Found, changes: Sequence[SchemaChange | None]
+) -> Iterator[str]:
     """Tables that would be dropped for their names alone."""
     for name, key in OLD_KEYS.items():
         drop = DropTable(name)

@@ -13,7 +13,7 @@ from tidemark.log.errors import LogError
 from tidemark.log.model.loss import Loss, loss_from
 
 
-class Cause(StrEnum):
+class LogGateCause(StrEnum):
     """What closes the gate of a log."""
 
     LOST = "lost"
@@ -24,7 +24,7 @@ class Cause(StrEnum):
 class LogGate:
     """A closed gate; an open one is no row at all."""
 
-    cause: Cause
+    cause: LogGateCause
     reason: str
     """One sentence: what is wrong."""
     t: int | None
@@ -47,7 +47,7 @@ class LogGate:
         row = json.loads(text)
         ids = tuple(row["ids"]) if row["ids"] else None
         losses = tuple(loss_from(loss) for loss in row["losses"])
-        return cls(**{**row, "cause": Cause(row["cause"]), "ids": ids, "losses": losses})
+        return cls(**{**row, "cause": LogGateCause(row["cause"]), "ids": ids, "losses": losses})
 
     def is_about(self, other: "LogGate") -> bool:
         """Whether both say the same, whenever they were closed."""

@@ -15,7 +15,7 @@ PREFIX = "compaction/"
 MOST = 500
 
 
-class Outcome(StrEnum):
+class CompactionOutcome(StrEnum):
     """What became of a compaction."""
 
     COMPACTED = "compacted"
@@ -31,7 +31,7 @@ class CompactionRecord:
     """When it ended, in µs."""
     by: str
     policy: str
-    outcome: Outcome
+    outcome: CompactionOutcome
     reason: str | None = None
     """Why it was refused."""
     watermark: int = 0
@@ -57,7 +57,7 @@ class CompactionRecord:
     def from_json(cls, text: str) -> "CompactionRecord":
         """The record a row holds."""
         row = json.loads(text)
-        return cls(**{**row, "outcome": Outcome(row["outcome"])})
+        return cls(**{**row, "outcome": CompactionOutcome(row["outcome"])})
 
 
 def record_compaction(control: LogControl, record: CompactionRecord) -> None:

@@ -15,17 +15,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.objects import (
     ABSENT,
     AFTER_EVERY_NAME,
     Change,
     Consensus,
-    Kind,
     ObjectKey,
-    Outpaced,
+    ObjectKind,
     RowRange,
     Snapshot,
 )
+from tidemark.consensus.update import update
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.model.gate import LogGate
@@ -107,29 +108,17 @@ class LogHead:
         return json.dumps(body)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What a person did about a closed gate, or to the log's folder, and why."""
+LOG_AUDIT = AuditFormat(about="gate")
+"""The subject is why the gate was closed; of anything else, what it came to."""
 
-    what: str
-    who: str
-    reason: str
-    at: int
-    """µs."""
-    gate: str
-    """Why the gate was closed; of anything else, what it came to."""
-    topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """Of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where another one had
-    the name before. Empty in rows of versions that did not keep them."""
 
-    @property
-    def row(self) -> str:
-        """The name of its row."""
-        return f"{DECISION}{self.at:020d}"
+def decision_row(decision: AuditEntry, topic_ids: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The row of what a person did about a closed gate, or to the log's folder.
 
-    def to_json(self) -> str:
-        """The row as the control plane keeps it."""
-        return json.dumps(asdict(self))
+    ``topic_ids`` is of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where
+    another one had the name before.
+    """
+    return {f"{DECISION}{decision.at:020d}": LOG_AUDIT.to_json(decision, topic_ids=dict(topic_ids or {}))}
 
 
 class LogControl:
@@ -138,8 +127,8 @@ class LogControl:
     def __init__(self, consensus: Consensus, pipeline: str) -> None:
         self._consensus = consensus
         self.pipeline = pipeline
-        self._bindings = ObjectKey(Kind.BINDINGS, pipeline)
-        self._log = ObjectKey(Kind.LOG, pipeline)
+        self._bindings = ObjectKey(ObjectKind.BINDINGS, pipeline)
+        self._log = ObjectKey(ObjectKind.LOG, pipeline)
 
     @property
     def consensus(self) -> Consensus:
@@ -255,16 +244,13 @@ class LogControl:
 
     def forget_bindings(self) -> None:
         """Remove every binding and how far the source is bound: only for a pipeline that is forgotten."""
-        while True:
-            snapshot = self._consensus.read(self._bindings, [HEAD])
-            if snapshot.version == ABSENT:
-                return
-            try:
-                change = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
-                self._consensus.commit(self._bindings, snapshot.version, change)
-                return
-            except Outpaced:
-                continue
+        everything = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
+        update(
+            self._consensus,
+            self._bindings,
+            [HEAD],
+            lambda found: (None if found.version == ABSENT else everything, None),
+        )
 
     def accepted_losses(self) -> list[AcceptedLoss]:
         """Every loss that a person has accepted, in the order of the ids they stand before."""
@@ -302,22 +288,13 @@ class LogControl:
     def amend_log(
         self, rows: Sequence[str], decide: Callable[[Snapshot], tuple[Change | None, Answer]]
     ) -> Answer:
-        """Change the log object by what these rows of it are; decided anew where somebody was faster."""
-        while True:
-            snapshot = self._consensus.read(self._log, rows)
-            change, answer = decide(snapshot)
-            if change is None:
-                return answer
-            try:
-                self._consensus.commit(self._log, snapshot.version, change)
-                return answer
-            except Outpaced:
-                continue
+        """Change the log object by what these rows of it are; see ``update``."""
+        return update(self._consensus, self._log, rows, decide)
 
     def writer_names(self) -> list[str]:
         """The writers of this pipeline that ever were in the control plane, as far as it can list them."""
         prefix = f"{self.pipeline}/"
-        return [name.removeprefix(prefix) for name in self._consensus.names(Kind.WRITER, prefix)]
+        return [name.removeprefix(prefix) for name in self._consensus.names(ObjectKind.WRITER, prefix)]
 
     def log_gate(self) -> LogGate | None:
         """Why the log's gate is closed; None when it is open."""
@@ -340,47 +317,47 @@ class LogControl:
 
     def close_gate(self, gate: LogGate) -> LogGate:
         """Close the gate; one that is closed for the same reason already stays as it is."""
-        while True:
-            head, found = self._log_rows([GATE])
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, LogGate]:
+            found = _gate(snapshot)
             if found and found.is_about(gate):
-                return found
-            try:
-                self._consensus.commit(self._log, head.version, Change({GATE: gate.to_json()}))
-                return gate
-            except Outpaced:
-                continue
+                return None, found
+            return Change({GATE: gate.to_json()}), gate
 
-    def open_gate(self, gate: LogGate, decision: Decision | None = None) -> bool:
+        return self.amend_log([GATE], decide)
+
+    def open_gate(self, gate: LogGate, decision: AuditEntry | None = None) -> bool:
         """Open the gate and keep what a person decided; False when it is not closed for this reason."""
-        while True:
-            head, found = self._log_rows([GATE])
+        puts: dict[str, str] = {}
+        if decision:
+            puts |= decision_row(decision)
+            if gate.t is not None and gate.captured:
+                puts[_accepted(gate.t)] = LOG_AUDIT.to_json(decision, captured=gate.captured, topic_ids={})
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, bool]:
+            found = _gate(snapshot)
             if found is None or not found.is_about(gate):
-                return False
-            puts = {}
-            if decision:
-                puts[decision.row] = decision.to_json()
-                if gate.t is not None and gate.captured:
-                    puts[_accepted(gate.t)] = json.dumps({"captured": gate.captured, **asdict(decision)})
-            try:
-                self._consensus.commit(self._log, head.version, Change(puts, [GATE]))
-                return True
-            except Outpaced:
-                continue
+                return None, False
+            return Change(puts, [GATE]), True
 
-    def keep_decision(self, decision: Decision) -> None:
+        return self.amend_log([GATE], decide)
+
+    def keep_decision(self, decision: AuditEntry) -> None:
         """Keep what a person decided beside the gate."""
-        row = {decision.row: decision.to_json()}
-        self.amend_log([HEAD], lambda _: (Change(row), None))
+        self.amend_log([HEAD], lambda _: (Change(decision_row(decision)), None))
 
-    def decisions(self) -> list[Decision]:
+    def decisions(self) -> list[AuditEntry]:
         """What people decided about this log, oldest first."""
         rows = self._consensus.scan(self._log, DECISION, limit=100_000).rows
-        return [Decision(**json.loads(body)) for body in rows.values()]
+        return [LOG_AUDIT.from_json(body) for body in rows.values()]
 
     def _log_rows(self, further: list[str]) -> tuple[LogHead, LogGate | None]:
         snapshot = self._consensus.read(self._log, [HEAD, *further])
-        gate = LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
-        return LogHead.of(snapshot), gate
+        return LogHead.of(snapshot), _gate(snapshot)
+
+
+def _gate(snapshot: Snapshot) -> LogGate | None:
+    return LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
 
 
 def _row(t: int) -> str:

@@ -10,14 +10,14 @@ lease: tokens must never come back.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import utc_text, utc_time_text
+from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.model.recreated import Recreations
-from tidemark.log.state.control import DECISION, HEAD, Decision, LogControl
+from tidemark.log.state.control import DECISION, HEAD, LogControl, decision_row
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
 from tidemark.log.state.readers import PREFIX as READERS
 from tidemark.log.state.readers import Reader
@@ -43,7 +43,7 @@ class Forgetting:
     root: str | None = None
     """The log's folder, where its files go too; None where they stay."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """See ``Decision.topic_ids``: kept before the bindings go, which have them."""
+    """See ``decision_row``: kept before the bindings go, which have them."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Forgetting | None":
@@ -56,7 +56,7 @@ class Forgetting:
 
     def said(self, pipeline: str) -> str:
         """For people: what is going on, and how it ends."""
-        began = datetime.fromtimestamp(self.at / SECOND, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        began = utc_text(self.at)
         return (
             f"{self.who} began to forget this pipeline at {began} ({self.reason}), and parts of it are gone. "
             f'Finish it with: tidemark pipelines forget {pipeline} --execute --reason "…"'
@@ -85,7 +85,7 @@ class LogInUse(LogError):
 
     def __str__(self) -> str:
         last = max(one.deadline for one in self.readers)
-        until = datetime.fromtimestamp(last / SECOND, UTC).strftime("%H:%M:%S UTC")
+        until = utc_time_text(last)
         return (
             f"{self.pipeline}: the log's files are being read by "
             f"{', '.join(one.who for one in self.readers)}. Nothing was changed. Wait for it to end and "
@@ -93,10 +93,20 @@ class LogInUse(LogError):
         )
 
 
-def forgettings(control: LogControl) -> list[Decision]:
+@dataclass(frozen=True, slots=True)
+class EndedRemoval:
+    """A removal of an earlier pipeline of the same name."""
+
+    at: int
+    """When it was begun, in µs."""
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+    """See ``decision_row``; empty in rows of versions that did not keep them."""
+
+
+def forgettings(control: LogControl) -> list[EndedRemoval]:
     """The removals of earlier pipelines of this name that have ended, oldest first."""
-    found = (Decision(**json.loads(body)) for body in control.log_rows(DECISION).values())
-    return [one for one in found if one.what == FORGET]
+    rows = (json.loads(body) for body in control.log_rows(DECISION).values())
+    return [EndedRemoval(row["at"], row.get("topic_ids", {})) for row in rows if row["what"] == FORGET]
 
 
 def read_mark(control: LogControl) -> Forgetting | None:
@@ -123,7 +133,7 @@ def refuse_readers(control: LogControl, now: int) -> None:
 
 
 def source_topics(control: LogControl) -> dict[str, str]:
-    """See ``Decision.topic_ids``."""
+    """See ``decision_row``."""
     recreations = Recreations.of(control.accepted_losses())
     ids = control.bindings_head().topic_ids
     return {topic: "" if recreations.newest(topic) else id_ for topic, id_ in ids.items()}
@@ -146,14 +156,14 @@ def begin_forgetting(control: LogControl, mark: Forgetting) -> Forgetting:
     return control.amend_log([LEASE_ROW, MARK], decide)
 
 
-def end_forgetting(control: LogControl, decision: Decision) -> None:
+def end_forgetting(control: LogControl, decision: AuditEntry, topic_ids: Mapping[str, str]) -> None:
     """Remove everything of the log object but what people decided, and the token of its newest lease."""
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
         if MARK not in snapshot.rows:
             return None, None  # another process has finished it
         lease = LeaseRow(token=LeaseRow.of(snapshot).token)
-        puts = {LEASE_ROW: lease.to_json(), decision.row: decision.to_json()}
+        puts = {LEASE_ROW: lease.to_json(), **decision_row(decision, topic_ids)}
         return Change(puts, ranges=ALL_BUT_DECISIONS_AND_LEASE), None
 
     control.amend_log([HEAD, LEASE_ROW, MARK], decide)

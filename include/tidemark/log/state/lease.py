@@ -8,20 +8,11 @@ log.
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from tidemark.consensus.lease import (
-    LEASE,
-    SECOND,
-    Clock,
-    Lease,
-    kept_alive,
-    lease_of_another,
-    new_lease,
-    wall_clock,
-)
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
@@ -97,10 +88,17 @@ def refuse_while_held(pipeline: str, snapshot: Snapshot, now: int, refused: str)
 class LogHold:
     """A log in the hands of its holder. Every change of it is fenced by the lease's token."""
 
+    lost = LogLost
+
     def __init__(self, control: LogControl, lease: Lease, clock: Clock) -> None:
         self._control, self._clock = control, clock
         self._lock = threading.Lock()
         self.lease = lease
+
+    @property
+    def what(self) -> str:
+        """The log that is held, and by which process."""
+        return f"log of {self.holder}"
 
     @property
     def holder(self) -> str:
@@ -109,12 +107,10 @@ class LogHold:
 
     def check(self) -> None:
         """Asked before every plain write or removal: refuse to go on when the log may be somebody else's."""
-        if self.lease.is_safe_at(self._clock()):
-            return
-        found = read_lease(self._control).lease
-        if found is None or found.token != self.lease.token or not found.is_safe_at(self._clock()):
+        held = confirmed(self.lease, lambda: read_lease(self._control).lease, self._clock)
+        if held is None:
             raise LogLost(self._control.pipeline, self.holder)
-        self.lease = found
+        self.lease = held
 
     def renew(self) -> None:
         """Say that the holder is alive."""
@@ -174,11 +170,3 @@ def take_log(control: LogControl, holder: str, clock: Clock = wall_clock) -> Log
         return Change({LEASE_ROW: replace(row, token=lease.token, lease=lease).to_json()}), lease
 
     return LogHold(control, control.amend_log([LEASE_ROW], decide), clock)
-
-
-@contextmanager
-def holding_log(hold: LogHold, every: float = LEASE / SECOND / 4) -> Iterator[LogHold]:
-    """Keep the lease alive while the block works, however long one step takes; then give it back."""
-    what = f"log of {hold.holder}"
-    with kept_alive(what, hold.renew, hold.release, lambda error: isinstance(error, LogLost), every):
-        yield hold

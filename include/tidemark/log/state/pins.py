@@ -8,6 +8,7 @@ an id that no message has: nothing would be kept by it.
 import json
 from dataclasses import asdict, dataclass
 
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
@@ -48,15 +49,15 @@ class Pin:
         return _row(self.id)
 
 
+UNPIN_AUDIT = AuditFormat(action="unpin")
+
+
 @dataclass(frozen=True, slots=True)
-class Release:
-    """A pin that a person took away, and why."""
+class ReleasedPin:
+    """A pin that a person took away."""
 
     pin: Pin
-    who: str
-    reason: str
-    at: int
-    """µs."""
+    by: AuditEntry
 
 
 class _OtherManifest(Exception):
@@ -104,15 +105,17 @@ def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | No
     return control.amend_log([HEAD, LEASE_ROW, pin.row, hold_row], decide)
 
 
-def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -> Release:
-    """Let compaction have an id again; who did it and why is kept."""
+def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -> ReleasedPin:
+    """Let compaction have an id again; the audit trail keeps the pin, and who released it and why."""
+    entry = AuditEntry("unpin", who, reason, at)
 
-    def decide(snapshot: Snapshot) -> tuple[Change, Release]:
+    def decide(snapshot: Snapshot) -> tuple[Change, ReleasedPin]:
         body = snapshot.rows.get(_row(id_))
         if body is None:
             raise NotPinned(control.pipeline, id_, f"id {id_} is not pinned.")
-        release = Release(Pin(**json.loads(body)), who, reason, at)
-        return Change({f"unpinned/{at:020d}": json.dumps(asdict(release))}, [_row(id_)]), release
+        pin = Pin(**json.loads(body))
+        kept = {f"unpinned/{at:020d}": UNPIN_AUDIT.to_json(entry, pin=asdict(pin))}
+        return Change(kept, [_row(id_)]), ReleasedPin(pin, entry)
 
     return control.amend_log([_row(id_)], decide)
 
@@ -130,10 +133,10 @@ def pins(control: LogControl) -> list[Pin]:
     return [Pin(**json.loads(body)) for body in control.log_rows(PREFIX).values()]
 
 
-def releases(control: LogControl) -> list[Release]:
+def releases(control: LogControl) -> list[ReleasedPin]:
     """The pins that people took away, oldest first."""
     rows = (json.loads(body) for body in control.log_rows("unpinned/").values())
-    return [Release(**{**row, "pin": Pin(**row["pin"])}) for row in rows]
+    return [ReleasedPin(Pin(**row["pin"]), UNPIN_AUDIT.from_row(row)) for row in rows]
 
 
 def _row(id_: int) -> str:

@@ -14,7 +14,8 @@ from os import getpid
 from threading import Lock
 from uuid import uuid4
 
-from tidemark.consensus.lease import SECOND, Clock, kept_alive, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease_holder import RENEWALS, LeaseHolder
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
@@ -101,11 +102,11 @@ class Reading:
 
 @contextmanager
 def reading_log(
-    control: LogControl, who: str, clock: Clock = wall_clock, every: float = TERM / SECOND / 4
+    control: LogControl, who: str, clock: Clock = wall_clock, every: float = TERM / SECOND / RENEWALS
 ) -> Iterator[Reading]:
     """Keep what is taken up readable while the block works, however long it takes."""
     one = Reading(control, who, clock)
-    with kept_alive(f"log read by {who}", one.renew, one.release, lambda error: False, every):
+    with LeaseHolder(f"log read by {who}", one.renew, one.release, every=every):
         yield one
 
 

@@ -21,7 +21,7 @@ from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
-from tidemark.compaction.policies.rules import Rules
+from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import VERDICTS, Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
@@ -61,7 +61,7 @@ class SparkEngine:
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
         self._session = session
 
-    def survey(self, place: Workplace, rules: Rules, files: Sequence[LogFile]) -> Surveyed:
+    def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
         if not files:
             return Surveyed(Census(), ())
@@ -106,7 +106,7 @@ class SparkEngine:
 
 
 def _survey_journal(
-    spark: "SparkSession", place: Workplace, rules: Rules, files: Sequence[LogFile]
+    spark: "SparkSession", place: Workplace, rules: CompactionRules, files: Sequence[LogFile]
 ) -> "DataFrame":
     groups = _groups(files, TASKS_A_CORE * spark.sparkContext.defaultParallelism)
 
@@ -158,7 +158,7 @@ def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
 
 
 def _survey_keyed(
-    spark: "SparkSession", place: Workplace, rules: Rules, files: Sequence[LogFile]
+    spark: "SparkSession", place: Workplace, rules: CompactionRules, files: Sequence[LogFile]
 ) -> "DataFrame":
     numbered = list(enumerate(files))
 

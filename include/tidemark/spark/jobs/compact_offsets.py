@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import KEYSPACE
-from tidemark.consensus.objects import Kind
+from tidemark.consensus.objects import ObjectKind
 from tidemark.delivery.state.offset_log_plan import ACK
 from tidemark.spark.source.cassandra import NAME, register_cassandra
 
@@ -39,7 +39,7 @@ def count_entries(objects: "DataFrame", names: Sequence[str]) -> "DataFrame":
     """How many rows and bytes the offset logs of these writers have; those without one are left out."""
     from pyspark.sql import functions as f
 
-    mine = (f.col("kind") == Kind.WRITER.value) & f.col("name").isin(list(names))
+    mine = (f.col("kind") == ObjectKind.WRITER.value) & f.col("name").isin(list(names))
     size = f.octet_length("row") + f.octet_length("body")
     return (
         objects.where(mine)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from tidemark.connections import CassandraConnection
 from tidemark.delivery.deliver import PartDone, WriteParts, write_part
-from tidemark.delivery.state.lease import Ticket
+from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
 from tidemark.log.files.parquet import LogFolder
@@ -18,7 +18,11 @@ def write_parts_with(spark: "SparkSession") -> WriteParts:
     """Writes the parts of a binding in tasks, as many at once as there are cores."""
 
     def write_parts(
-        writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: Ticket
+        writer: Writer,
+        parts: Sequence[Part],
+        log: LogFolder,
+        acknowledged: Collection[int],
+        ticket: WriterTicket,
     ) -> list[PartDone]:
         def write(part: Part) -> PartDone:
             return write_part(writer, part, log, acknowledged, ticket)

@@ -14,7 +14,7 @@ from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring, deal
 from tidemark.connections import CassandraConnection
 from tidemark.work.open_journal import open_parts
-from tidemark.work.queue.census import Census, scan_entries, take_census
+from tidemark.work.queue.census import EntryCensus, scan_entries, take_census
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ RANGES_A_TASK = 8
 
 def census_with_spark(
     spark: "SparkSession", connection: CassandraConnection, journal: str, keyspace: str
-) -> Census:
+) -> EntryCensus:
     """Count the journal's entries, and find those whose hints are lost."""
     hands = TASKS_A_CORE * spark.sparkContext.defaultParallelism
     ranges = cut_ring(ring_tokens(connect(connection)), hands * RANGES_A_TASK)
@@ -38,13 +38,15 @@ def census_with_spark(
                 yield pa.RecordBatch.from_pydict({"census": pa.array([found], pa.binary())})
 
     rows = spark.range(0, len(groups), 1, len(groups)).mapInArrow(count, "census binary").collect()
-    total = Census()
+    total = EntryCensus()
     for row in rows:
-        total.add(msgspec.json.decode(bytes(row.census), type=Census))
+        total.add(msgspec.json.decode(bytes(row.census), type=EntryCensus))
     return total
 
 
-def _count(connection: CassandraConnection, journal: str, keyspace: str, ranges: list[TokenRange]) -> Census:
+def _count(
+    connection: CassandraConnection, journal: str, keyspace: str, ranges: list[TokenRange]
+) -> EntryCensus:
     session = connect(connection)
     parts = open_parts(session, journal, keyspace)
     return take_census(parts, scan_entries(session, parts, ranges))

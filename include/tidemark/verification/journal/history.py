@@ -29,7 +29,7 @@ MOST_ROWS = 100
 """Hidden rows that are shown one by one."""
 
 
-class Standing(StrEnum):
+class MessageFate(StrEnum):
     """What became of a message."""
 
     APPLIED = "applied"
@@ -53,7 +53,7 @@ class HistoryStep:
     """The binding's, in µs."""
     action: str
     origin: str | None
-    standing: Standing
+    standing: MessageFate
     effect: str
 
 
@@ -147,31 +147,31 @@ class _Told:
             action = read_action(self._entity.key.encode(), record.value, *times, record.headers)
             standing, effect = self._apply(record, action)
         except JournalError as error:
-            standing, effect = Standing.NOT_APPLICABLE, str(error)
+            standing, effect = MessageFate.NOT_APPLICABLE, str(error)
             if record.id in self._basis.acknowledged:
-                standing = Standing.ACKNOWLEDGED
+                standing = MessageFate.ACKNOWLEDGED
             elif record.id > self._basis.position:
-                standing = Standing.BEYOND
+                standing = MessageFate.BEYOND
         said, origin = _said(action), None if action is None else action.origin
         place = (record.id, record.partition, record.offset, record.timestamp, record.t)
         self.steps.append(HistoryStep(*place, said, origin, standing, effect))
 
-    def _apply(self, record: LoggedRecord, action: Action | None) -> tuple[Standing, str]:
+    def _apply(self, record: LoggedRecord, action: Action | None) -> tuple[MessageFate, str]:
         if action is None or isinstance(action, Mark):
-            return Standing.NO_ACTION, ""
+            return MessageFate.NO_ACTION, ""
         if not self._basis.takes(self._entity.topic, record.id):
-            return Standing.LEFT_OUT, "of another topic of this name: the topic was made again"
+            return MessageFate.LEFT_OUT, "of another topic of this name: the topic was made again"
         if record.id in self._basis.acknowledged:
-            return Standing.ACKNOWLEDGED, "a person let it pass; never written"
+            return MessageFate.ACKNOWLEDGED, "a person let it pass; never written"
         if record.id > self._basis.position:
-            return Standing.BEYOND, "the writer has not come to it"
+            return MessageFate.BEYOND, "the writer has not come to it"
         message = Message(record.id, record.partition, record.offset, record.write_time, record.t, action)
         effect = fold(
             *self._entity, self._head, [message], segment_size=self._basis.segment_size, zone=self._basis.zone
         )
         self.segments.update(row.segment for row in effect.rows)
         before, self._head = self._head, effect.head
-        return Standing.APPLIED, _effect(action, before, effect)
+        return MessageFate.APPLIED, _effect(action, before, effect)
 
 
 def read_histories(

@@ -4,12 +4,13 @@ Only for files that are missing: what is there and damaged is moved away first, 
 where the log still has it whole.
 """
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Writer
 from tidemark.faults import FaultPoint, reach
 from tidemark.verification.outputs.files import verify_files
@@ -40,7 +41,7 @@ def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: 
     is_closed = state.gate is not None and state.gate.cause is Cause.VERIFICATION
     opens = is_closed and len(missing) == len(found.differences)
 
-    def execute(deed: Deed) -> None:
+    def execute(deed: AuditEntry) -> None:
         with holding(take_as_seen(positions, state, LETTING_GO, clock)) as hold:
             for name in missing:
                 ledger.give_up(GivenUp(name, deed.who, deed.reason, deed.at))

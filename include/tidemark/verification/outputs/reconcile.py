@@ -5,7 +5,7 @@ Nothing is repaired here and no position moves: what redelivery can mend is mend
 
 from typing import Any
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterState

@@ -8,14 +8,16 @@ more is never delivered in part.
 
 from collections.abc import Callable, Iterator, Sequence
 
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.deliver import Delivery, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
-from tidemark.delivery.state.lease import Hold, holding, take
+from tidemark.delivery.state.lease import WriterHold, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.writer import Writer
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
@@ -82,7 +84,7 @@ def mend_output(
         if not found.is_clean:
             problem = found.differences[0].said
             raise NotMended(found.pipeline, found.writer, failure or problem, found.way)
-        deed = Deed("open", holder, f"verified again: {found.summary}", clock())
+        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
                 held, held.position, None, None, lease, positions.audit_row(held, deed)
@@ -129,7 +131,7 @@ def _redeliver(
     writer: Writer,
     log: PublishedLog,
     positions: Positions,
-    hold: Hold,
+    hold: WriterHold,
     bindings: Sequence[tuple[Binding, Sequence[LogFile]]],
     show: Show,
     clock: Clock,
@@ -153,7 +155,7 @@ def _redeliver(
     return delivery.total.written, None
 
 
-def _replaced(hold: Hold, found: OutputVerification, written: int, clock: Clock) -> Resumed:
+def _replaced(hold: WriterHold, found: OutputVerification, written: int, clock: Clock) -> Resumed:
     """The target is another one: that is another reason to be closed."""
     state, reason = hold.state, found.differences[0].said
     place = (state.position, state.position, state.position)

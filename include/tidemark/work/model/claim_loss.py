@@ -34,7 +34,7 @@ class LossCause(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostClaim:
     """What became of a claim, and which claim holds the entry now."""
 
     cause: LossCause
@@ -47,33 +47,33 @@ class Loss:
     """Of a superseded claim: the newest one that has ended since."""
 
 
-def why_lost(entry: Entry | None, gone: Gone | None, token: str, now: int, rules: Rules) -> Loss:
+def why_lost(entry: Entry | None, gone: Gone | None, token: str, now: int, rules: Rules) -> LostClaim:
     """What became of the claim with this token; ``entry`` and ``gone`` are the newest that is stored."""
     if entry is None:
         return _of_gone(gone, token)
     if entry.token == token and not entry.is_waiting:
         if is_expired(entry.request, now):
-            return Loss(LossCause.EXPIRED, expires_at(entry.request))
-        return Loss(LossCause.LAPSED, lapses_at(entry.start or 0, rules))
+            return LostClaim(LossCause.EXPIRED, expires_at(entry.request))
+        return LostClaim(LossCause.LAPSED, lapses_at(entry.start or 0, rules))
     holder, holder_token = _holder(entry, now, rules)
     last = entry.last
     if last is not None and last.token == token:
-        return Loss(LossCause(last.ending), last.ended, holder, holder_token)
+        return LostClaim(LossCause(last.ending), last.ended, holder, holder_token)
     if entry.ended == token:
-        return Loss(LossCause.DONE, None, holder, holder_token)
+        return LostClaim(LossCause.DONE, None, holder, holder_token)
     if holder is not None or last is not None:
-        return Loss(LossCause.SUPERSEDED, None, holder, holder_token, last)
-    return Loss(LossCause.UNKNOWN)
+        return LostClaim(LossCause.SUPERSEDED, None, holder, holder_token, last)
+    return LostClaim(LossCause.UNKNOWN)
 
 
-def _of_gone(gone: Gone | None, token: str) -> Loss:
+def _of_gone(gone: Gone | None, token: str) -> LostClaim:
     if gone is None or gone.last is None:
-        return Loss(LossCause.UNKNOWN)
+        return LostClaim(LossCause.UNKNOWN)
     last = gone.last
     if last.token != token:
-        return Loss(LossCause.SUPERSEDED, after=last)
+        return LostClaim(LossCause.SUPERSEDED, after=last)
     is_dead = gone.how is Outcome.DEAD and last.ending in (Ending.FAILED, Ending.LAPSED)
-    return Loss(LossCause.DEAD if is_dead else LossCause(last.ending), last.ended)
+    return LostClaim(LossCause.DEAD if is_dead else LossCause(last.ending), last.ended)
 
 
 def _holder(entry: Entry, now: int, rules: Rules) -> tuple[str | None, str | None]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tidemark.work.model.entry import DeadLetter, Entry, LastClaim, Run
+from tidemark.work.model.entry import DeadEntry, Entry, LastClaim, Run
 
 
 class Outcome(StrEnum):
@@ -38,7 +38,7 @@ class Decision:
 
     entry: Entry | None
     outcome: Outcome
-    dead: DeadLetter | None = None
+    dead: DeadEntry | None = None
     run: Run | None = None
 
 

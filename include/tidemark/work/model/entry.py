@@ -150,7 +150,7 @@ class DeathReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadEntry:
     """A full copy of an entry that was given up; ``started`` and ``version`` tell it from any other."""
 
     key: str
@@ -184,7 +184,7 @@ class Seen:
 class KeptLetter:
     """A dead letter as the archive has it: with the person who looked at it, None if there was none."""
 
-    letter: DeadLetter
+    letter: DeadEntry
     seen: Seen | None = None
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tidemark.work.model.decision import Decision, Outcome
 from tidemark.work.model.entry import (
     LARGEST_COUNT,
-    DeadLetter,
+    DeadEntry,
     DeathReason,
     Ending,
     Entry,
@@ -70,9 +70,9 @@ def run_of(entry: Entry, now: int, ending: Ending, error: str | None = None) -> 
     return Run(entry.key, entry.owner, entry.token, entry.began, now, ending, error)
 
 
-def dead_letter(entry: Entry, reason: DeathReason, now: int) -> DeadLetter:
+def dead_letter(entry: Entry, reason: DeathReason, now: int) -> DeadEntry:
     """A full copy of what is given up."""
-    return DeadLetter(
+    return DeadEntry(
         key=entry.key,
         reason=reason,
         request=entry.request,

@@ -26,7 +26,7 @@ MOST_AT_ONCE = 100_000
 
 
 @dataclass
-class Census:
+class EntryCensus:
     """What was counted."""
 
     entries: int = 0
@@ -40,7 +40,7 @@ class Census:
     gone: list[str] = field(default_factory=list)
     """The hashes of keys of which there has been no entry for long."""
 
-    def add(self, other: "Census") -> None:
+    def add(self, other: "EntryCensus") -> None:
         """Count together what was counted apart."""
         self.entries += other.entries
         self.expired += other.expired
@@ -76,22 +76,22 @@ def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -
                 yield Trace(name.removeprefix(ours), body) if is_gone else entry_of(body)
 
 
-def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> Census:
+def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> EntryCensus:
     """Count entries, find those whose hints are lost, and what may be forgotten."""
-    found, now, registered = Census(), parts.clock(), parts.registry.read()
+    found, now, registered = EntryCensus(), parts.clock(), parts.registry.read()
     for entry in found_in_table:
         if isinstance(entry, Trace):
             if is_long_gone(entry.body, now):
-                found.add(Census(gone=[entry.hashed]))
+                found.add(EntryCensus(gone=[entry.hashed]))
             continue
         seen = notice(entry, now, parts.declared.rules).entry
-        found.add(Census(1, expired=1) if seen is None else _of_one(seen))
+        found.add(EntryCensus(1, expired=1) if seen is None else _of_one(seen))
         if len(found.lost) < MOST_AT_ONCE and is_lost(entry, registered, parts.due, now):
             found.lost.append(entry.key)
     return found
 
 
-def _of_one(entry: Entry) -> Census:
+def _of_one(entry: Entry) -> EntryCensus:
     request = entry.request
     by_status = {entry.status.name.lower(): 1}
-    return Census(1, by_status=by_status, by_priority={request.priority: 1}, oldest=request.inserted)
+    return EntryCensus(1, by_status=by_status, by_priority={request.priority: 1}, oldest=request.inserted)

@@ -8,7 +8,9 @@ or nothing: never an entry that nobody will look at.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tidemark.clock import Clock
 from tidemark.consensus.objects import Outpaced
+from tidemark.consensus.update import Patience, ReadAgain, retry_outpaced
 from tidemark.faults import FaultPoint, reach
 from tidemark.work.errors import TooBusy
 from tidemark.work.model.buckets import BucketState, bucket_of, ends
@@ -22,7 +24,6 @@ from tidemark.work.store.entries import Entries, Stored
 from tidemark.work.store.registry import Registry
 
 TRIES = 60
-Clock = Callable[[], int]
 Decide = Callable[[Entry | None, int], Decision]
 
 
@@ -109,21 +110,19 @@ class Changing:
 
         ``known`` saves a read, but is not enough to refuse something, or to give something up.
         """
-        for tries in range(1, TRIES + 1):
-            stored, is_fresh = (self._parts.entries.read(key), True) if known is None else (known, False)
-            known = None
+
+        def attempt(stored: Stored) -> Changed:
             (planned,) = self.plan({key: stored}, lambda _: decide)
-            if planned.decision.dead is not None and not is_fresh:
+            if stored is known and (planned.is_nothing or planned.decision.dead is not None):
                 # A letter is written before the entry changes: not for one that others have changed already.
-                continue
+                stored = self._parts.entries.read(key)
+                (planned,) = self.plan({key: stored}, lambda _: decide)
             if planned.is_nothing:
-                if is_fresh:
-                    return Changed(planned.decision.outcome, stored, planned.decision)
-                continue
-            if (changed := self.carry_out(planned)) is not None:
-                return changed
-            self._parts.wait(tries)
-        raise TooBusy(self._declared.name, key, TRIES)
+                return Changed(planned.decision.outcome, stored, planned.decision)
+            return self._commit(planned)
+
+        patience = Patience(TRIES, lambda: TooBusy(self._declared.name, key, TRIES), self._parts.wait)
+        return retry_outpaced(lambda: self._parts.entries.read(key), attempt, known=known, patience=patience)
 
     def plan(self, known: Mapping[str, Stored], decide: Callable[[str], Decide]) -> list[Planned]:
         """What is to become of entries, their hints written in one step; no entry is changed yet."""
@@ -142,17 +141,20 @@ class Changing:
         return plans
 
     def carry_out(self, planned: Planned) -> Changed | None:
-        """Make a change; None if it has to be planned anew, because somebody else was faster."""
+        """Make a change that was planned with others; None if it has to be planned anew on its own."""
+        try:
+            return self._commit(planned)
+        except (Outpaced, ReadAgain):
+            return None
+
+    def _commit(self, planned: Planned) -> Changed:
         self._write_down(planned.decision, planned.before.version)
         # A hint that has been out for that long may have been passed as belonging to nobody.
         if self._parts.clock() - planned.at > self._settle // 2:
-            return None
-        try:
-            after = self._parts.entries.write(
-                planned.key, planned.before.version, planned.entry or gone_by(planned)
-            )
-        except Outpaced:
-            return None
+            raise ReadAgain
+        after = self._parts.entries.write(
+            planned.key, planned.before.version, planned.entry or gone_by(planned)
+        )
         reach(FaultPoint.WORK_COMMITTED)
         return Changed(planned.decision.outcome, after, planned.decision)
 

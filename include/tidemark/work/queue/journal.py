@@ -42,11 +42,6 @@ NOTHING = Stored(None, ABSENT)
 _LOG = logging.getLogger(__name__)
 
 
-def clock() -> int:
-    """Milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
 def jitter(tries: int) -> None:
     """A moment that grows with every try, and differs between those who compete."""
     time.sleep(uniform(0, 0.002 * 2 ** min(tries, 7)))

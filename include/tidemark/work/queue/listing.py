@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from tidemark.work.model.buckets import BucketState
 from tidemark.work.model.days import days_back
-from tidemark.work.model.entry import Entry, KeptLetter, Run
+from tidemark.work.model.entry import Entry, Run
 from tidemark.work.model.lapse import notice
+from tidemark.work.queue.dead_letters import dead_letters
 from tidemark.work.queue.due_queue import PAGE, all_lanes, pages
 from tidemark.work.queue.entry_updates import Parts
 from tidemark.work.store.due import BEGINNING, Place
@@ -99,11 +100,6 @@ def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
         if first:
             return min(first)
     return None
-
-
-def dead_letters(parts: Parts, now: int) -> Iterator[KeptLetter]:
-    """Every dead letter that is kept, newest first."""
-    yield from parts.archive.letters(days_back(now, parts.declared.dead_letters.days + 1))
 
 
 def history(parts: Parts, now: int, days: int) -> Iterator[Run]:

@@ -26,7 +26,7 @@ FORGET_AFTER = 35 * 86_400_000
 
 
 @dataclass(slots=True)
-class Swept:
+class SweptJournal:
     """What a sweep has done, or would do."""
 
     journal: str
@@ -49,9 +49,9 @@ class Sweep:
         self._parts, self._declared, self._execute = parts, parts.declared, execute
         self._rules, self._settle = parts.declared.rules, milliseconds(parts.declared.settle)
         self._changing = Changing(parts)
-        self._swept = Swept(parts.declared.name, execute)
+        self._swept = SweptJournal(parts.declared.name, execute)
 
-    def run(self, keys: Iterable[str] = (), gone: Iterable[str] = ()) -> Swept:
+    def run(self, keys: Iterable[str] = (), gone: Iterable[str] = ()) -> SweptJournal:
         """Look at everything due, at every bucket, and at the keys whose hints may be lost.
 
         ``gone`` are hashes of keys of which there may have been no entry for long.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from threading import Lock
 from typing import Protocol
 
-from tidemark.work.model.entry import DeadLetter, Hint, KeptLetter, Run, Seen
+from tidemark.work.model.entry import DeadEntry, Hint, KeptLetter, Run, Seen
 from tidemark.work.store.registry import Lane
 
 Place = tuple[int, str]
@@ -39,7 +39,7 @@ class Due(Protocol):
 class Archive(Protocol):
     """The dead letters and the history of one journal."""
 
-    def bury(self, letter: DeadLetter) -> None:
+    def bury(self, letter: DeadEntry) -> None:
         """Keep a dead letter."""
 
     def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
@@ -48,10 +48,10 @@ class Archive(Protocol):
         In the order of the days, newest first; a letter that was written again on another day is the newest.
         """
 
-    def dig_up(self, letter: DeadLetter, now: int) -> None:
+    def dig_up(self, letter: DeadEntry, now: int) -> None:
         """Note that a dead letter was sent again, or given up for good."""
 
-    def see(self, letter: DeadLetter, seen: Seen) -> None:
+    def see(self, letter: DeadEntry, seen: Seen) -> None:
         """Note that a person has looked at a dead letter; it stays where it is."""
 
     def record(self, run: Run) -> None:

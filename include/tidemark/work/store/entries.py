@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from tidemark.consensus.objects import ABSENT, Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.objects import ABSENT, Change, Consensus, ObjectKey, ObjectKind, Outpaced, Snapshot
 from tidemark.work.model.decision import Gone
 from tidemark.work.model.entry import Entry, Hint
 
@@ -97,7 +97,7 @@ class Entries:
     def recent(self, keys: Iterable[str]) -> dict[str, Stored]:
         """What is there of each, or was a moment ago; see ``Consensus.recent``."""
         names = {key: self._object(key).name for key in keys}
-        found = self._consensus.recent(Kind.WORK_ENTRY, sorted(set(names.values())))
+        found = self._consensus.recent(ObjectKind.WORK_ENTRY, sorted(set(names.values())))
         return {key: self._stored(key, found.get(name, NOTHING)) for key, name in names.items()}
 
     def write(self, key: str, version: int, now: Entry | Gone) -> Stored:
@@ -110,7 +110,7 @@ class Entries:
 
     def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
         """Leave nothing of an object whose last entry went long ago; whether there was such a one."""
-        key = ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{hashed}")
+        key = ObjectKey(ObjectKind.WORK_ENTRY, f"{self._journal}/{hashed}")
         found = self._consensus.whole(key)
         if found.version == ABSENT or not all(is_long_gone(body, now) for body in found.rows.values()):
             return False
@@ -132,4 +132,4 @@ class Entries:
         return Stored(entry_of(body), snapshot.version)
 
     def _object(self, key: str) -> ObjectKey:
-        return ObjectKey(Kind.WORK_ENTRY, f"{self._journal}/{self._hashed(key)}")
+        return ObjectKey(ObjectKind.WORK_ENTRY, f"{self._journal}/{self._hashed(key)}")

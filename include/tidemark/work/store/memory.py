@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from threading import Lock
 
 from tidemark.work.model.days import day_of
-from tidemark.work.model.entry import DeadLetter, KeptLetter, Run, Seen
+from tidemark.work.model.entry import DeadEntry, KeptLetter, Run, Seen
 
 Identity = tuple[int, str, int]
 """Of a dead letter, however often it was written."""
@@ -15,12 +15,12 @@ class MemoryArchive:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._letters: dict[tuple[str, Identity], DeadLetter] = {}
+        self._letters: dict[tuple[str, Identity], DeadEntry] = {}
         self._dug_up: set[tuple[str, Identity]] = set()
         self._seen: dict[tuple[str, Identity], Seen] = {}
         self._runs: dict[str, Run] = {}
 
-    def bury(self, letter: DeadLetter) -> None:
+    def bury(self, letter: DeadEntry) -> None:
         """See ``Archive.bury``."""
         with self._lock:
             self._letters[_place(letter)] = letter
@@ -37,12 +37,12 @@ class MemoryArchive:
                     yield KeptLetter(letters[place], looked_at.get(place))
                 seen.add(place[1])
 
-    def dig_up(self, letter: DeadLetter, now: int) -> None:
+    def dig_up(self, letter: DeadEntry, now: int) -> None:
         """See ``Archive.dig_up``."""
         with self._lock:
             self._dug_up.add(_place(letter))
 
-    def see(self, letter: DeadLetter, seen: Seen) -> None:
+    def see(self, letter: DeadEntry, seen: Seen) -> None:
         """See ``Archive.see``."""
         with self._lock:
             old = self._seen.get(_place(letter))
@@ -64,5 +64,5 @@ class MemoryArchive:
             yield from (run for run in newest if day_of(run.ended) == day)
 
 
-def _place(letter: DeadLetter) -> tuple[str, Identity]:
+def _place(letter: DeadEntry) -> tuple[str, Identity]:
     return day_of(letter.died), letter.identity

@@ -4,22 +4,27 @@ One object per journal, so that every step of a bucket is a compare-and-set. Not
 is due.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
 
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Outpaced, Snapshot
+from tidemark.consensus.audit_trail import AuditEntry, AuditFormat
+from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Snapshot
+from tidemark.consensus.update import Patience, update
 from tidemark.work.errors import NotTheSameJournal, UnknownJournal, WorkError
 from tidemark.work.model.buckets import Bucket, BucketState
 from tidemark.work.model.declaration import WorkDeclaration
 
-ALL = ObjectKey(Kind.WORK_JOURNAL, "*")
+ALL = ObjectKey(ObjectKind.WORK_JOURNAL, "*")
 """The object that has a row for every journal; no journal can be called that."""
 DECLARED, PAUSED, BUCKET, MARK, SCHEMA = "declared", "paused", "bucket/", "mark/", "schema/"
 TRIES = 50
 MEANING = ("key", "bucket", "shards")
 """What entries and hints that are there depend on."""
+
+WORK_AUDIT = AuditFormat()
+"""What people did to a journal by hand: the action names the entry it is about."""
 
 Lane = tuple[str, int, int]
 """Bucket, shard and priority."""
@@ -32,16 +37,6 @@ class Pause:
     who: str
     reason: str
     since: int
-
-
-@dataclass(frozen=True, slots=True)
-class Deed:
-    """What a person did to the journal by hand."""
-
-    what: str
-    who: str
-    reason: str
-    at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +56,8 @@ class Registry:
 
     def __init__(self, consensus: Consensus, journal: str) -> None:
         self._consensus, self._journal = consensus, journal
-        self._key = ObjectKey(Kind.WORK_JOURNAL, journal)
-        self._deeds = ObjectKey(Kind.WORK_JOURNAL, f"{journal}/deeds")
+        self._key = ObjectKey(ObjectKind.WORK_JOURNAL, journal)
+        self._deeds = ObjectKey(ObjectKind.WORK_JOURNAL, f"{journal}/deeds")
 
     def create(self, declared: WorkDeclaration) -> bool:
         """Make the journal, or give it a changed declaration; False if it is as declared already."""
@@ -114,15 +109,15 @@ class Registry:
 
         self._until_made(self._key, change)
 
-    def note(self, deed: Deed) -> None:
+    def note(self, deed: AuditEntry) -> None:
         """Keep for ever what a person did."""
-        row = {f"{deed.at:020}/{deed.what}": msgspec.json.encode(deed).decode()}
+        row = {f"{deed.at:020}/{deed.what}": WORK_AUDIT.to_json(deed)}
         self._until_made(self._deeds, lambda _: Change(row))
 
-    def deeds(self, limit: int = 20) -> list[Deed]:
+    def deeds(self, limit: int = 20) -> list[AuditEntry]:
         """The newest of them, newest first."""
         rows = self._consensus.scan(self._deeds, "", limit=limit).rows
-        return [msgspec.json.decode(body, type=Deed) for _, body in sorted(rows.items(), reverse=True)]
+        return [WORK_AUDIT.from_json(body) for _, body in sorted(rows.items(), reverse=True)]
 
     def open(self, bucket: str) -> Bucket:
         """The bucket, made if nobody has used it before."""
@@ -171,19 +166,14 @@ class Registry:
         self._until_made(self._key, change)
 
     def _until_made(self, key: ObjectKey, change: Callable[[Snapshot], Change | None]) -> bool:
-        for _ in range(TRIES):
-            found = self._consensus.read(key, []) if key == self._deeds else self._consensus.whole(key)
+        def decide(found: Snapshot) -> tuple[Change | None, bool]:
             made = change(found)
-            if made is None:
-                return False
-            try:
-                self._consensus.commit(key, found.version, made)
-                return True
-            except Outpaced:
-                continue
-        raise WorkError(
-            self._journal, f"others changed it {TRIES} times in a row. Nothing was changed. Try again."
-        )
+            return made, made is not None
+
+        problem = f"others changed it {TRIES} times in a row. Nothing was changed. Try again."
+        patience = Patience(TRIES, lambda: WorkError(self._journal, problem))
+        rows: Sequence[str] | None = [] if key == self._deeds else None
+        return update(self._consensus, key, rows, decide, patience=patience)
 
 
 def known_journals(consensus: Consensus) -> list[str]:

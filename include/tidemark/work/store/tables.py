@@ -5,6 +5,7 @@ again and in any order comes to the same. Rows of ``due`` go with their bucket, 
 their time to live; there is no other statement here that removes anything.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
@@ -13,15 +14,18 @@ import msgspec
 from cassandra.cluster import Session
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
+from tidemark.cassandra.replication import Copies, default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.objects import Consensus
 from tidemark.work.errors import OldTables
 from tidemark.work.model.days import day_of
 from tidemark.work.model.declaration import WorkDeclaration, milliseconds
-from tidemark.work.model.entry import DeadLetter, Hint, KeptLetter, Run, Seen
+from tidemark.work.model.entry import DeadEntry, Hint, KeptLetter, Run, Seen
 from tidemark.work.store.due import HINT_LIFE, Place
 from tidemark.work.store.entries import key_hash
-from tidemark.work.store.registry import Lane
+from tidemark.work.store.registry import Lane, Registry
+
+_LOG = logging.getLogger(__name__)
 
 ENTRY, BUCKET = "entry", "bucket"
 GC_GRACE = 10_800
@@ -204,7 +208,7 @@ class CassandraArchive:
         self._letters = _prepared(session, letters)
         self._runs = _prepared(session, f"SELECT claim, body FROM {history} {day}")
 
-    def bury(self, letter: DeadLetter) -> None:
+    def bury(self, letter: DeadEntry) -> None:
         """See ``Archive.bury``."""
         self._mark(self._bury, letter, letter.died, _text(letter))
 
@@ -217,14 +221,14 @@ class CassandraArchive:
                 if row.body and row.dug_up is None and identity not in seen:
                     looked_at = row.seen if self._has_seen else None
                     seen_by = None if looked_at is None else _value(looked_at, Seen)
-                    yield KeptLetter(_value(row.body, DeadLetter), seen_by)
+                    yield KeptLetter(_value(row.body, DeadEntry), seen_by)
                 seen.add(identity)
 
-    def dig_up(self, letter: DeadLetter, now: int) -> None:
+    def dig_up(self, letter: DeadEntry, now: int) -> None:
         """See ``Archive.dig_up``."""
         self._mark(self._dig_up, letter, now, now)
 
-    def see(self, letter: DeadLetter, seen: Seen) -> None:
+    def see(self, letter: DeadEntry, seen: Seen) -> None:
         """See ``Archive.see``."""
         if self._see is None:
             raise OldTables(self._journal)
@@ -245,7 +249,7 @@ class CassandraArchive:
                     yield _value(row.body, Run)
                 seen.add(row.claim)
 
-    def _mark(self, statement: PreparedStatement, letter: DeadLetter, at: int, value: Any) -> None:
+    def _mark(self, statement: PreparedStatement, letter: DeadEntry, at: int, value: Any) -> None:
         place = (day_of(letter.died), letter.started, key_hash(letter.key), letter.version)
         values = (self._dead_for, at * MICROSECONDS, value, self._journal, *place)
         self._session.execute(statement, values)
@@ -280,9 +284,28 @@ def _prepared(session: Session, query: str) -> PreparedStatement:
     return statement
 
 
-def _text(value: DeadLetter | Run | Seen) -> str:
+def _text(value: DeadEntry | Run | Seen) -> str:
     return msgspec.json.encode(value).decode()
 
 
 def _value(body: str, kind: type[T]) -> T:
     return msgspec.json.decode(body, type=kind)
+
+
+def create_journal(session: Session, declared: WorkDeclaration) -> bool:
+    """Make the journal, or give it a changed declaration; False if it was as declared already.
+
+    Warns in the log of the process where one node's loss would lose entries.
+    """
+    create_tables(session, copies_of(session, declared).options, declared.keyspace)
+    if warning := too_few_copies(session, declared.keyspace):
+        _LOG.warning("%s: %s", declared.name, warning)
+    registry = Registry(registry_consensus(session, declared.keyspace), declared.name)
+    return registry.create(declared)
+
+
+def copies_of(session: Session, declared: WorkDeclaration) -> Copies:
+    """What is declared; where nothing is, what the cluster can bear."""
+    if declared.replication is None:
+        return default_copies(*local_nodes(session))
+    return Copies(declared.replication.strategy.value, declared.replication.factors)

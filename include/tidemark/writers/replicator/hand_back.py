@@ -9,13 +9,14 @@ the clock: they would hide what the replicator writes.
 from dataclasses import dataclass, replace
 
 from tidemark.cassandra.session import connect
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import HAND_BACK, closing
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterState
+from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterState
 from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal_tables.statements import JournalTables
@@ -65,7 +66,7 @@ class HandBack:
             for topic in topics
         }
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             handed_back = HandedBack(deed.at, deed.who, deed.reason)
             with holding(take_as_seen(self.positions, state, HANDING_BACK, self.clock)) as hold:
                 hold.change(

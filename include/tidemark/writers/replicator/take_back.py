@@ -14,14 +14,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidemark.cassandra.session import connect
+from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Plan, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import TAKE_OVER
-from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, WriterState
+from tidemark.delivery.state.writer_state import Cause, WriterState
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.kafka.consumer_groups import refuse_members
@@ -81,7 +82,7 @@ class TakeBack:
             raise NotPossible(name, writer, problem)
         offsets = {place: pointer.offset for place, pointer in pointers.items()}
 
-        def execute(deed: Deed) -> None:
+        def execute(deed: AuditEntry) -> None:
             with holding(take_as_seen(self.positions, state, TAKING_OVER, self.clock)) as hold:
                 self._begin_later(head, now, writer)
                 reach(FaultPoint.TAKE_OVER_DATED)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.errors import with_fields
 from tidemark.journal_tables.statements import JournalTables, Pointer, are_there
 from tidemark.kafka.consumer_groups import refuse_members

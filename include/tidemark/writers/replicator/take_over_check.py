@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tidemark.cassandra.session import connect, server_time
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import SECOND, Clock, wall_clock
 from tidemark.delivery.state.handed_back import TablesHandedBack
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState

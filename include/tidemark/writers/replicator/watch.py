@@ -9,12 +9,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from tidemark.clock import Clock, wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.consensus.audit_trail import AuditEntry
+from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.state.handed_back import LEFT, closing
-from tidemark.delivery.state.lease import LeaseHeld, holding, take
+from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, Deed, HandedBack, WriterState
+from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterState
 from tidemark.kafka.consumer_groups import ReplicatorRuns, find_members, replicator_group
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration, Pipeline, SourceStart
@@ -72,7 +74,7 @@ class ReplicatorWatch:
         """Close the writer's gate; False where another process is delivering to it at this moment."""
         reason = f"consumer group {group} has members ({', '.join(members)})"
         left = HandedBack(self.clock(), holder, reason)
-        deed = Deed(LEFT, holder, reason, left.at)
+        deed = AuditEntry(LEFT, holder, reason, left.at)
         try:
             with holding(take(self.positions, state, holder, self.clock)) as hold:
                 hold.change(
