@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar
 
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal import Journal
-from tidemark.client.reader import Placed
+from tidemark.kafka.producer import Placed
 
 EVENTS_AT_ONCE = 500
 """What a read may have ready before it is asked for; it begins with one event, and doubles."""

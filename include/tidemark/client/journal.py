@@ -16,16 +16,17 @@ from tidemark.client.actions import Checks
 from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal_tables import CassandraTables
-from tidemark.client.producer import Sender, sent_version
-from tidemark.client.reader import JournalReader, Placed, Standing, Tables, Tail
+from tidemark.client.producer import ActionSender, sent_version
+from tidemark.client.reader import JournalReader, Standing, Tables, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
-from tidemark.client.tail import KafkaTail
+from tidemark.client.tail import JournalTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
 from tidemark.client.topic_record import ControlLedger, ControlPlane
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
+from tidemark.kafka.producer import Placed
 from tidemark.pipeline.choices import Isolation
 from tidemark.pipeline.connections import Lookup
 
@@ -115,13 +116,13 @@ class Journal:
         self, settings: JournalSettings, correlate: bool, origin: str | None, patience: float
     ) -> None:
         topic, kafka = settings.topic, settings.kafka
-        tail = KafkaTail(topic, kafka, settings.isolation.value, patience)
+        tail = JournalTail(topic, kafka, settings.isolation.value, patience)
         tables = CassandraTables(topic, settings.cassandra, settings.declared)
         control = settings.control or ControlPlane(settings.cassandra, None)
         ledger = ControlLedger(topic, control, settings.declared, tables)
         topics = KafkaTopics(topic, kafka, patience)
         guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
-        sender, size = Sender(topic, kafka, patience), settings.declared.segment_size
+        sender, size = ActionSender(topic, kafka, patience), settings.declared.segment_size
         self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
 
     def _assemble(

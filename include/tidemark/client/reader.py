@@ -46,6 +46,8 @@ from tidemark.journal.head_info import (
     take,
 )
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE, row_segment
+from tidemark.kafka.errors import OffsetGone
+from tidemark.kafka.producer import Placed
 
 ATTEMPTS = 5
 """How often a read that was overtaken begins anew."""
@@ -60,13 +62,6 @@ BYTES_EACH = 500
 events = structlog.get_logger()
 
 
-class Placed(NamedTuple):
-    """Where Kafka has put an action."""
-
-    partition: int
-    offset: int
-
-
 class Standing(NamedTuple):
     """How far an entity has come."""
 
@@ -79,10 +74,6 @@ class Standing(NamedTuple):
     """Where its key leads to."""
     kept: int | None
     """The partition that the tables have it from; None when they do not have it."""
-
-
-class OffsetGone(Exception):
-    """Kafka does not have the offset that was asked for."""
 
 
 class Tables(Protocol):

@@ -10,15 +10,15 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
+from tidemark.kafka.admin import admin_client
+from tidemark.kafka.errors import KafkaFailure
 from tidemark.kafka.topic_shape import Outcome, TopicFound, TopicOutcome, TopicShape, judge
 
 BROKERS_DEFAULT = -1
 """As the protocol says that the broker shall decide."""
-BOOTSTRAP_MS = 10_000
 _ALREADY_THERE = 36
 _POLICY, _RETENTION = "cleanup.policy", "retention.ms"
 
@@ -118,10 +118,8 @@ def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, Topic
 
 @contextmanager
 def _admin(pipeline: str, connection: KafkaConnection) -> Iterator[KafkaAdminClient]:
-    options = connection.client_options() | {"bootstrap_timeout_ms": BOOTSTRAP_MS}
     try:
-        with KafkaAdminClient(**options) as admin:
+        with admin_client(connection) as admin:
             yield admin
-    except KafkaError as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise TopicsUnreachable(pipeline, connection.servers, reason) from error
+    except KafkaFailure as error:
+        raise TopicsUnreachable(pipeline, connection.servers, error.reason) from error

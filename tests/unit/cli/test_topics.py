@@ -151,7 +151,7 @@ def test_a_kafka_that_does_not_answer_is_one_sentence(run, installation, control
     (installation / "include/pipelines/shop.yaml").write_text(DECLARED)
     connection = {"extra": {"bootstrap.servers": f"127.0.0.1:{closed_port}"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.kafka.topic_creation.BOOTSTRAP_MS", 100)
+    monkeypatch.setattr("tidemark.kafka.admin.BOOTSTRAP_MS", 100)
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
     assert f"shop: Kafka at 127.0.0.1:{closed_port} did not answer (" in ended.err

@@ -66,6 +66,10 @@ PURE = {
 DECLARATIONS = {"declaration.py"}
 """Modules that pydantic checks: they share their rules with pipeline files."""
 
+KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
+SHIPPED = [ROOT / folder for folder in ("include", "plugins", "spark_apps", "dags")]
+"""What runs; tests and measurements may use any client."""
+
 NEVER_SPARK = CORE | {"app"}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
 
@@ -122,6 +126,18 @@ def test_the_core_does_not_know_airflow(package: str) -> None:
 def test_below_the_spark_package_nothing_knows_spark(package: str) -> None:
     for path in sources(package):
         assert not [name for name in imported_modules(path) if name.split(".")[0] == "pyspark"], path
+
+
+def shipped() -> Iterator[Path]:
+    for folder in SHIPPED:
+        yield from sorted(folder.rglob("*.py"))
+
+
+def test_only_the_kafka_package_imports_a_client_of_kafka() -> None:
+    found = {
+        path for path in shipped() if KAFKA_CLIENTS & {name.split(".")[0] for name in imported_modules(path)}
+    }
+    assert {path.relative_to(LIBRARY).parts[0] for path in found} == {"kafka"}
 
 
 def test_dags_import_the_plugin_and_declarations_only() -> None:

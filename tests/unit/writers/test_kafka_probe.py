@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidemark.writers.kafka import probe
-from tidemark.writers.kafka.probe import PartitionState, TopicState, probe_id, refusal_of
+from tidemark.kafka.topics import PartitionState
+from tidemark.writers.kafka.probe import TopicState, probe_id, refusal_of
 from tidemark.writers.kafka.target import Target
 
 pytestmark = pytest.mark.unit
@@ -33,15 +33,6 @@ def test_every_partition_has_to_take_messages(partition, needed, said):
 
 def test_a_user_who_may_only_read_is_refused():
     assert refusal_of(TopicState((GOOD,), 1, may_write=False)) == "this user may not write to it"
-
-
-@pytest.mark.parametrize(
-    ("operations", "allowed"),
-    [(None, True), ([], True), (["READ"], False), (["READ", "WRITE"], True), (["ALL"], True)],
-)
-def test_what_the_brokers_allow(operations, allowed):
-    named = operations and [probe.AclOperation[name] for name in operations]
-    assert probe._allows(named) is allowed
 
 
 def test_a_probe_fences_no_producer_of_the_writer():

@@ -8,25 +8,15 @@ one looks for itself.
 
 import atexit
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException, Producer
-
 from tidemark.delivery.writer import BadMessage, Check
+from tidemark.kafka.producer import RecordToSend
 from tidemark.writers.kafka.last_id import ID_HEADER, WRITER_HEADER, find_last_id
-from tidemark.writers.kafka.target import (
-    ANSWERS_WITHIN,
-    Complaints,
-    Fenced,
-    Target,
-    TargetFailed,
-    client_options,
-    is_fenced,
-)
+from tidemark.writers.kafka.target import Target, blaming, producer_of
 
 MESSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8_000_000
@@ -38,20 +28,11 @@ class OutputPartition:
 
     def __init__(self, target: Target, partition: int) -> None:
         self._target, self._partition = target, partition
-        self._complaints = Complaints()
         self._waiting: list[Mapping[str, Any]] = []
         self._bytes = 0
-        self._is_closed = False
-        self._producer = Producer(
-            {
-                **client_options(target, self._complaints),
-                "transactional.id": target.transactional_id(partition),
-                "acks": "all",
-                "message.max.bytes": 1_000_000_000,  # how large a message may be is the topic's business
-            }
-        )
+        self._producer = producer_of(target, partition)
         with self._closing_on_failure("could not be opened for writing"):
-            self._producer.init_transactions(ANSWERS_WITHIN)
+            self._producer.open()
             self.last_id = find_last_id(target, partition)
 
     def add(self, message: Mapping[str, Any], lease: Check) -> None:
@@ -68,63 +49,37 @@ class OutputPartition:
         lease.check()
         first, last = self._waiting[0]["id"], self._waiting[-1]["id"]
         with self._closing_on_failure(f"did not take ids {first} to {last}"):
-            self._producer.begin_transaction()
-            for message in self._waiting:
-                self._send(message)
-            self._producer.commit_transaction(ANSWERS_WITHIN)
+            self._producer.commit(self._records(self._waiting))
         self.last_id = last
         self._waiting, self._bytes = [], 0
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        produce(self._producer, self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
+    def _records(self, messages: Iterable[Mapping[str, Any]]) -> Iterator[RecordToSend]:
+        for message in messages:
+            yield record_of(self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
 
     def close(self) -> None:
         """Give the partition up; what was not committed never becomes visible."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        # Otherwise closing waits until the last message has timed out.
-        self._producer.purge()
-        with suppress(KafkaException), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # that a failed producer cannot abort
-            self._producer.close()
+        self._producer.close()
 
     @contextmanager
     def _closing_on_failure(self, what: str) -> Iterator[None]:
         try:
-            yield
-        except KafkaException as error:
-            with suppress(KafkaException):  # after a fatal error, the same one again
-                self._producer.poll(0)  # lets the client say why
-            reason = self._complaints.about(error)
-            self.close()
-            if is_fenced(error):
-                raise Fenced(self._target, self._partition) from error
-            raise TargetFailed(self._target, f"{what} in partition {self._partition}", reason) from error
+            with blaming(self._target, what, self._partition):
+                yield
         except BaseException:
             self.close()
             raise
 
 
-def produce(
-    producer: Producer,
-    target: Target,
-    partition: int,
-    message: Mapping[str, Any],
-    writer_header: str,
-    id_header: str,
-) -> None:
-    """Hand a message to a producer as it is in the log, with headers that name its writer and its id."""
+def record_of(
+    target: Target, partition: int, message: Mapping[str, Any], writer_header: str, id_header: str
+) -> RecordToSend:
+    """A message as it is in the log, with headers that name its writer and its id."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
     headers.append((writer_header, target.origin.encode()))
     headers.append((id_header, str(message["id"]).encode()))
-    producer.produce(
-        target.topic,
-        value=message["value"],
-        key=message["key"],
-        partition=partition,
-        timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
-        headers=headers,
+    return RecordToSend(
+        target.topic, message["key"], message["value"], headers, message["timestamp"] or 0, partition
     )
 
 

@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from kafka.partitioner.default import murmur2
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import (
@@ -31,13 +30,14 @@ from tidemark.delivery.writer import (
     Written,
     admit,
 )
+from tidemark.kafka.partitioning import key_hash
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.model import KafkaDeclaration
-from tidemark.writers.kafka.last_id import FIRST_WINDOW, find_last_id, read_tail
+from tidemark.writers.kafka.last_id import FIRST_WINDOW, end_of, find_last_id, read_tail
 from tidemark.writers.kafka.output import Outputs, let_go
 from tidemark.writers.kafka.probe import try_topic
-from tidemark.writers.kafka.redelivery import end_of, send_after_all
+from tidemark.writers.kafka.redelivery import send_after_all
 from tidemark.writers.kafka.target import Target, count_partitions, describe_topic
 from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import Transformation
@@ -224,9 +224,4 @@ class KafkaWriter(Writer):
 
 def partition_of(key: bytes | None, id_: int, count: int) -> int:
     """Where a message goes: by its key as every producer of Kafka's own does it, without one by its id."""
-    return (id_ if key is None else _hash_of(key)) % count
-
-
-@lru_cache(maxsize=65_536)
-def _hash_of(key: bytes) -> int:
-    return int(murmur2(key)) & 0x7FFF_FFFF
+    return (id_ if key is None else key_hash(key)) % count
