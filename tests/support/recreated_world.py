@@ -49,7 +49,7 @@ from tidemark.verification.tally import Tally
 from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
-from tidemark.writers.kafka.last_id import Tail
+from tidemark.writers.kafka.last_id import PartitionEnd
 from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic, Target
 from tidemark.writers.kafka.writer import KafkaWriter
 
@@ -106,10 +106,10 @@ class Broker:
     def last_id(self, target: Target, partition: int, others_end_within: float = 0) -> int:
         return max((one["id"] for one in self._of(target).partitions[partition]), default=-1)
 
-    def tail(self, target: Target, partition: int, most: int | None) -> Tail:
+    def tail(self, target: Target, partition: int, most: int | None) -> PartitionEnd:
         ids = tuple(one["id"] for one in self._of(target).partitions[partition])
         chosen = ids if most is None else ids[-most:]
-        return Tail(chosen, 0, len(chosen) == len(ids))
+        return PartitionEnd(chosen, 0, len(chosen) == len(ids))
 
     def send(self, target: Target, partition: int, messages: Sequence[Mapping[str, Any]]) -> None:
         self._of(target).partitions[partition] += [dict(message) for message in messages]

@@ -17,7 +17,7 @@ from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirme
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal_tables import CassandraTables
 from tidemark.client.producer import ActionSender, sent_version
-from tidemark.client.reader import JournalReader, Standing, Tables, Tail
+from tidemark.client.reader import EntityReader, EntityStanding, ReadableTables, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
 from tidemark.client.tail import JournalTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
@@ -129,7 +129,7 @@ class Journal:
         self,
         topic: str,
         sender: Sending,
-        tables: Tables,
+        tables: ReadableTables,
         tail: ClosableTail,
         correlate: bool = True,
         origin: str | None = None,
@@ -140,7 +140,7 @@ class Journal:
         self._guard = guard or Unguarded()
         self._checks = Checks(topic)
         self._origin = self._checks.origin(socket.gethostname() if origin is None else origin)
-        self._reader = JournalReader(
+        self._reader = EntityReader(
             topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
         )
 
@@ -190,7 +190,7 @@ class Journal:
         if last != (standing.seq_nr if standing else 0):
             raise Conflict(self._topic, key, last, standing.seq_nr if standing else None)
 
-    def _standing(self, key: str) -> Standing | None:
+    def _standing(self, key: str) -> EntityStanding | None:
         """How far the entity has come; refused where replication would stop at whatever is sent to it."""
         standing = self._reader.standing(key)
         if standing and standing.kept not in (None, standing.partition):

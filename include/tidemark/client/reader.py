@@ -62,7 +62,7 @@ BYTES_EACH = 500
 events = structlog.get_logger()
 
 
-class Standing(NamedTuple):
+class EntityStanding(NamedTuple):
     """How far an entity has come."""
 
     seq_nr: int
@@ -76,7 +76,7 @@ class Standing(NamedTuple):
     """The partition that the tables have it from; None when they do not have it."""
 
 
-class Tables(Protocol):
+class ReadableTables(Protocol):
     """A journal's tables."""
 
     def pointer(self, key: str, partition: int) -> int | None:
@@ -147,13 +147,13 @@ def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
     return seq_nr > head.seq_nr and has_deletes(info)
 
 
-class JournalReader:
+class EntityReader:
     """Reads the entities of one topic."""
 
     def __init__(
         self,
         topic: str,
-        tables: Tables,
+        tables: ReadableTables,
         tail: Tail,
         mark: Callable[[str], Placed],
         guard: Guard,
@@ -179,7 +179,7 @@ class JournalReader:
                 if attempts >= ATTEMPTS:  # or events were handed out
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
-    def standing(self, key: str) -> Standing | None:
+    def standing(self, key: str) -> EntityStanding | None:
         """How far the entity has come; None when there is no such entity."""
         attempts = 0
         while True:
@@ -190,7 +190,7 @@ class JournalReader:
                 if attempts == ATTEMPTS:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), 1) from None
 
-    def _standing_once(self, key: str) -> Standing | None:
+    def _standing_once(self, key: str) -> EntityStanding | None:
         view = self._look(key)
         head = self._head(view) if needs_tables(view.info) else None
         last = last_seq_nr(view.info, head)
@@ -198,7 +198,7 @@ class JournalReader:
             return None
         size = head.segment_size if head else self._segment_size
         kept = head.partition if head else None
-        return Standing(last, hidden_to(view.info, head), size, view.partition, kept)
+        return EntityStanding(last, hidden_to(view.info, head), size, view.partition, kept)
 
     def _look(self, key: str) -> _View:
         """Set the mark, and fold what is before it and not yet in the tables."""

@@ -30,7 +30,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ActionRecord:
     """A message as Kafka or the log has it."""
 
     partition: int
@@ -56,18 +56,18 @@ class Record:
         return newer_of(action, self.partition, self.offset, self.id)
 
 
-class Tail(Protocol):
+class TopicTail(Protocol):
     """Kafka's part."""
 
     def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
         """What every partition of a topic holds right now; None where there is no such topic."""
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ActionRecord]:
         """The records from an offset up to another one, which is not included."""
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class LookedAt:
     """What is known of some entities of one topic."""
 
     heads: Mapping[str, Head]
@@ -89,9 +89,9 @@ class Look:
     positions: Positions
     log: PublishedLog
     heads: Heads
-    tail: Tail
+    tail: TopicTail
 
-    def at(self, topic: str, keys: Collection[str], after: int | None = None) -> Looked:
+    def at(self, topic: str, keys: Collection[str], after: int | None = None) -> LookedAt:
         """Look at these entities now; at the log behind the writer, or behind an id that is given."""
         return Looking(self, topic, keys, after).at(keys)
 
@@ -106,7 +106,7 @@ class Looking:
         """The first offset of every partition that was not looked at yet; None before the first look."""
         self._log_end = NOTHING_YET
 
-    def at(self, keys: Collection[str]) -> Looked:
+    def at(self, keys: Collection[str]) -> LookedAt:
         """What is known of some of the entities now."""
         look = self._look
         state = look.positions.load(look.writer)
@@ -118,7 +118,7 @@ class Looking:
         is_same = state is None or self._topic not in recreated_topics(look.log.control, state)
         is_there = is_same and self._read_tail(self._ends)
         newer = {key: self._found[key] for key in keys if key in self._found}
-        return Looked(heads, newer, dict(self._ends), self._log_end, not is_there)
+        return LookedAt(heads, newer, dict(self._ends), self._log_end, not is_there)
 
     def _read_log(self, after: int) -> dict[int, int]:
         """Look at the log; where Kafka goes on."""
@@ -145,7 +145,7 @@ class Looking:
         return partitions is not None
 
 
-def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[Record]:
+def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[ActionRecord]:
     """The log's messages about these entities beyond an id, in id order."""
     if after >= log.end:
         return
@@ -179,14 +179,14 @@ def first_unpublished(
     return found
 
 
-def _note(found: dict[str, list[Newer]], record: Record) -> None:
+def _note(found: dict[str, list[Newer]], record: ActionRecord) -> None:
     newer, entity = record.to_newer(), record.entity
     if newer is not None and entity is not None:
         found.setdefault(entity, []).append(newer)
 
 
-def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[Record]:
+def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[ActionRecord]:
     wanted = [key is not None and read_key(key) in keys for key in batch.column("key").to_pylist()]
     for row in batch.filter(pa.array(wanted, pa.bool_())).to_pylist() if any(wanted) else ():
         headers = [(header["name"], header["value"]) for header in row.pop("headers") or ()]
-        yield Record(**row, headers=headers)
+        yield ActionRecord(**row, headers=headers)

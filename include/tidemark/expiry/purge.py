@@ -11,7 +11,7 @@ from typing import Protocol
 from uuid import uuid4
 
 from tidemark.expiry.decision import LeftAlone, judge
-from tidemark.expiry.last_look import Look, Looked, Looking
+from tidemark.expiry.last_look import Look, LookedAt, Looking
 from tidemark.expiry.overtaken_appends import SentPurge
 from tidemark.expiry.plan import Expired
 from tidemark.expiry.report import Spared
@@ -104,7 +104,7 @@ class Purging:
         return sent
 
 
-def decide(some: Sequence[Expired], looked: Looked) -> tuple[list[Intended], list[Spared]]:
+def decide(some: Sequence[Expired], looked: LookedAt) -> tuple[list[Intended], list[Spared]]:
     """Who of these entities is purged, and who is left alone."""
     if looked.is_topic_gone:
         return [], [Spared(one.day, one.topic, one.key, LeftAlone.TOPIC_GONE) for one in some]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from tidemark.client.producer import sent_version
 from tidemark.connections import KafkaConnection
 from tidemark.expiry.errors import KafkaFailed
-from tidemark.expiry.last_look import Record
+from tidemark.expiry.last_look import ActionRecord
 from tidemark.expiry.run_record import Intended
 from tidemark.journal.action import Purge
 from tidemark.journal.codec.record import write_action
@@ -35,17 +35,17 @@ class PipelineTail:
         )
 
     def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
-        """See ``Tail.offsets``."""
+        """See ``TopicTail.offsets``."""
         with self._blaming(f"topic {topic} could not be looked at"):
             found = self._kafka.offsets(topic)
         return None if found is None else {number: Offsets(*held) for number, held in found.items()}
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[Record]:
-        """See ``Tail.records``."""
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ActionRecord]:
+        """See ``TopicTail.records``."""
         with self._blaming(f"{topic}/{partition} could not be read from offset {first}"):
             for one in self._kafka.records(topic, partition, first, end):
                 sent = (one.key, one.value, one.timestamp, one.timestamp_type, one.headers)
-                yield Record(partition, one.offset, *sent)
+                yield ActionRecord(partition, one.offset, *sent)
 
     @contextmanager
     def _blaming(self, what: str) -> Iterator[None]:

@@ -19,13 +19,13 @@ from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss
 from tidemark.log.model.recreated import Recreations, topics_in_log
-from tidemark.verification.errors import NoSuchTopic, NothingDelivered
+from tidemark.verification.errors import NothingDelivered, TopicNotWritten
 from tidemark.verification.journal.provable import Ground, own_losses
 from tidemark.verification.rebuild import find_gap
 from tidemark.writers.journal.writer import JournalWriter
 
 
-class Pointer(NamedTuple):
+class PointerRange(NamedTuple):
     """Where a pointer has to be, and how far an interrupted delivery may have moved it."""
 
     expected: int
@@ -48,7 +48,7 @@ class Basis:
     segment_size: int
     timezone: str
     ground: Ground
-    pointers: Mapping[TopicPartition, Pointer]
+    pointers: Mapping[TopicPartition, PointerRange]
     """Of all partitions the writer has come to."""
     gap: str = ""
     """What the log does not have, and so tables rebuilt from it would not; empty where it is whole."""
@@ -80,7 +80,7 @@ class Basis:
         """These topics, or all where none is named; refuses one that the writer has nothing of."""
         for topic in named:
             if topic not in self.topics:
-                raise NoSuchTopic(self.pipeline, self.writer, topic, self.topics)
+                raise TopicNotWritten(self.pipeline, self.writer, topic, self.topics)
         return sorted(named or self.topics)
 
     def check_pointers(self, found: Mapping[TopicPartition, int]) -> Iterator[Difference]:
@@ -158,7 +158,7 @@ def basis_of(
             taken_over={place: offset + 1 for place, offset in state.theirs.items()},
         ),
         {
-            place: Pointer(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
+            place: PointerRange(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
             for place in expected
             if place in starts
         },

@@ -16,7 +16,7 @@ class NothingDelivered(TidemarkError):
         self.pipeline, self.writer = pipeline, writer
 
 
-class NoSuchTopic(TidemarkError):
+class TopicNotWritten(TidemarkError):
     """A topic is named that the writer has nothing of."""
 
     def __init__(self, pipeline: str, writer: str, topic: str, known: Iterable[str]) -> None:

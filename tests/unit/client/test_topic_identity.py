@@ -20,8 +20,8 @@ from tidemark.client.settings import declare
 from tidemark.client.topic_identity import (
     ASKED_AGAIN_AFTER,
     SENT_WITHIN,
-    Contradiction,
     KnownTopic,
+    TopicContradiction,
     TopicGuard,
     contradiction,
 )
@@ -48,14 +48,14 @@ OLD, NEW = "old-id", "new-id"
         (None, None, None),
         (NEW, None, None),
         (OLD, [], None),
-        (OLD, None, Contradiction(None, OLD, False)),
+        (OLD, None, TopicContradiction(None, OLD, False)),
         (None, [KnownTopic("p", NEW)], None),
         (None, [KnownTopic("p", None)], None),
-        (None, [KnownTopic("p", OLD)], Contradiction("p", OLD, False)),
-        (NEW, [KnownTopic("p", OLD)], Contradiction("p", OLD, False)),
-        (None, [KnownTopic("p", NEW, OLD)], Contradiction("p", OLD, True)),
-        (None, [KnownTopic("p", None, OLD)], Contradiction("p", OLD, True)),
-        (None, [KnownTopic("p", NEW), KnownTopic("q", OLD)], Contradiction("q", OLD, False)),
+        (None, [KnownTopic("p", OLD)], TopicContradiction("p", OLD, False)),
+        (NEW, [KnownTopic("p", OLD)], TopicContradiction("p", OLD, False)),
+        (None, [KnownTopic("p", NEW, OLD)], TopicContradiction("p", OLD, True)),
+        (None, [KnownTopic("p", None, OLD)], TopicContradiction("p", OLD, True)),
+        (None, [KnownTopic("p", NEW), KnownTopic("q", OLD)], TopicContradiction("q", OLD, False)),
     ],
 )
 def test_what_contradicts_an_id(seen, known, found) -> None:

@@ -5,7 +5,7 @@ from tests.support.found_in_memory import basis, case, given_delivered, verdicts
 from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
 from tidemark.delivery.state.positions import ShapeChanged
-from tidemark.verification.errors import NoSuchEntity, NoSuchTopic, NothingDelivered
+from tidemark.verification.errors import NoSuchEntity, NothingDelivered, TopicNotWritten
 from tidemark.verification.journal.entities import verify_case
 from tidemark.verification.tally import Tally
 
@@ -23,7 +23,7 @@ def test_who_is_not_known_is_refused_by_name() -> None:
 
 
 def test_a_topic_that_is_not_known_is_refused() -> None:
-    with pytest.raises(NoSuchTopic, match="there is: orders"):
+    with pytest.raises(TopicNotWritten, match="there is: orders"):
         verify_case(case(given_delivered("A1")), ["k"], topic="refunds")
 
 

@@ -26,7 +26,7 @@ WHAT = "could not be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class PartitionEnd:
     """The end of one partition."""
 
     ids: tuple[int, ...]
@@ -49,7 +49,7 @@ class Tail:
 
 def read_tail(
     target: Target, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
-) -> Tail:
+) -> PartitionEnd:
     """This writer's ids among the last so many offsets of a partition, or among all of them.
 
     Where there is none among those, the last one that is further back.
@@ -60,9 +60,9 @@ def read_tail(
         lower = begin if most is None else max(begin, end - most)
         ids = tuple(_ids(target, reader, partition, lower, end))
     if ids or lower == begin:
-        return Tail(ids, begin, lower == begin)
+        return PartitionEnd(ids, begin, lower == begin)
     last_id = find_last_id(target, partition, others_end_within)
-    return Tail((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
+    return PartitionEnd((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
 
 
 def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
