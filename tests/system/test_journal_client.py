@@ -20,7 +20,7 @@ from tests.support.services.journal_world import given_keyspace
 from tests.support.services.tcp_proxy import given_proxy
 
 from tidemark import AsyncJournal, Event, Journal
-from tidemark.client.dry_append import MOST_OF_A_ROW
+from tidemark.client.actions import MOST_OF_A_ROW
 from tidemark.client.errors import (
     BadInput,
     Conflict,

@@ -17,8 +17,9 @@ from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirme
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal_tables import CassandraTables
 from tidemark.client.producer import ActionSender, sent_version
-from tidemark.client.reader import EntityReader, EntityStanding, ReadableTables, Tail
+from tidemark.client.reader import EntityReader, EntityStanding, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
+from tidemark.client.table_events import ReadableTables
 from tidemark.client.tail import JournalTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
