@@ -8,7 +8,6 @@ import socket
 import time
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Protocol, Self
 from uuid import uuid4
 
@@ -71,9 +70,20 @@ class Journal:
     ) -> None:
         """Name the journal; nothing is connected to before it is used.
 
-        ``tables`` gives other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
-        ``correlate=False`` hands out rows of other incarnations too, with a warning in the log.
-        ``origin`` says who sends; this machine's name when left out.
+        Args:
+            topic: The Kafka topic whose entities these are.
+            kafka: How Kafka is reached.
+            cassandra: How the cluster with the journal's tables is reached.
+            keyspace: The keyspace of the tables.
+            tables: Other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
+            consistency: The consistency level of reads from Cassandra.
+            isolation: ``read_committed``, or ``read_uncommitted`` to see open transactions too.
+            correlate: False hands out rows of other incarnations too, with a warning in the log.
+            origin: The sender's name in every record; this machine's name when left out.
+            patience: Seconds after which Kafka is said not to answer.
+
+        Raises:
+            BadInput: The topic's name or the origin cannot be used.
         """
         declared = declare(keyspace, tables, consistency)
         settings = JournalSettings(topic, kafka, cassandra, declared, Isolation(isolation))
@@ -93,8 +103,18 @@ class Journal:
     ) -> Self:
         """The journal that a pipeline replicates: topic, keyspace, isolation and connections from its file.
 
-        ``topic`` and ``writer`` are needed where the file has several. ``look_up`` finds a connection by its
-        name; without it, they are taken from the variables ``AIRFLOW_CONN_…``.
+        Args:
+            name: The pipeline's name.
+            topic: One of its topics; needed where it has several.
+            writer: One of its journal writers; needed where it has several.
+            look_up: Finds a connection by its name; without it, connections are taken from the environment
+                variables ``AIRFLOW_CONN_…``.
+            correlate: See ``Journal``.
+            origin: See ``Journal``.
+            patience: See ``Journal``.
+
+        Returns:
+            The journal, not connected yet.
         """
         settings = settings_of(name, topic, writer, look_up)
         return cls.of_settings(settings, correlate=correlate, origin=origin, patience=patience)
@@ -108,7 +128,17 @@ class Journal:
         origin: str | None = None,
         patience: float = PATIENCE,
     ) -> Self:
-        """The journal that these settings are for."""
+        """The journal that these settings are for.
+
+        Args:
+            settings: Topic, tables and connections.
+            correlate: See ``Journal``.
+            origin: See ``Journal``.
+            patience: See ``Journal``.
+
+        Returns:
+            The journal, not connected yet.
+        """
         journal = cls.__new__(cls)
         journal._connect(settings, correlate, origin, patience)
         return journal
@@ -163,11 +193,28 @@ class Journal:
     ) -> Placed:
         """Append events to an entity, all of them or none, in one record.
 
-        Their numbers follow one another and should follow the entity's last one. With ``expected_last`` that
-        is looked up, and ``Conflict`` raised where it is another number (0 for no entity); without it, a
-        number that was used already is taken like any other, and the entity cannot be read any more.
-        ``expire_after`` is for the entity, until the next append says otherwise. ``metadata`` and
-        ``payload_metadata`` are any JSON.
+        The events' numbers follow one another and should follow the entity's last one. Without
+        ``expected_last``, a number that was used already is taken like any other, and the entity cannot be
+        read any more.
+
+        Args:
+            key: The entity's key.
+            events: The events, at least one.
+            expire_after: How long the entity lives from now on, until the next append says otherwise.
+            metadata: Any JSON value, kept in the record's header.
+            payload_metadata: Any JSON value, kept with the payload.
+            headers: Further headers of the Kafka record.
+            expected_last: The number of the entity's last event, 0 for no entity. It is looked up first.
+
+        Returns:
+            The partition and the offset of the record, once all replicas in sync have it.
+
+        Raises:
+            BadInput: The append would stop replication, or cannot be sent as it is.
+            Conflict: The entity's last event has another number than ``expected_last``.
+            Misplaced: The tables have the entity from another partition.
+            NotSent: Kafka did not acknowledge it; ``is_certain`` says whether it can be there all the same.
+            TopicRecreated: The topic was deleted and made again.
         """
         key = self._checks.key(key)
         found = self._checks.events(key, events)
@@ -199,7 +246,20 @@ class Journal:
         return standing
 
     def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
-        """Delete the entity's events up to a number, never past its last one; None when it is not there."""
+        """Delete the entity's first events.
+
+        Args:
+            key: The entity's key.
+            to: The number of the last event to delete; never past the entity's last one.
+            headers: Further headers of the Kafka record.
+
+        Returns:
+            The partition and the offset of the record; None when there is no such entity, and nothing was
+            sent.
+
+        Raises:
+            See ``append``.
+        """
         key = self._checks.key(key)
         to, further = self._checks.number(key, to, "`to`"), self._checks.headers(key, headers)
         standing = self._standing(key)
@@ -211,7 +271,18 @@ class Journal:
         return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
-        """Remove the entity with everything it had; what is appended later begins anew."""
+        """Remove the entity with everything it had; what is appended later begins anew.
+
+        Args:
+            key: The entity's key.
+            headers: Further headers of the Kafka record.
+
+        Returns:
+            The partition and the offset of the record; one is also sent when there is no such entity.
+
+        Raises:
+            See ``append``.
+        """
         key = self._checks.key(key)
         further = self._checks.headers(key, headers)
         if standing := self._standing(key):
@@ -221,18 +292,51 @@ class Journal:
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
         """The entity's events in their order, as they are when the first of them is asked for.
 
-        They come as they are read. When the iterator raises, those it gave are right, but not all there are.
+        Args:
+            key: The entity's key.
+            from_seq_nr: The number of the first event that is wanted.
+
+        Returns:
+            An iterator that reads while it is asked. When it raises, the events it gave are right, but not
+            all there are. It is empty when there is no such entity.
+
+        Raises:
+            ChangedWhileReading: The entity was deleted from or purged meanwhile; read again.
+            TablesUnreadable: Cassandra did not answer.
+            TailUnreadable: Kafka did not answer.
+            TailLost: Kafka has removed records before they were replicated.
+            TopicRecreated: The topic was deleted and made again.
         """
         key = self._checks.key(key)
         return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
 
     def pointer(self, key: str) -> int | None:
-        """The number of the entity's last event, deleted or not; None when there is no such entity."""
+        """How far the entity has come.
+
+        Args:
+            key: The entity's key.
+
+        Returns:
+            The number of its last event, deleted or not; None when there is no such entity.
+
+        Raises:
+            See ``read``.
+        """
         standing = self._reader.standing(self._checks.key(key))
         return None if standing is None else standing.seq_nr
 
     def mark(self, key: str) -> Placed:
-        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""
+        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset.
+
+        Args:
+            key: The entity's key.
+
+        Returns:
+            The partition and the offset of the mark.
+
+        Raises:
+            See ``append``.
+        """
         action = Mark(self._checks.key(key), _now(), str(uuid4()), self._origin, sent_version())
         return self._send(action)
 
@@ -257,9 +361,7 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

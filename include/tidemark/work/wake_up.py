@@ -1,7 +1,7 @@
-"""Waking those who wait: a message in Kafka says that something was inserted. It is a hint and nothing more.
+"""Waking processes that wait for work: a message in Kafka says that something was inserted.
 
-A message that is lost, late or for nothing costs time or a look, never an entry: whoever waits looks at the
-journal again after a while in any case. Nothing is acknowledged, committed or sent a second time.
+It is a hint and nothing more. A message that is lost, late or for nothing costs time or a query, never an
+entry: a waiting process looks at the journal again after a while in any case.
 """
 
 import logging
@@ -35,7 +35,7 @@ class Bell(Protocol):
 
 
 class KafkaBell:
-    """A topic; everybody who waits reads it from where it ends."""
+    """A topic; every waiting process reads it from where it ends."""
 
     def __init__(
         self,

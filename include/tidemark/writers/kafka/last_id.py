@@ -100,7 +100,7 @@ def _wait_for_others(
                 target,
                 f"cannot be written to in partition {partition}",
                 f"another producer's transaction is open from offset {stable} on and did not end within "
-                f"{seconds:.0f} s, so nobody can tell which messages are there",
+                f"{seconds:.0f} s, so it is not known which messages are there",
             )
         time.sleep(0.1)
 
@@ -114,7 +114,7 @@ def _ids(target: Target, reader: PartitionReader, partition: int, lower: int, up
 
 
 def id_of(record: ReadRecord, origin: str) -> int | None:
-    """The id of a message that this writer sent; None for anybody else's.
+    """The id of a message that this writer sent; None for any other message.
 
     A message that came through another writer first has that one's headers too: the last ones count.
     """

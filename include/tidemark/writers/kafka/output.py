@@ -1,9 +1,9 @@
 """One partition of a target topic in the hands of the one producer that may write to it.
 
-Messages go in transactions: a reader sees all of one or nothing. Opening a partition stops whoever wrote to
-it before and finishes or aborts what they left, so what is found there then is the truth, also after a
-commit whose answer was lost. Nothing is repaired here: a producer that failed is thrown away, and the next
-one looks for itself.
+Messages go in transactions: a reader sees all of one or nothing. Opening a partition fences the producer that
+wrote to it before, and finishes or aborts what it left open. What is found there then is the truth, also after
+a commit whose answer was lost. Nothing is repaired here: a producer that failed is closed, and the next one
+reads the partition's end again.
 """
 
 import atexit
@@ -103,7 +103,7 @@ class Outputs:
         return self._open[partition]
 
     def _take(self, partition: int) -> OutputPartition:
-        # Only who has the writer may stop whoever wrote before.
+        # Opening fences the producer before it, which only the holder of the lease may do.
         self._lease.check()
         _drop(self._target, partition)
         output = OutputPartition(self._target, partition)
@@ -140,7 +140,7 @@ def _drop(target: Target, partition: int) -> None:
 
 
 def let_go(target: Target) -> None:
-    """Close what earlier parts have left open: somebody else may have written since."""
+    """Close what earlier parts have left open: another process may have written since."""
     for process, of, partition in list(_kept):
         if (process, of) == (os.getpid(), target):
             _drop(target, partition)

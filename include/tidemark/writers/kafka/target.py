@@ -17,7 +17,7 @@ from tidemark.kafka.topic_ids import librdkafka_text
 from tidemark.kafka.topics import TopicQuestions
 
 ANSWERS_WITHIN = 20.0
-"""Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
+"""Seconds after which a broker is said not to answer; less than a process has left after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Target:
         return f"{self.pipeline}/{self.writer}"
 
     def transactional_id(self, partition: int) -> str:
-        """By which Kafka knows who writes to a partition, and stops whoever did so before."""
+        """The id of a partition's producer: Kafka fences the earlier producer with the same one."""
         return f"tidemark.{self.pipeline}.{self.writer}.{partition}"
 
 
@@ -66,7 +66,7 @@ class TargetFailed(TidemarkError):
 
 
 class Fenced(TidemarkError):
-    """Somebody else writes to the partition by now."""
+    """A newer producer writes to the partition by now."""
 
     def __init__(self, target: Target, partition: int) -> None:
         super().__init__(

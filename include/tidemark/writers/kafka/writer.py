@@ -179,7 +179,7 @@ class KafkaWriter(Writer):
             send_after_all(self.target, changed, mark["partition"], mark["since"], lease)
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What is in the topic stays there: nobody can say that it was never written."""
+        """What is in the topic stays there, so it cannot be acknowledged as never written."""
         partition = partition_of(message["key"], message["id"], self._count)
         last_id = find_last_id(self.target, partition)
         if last_id < message["id"]:
