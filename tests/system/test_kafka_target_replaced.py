@@ -16,7 +16,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.kafka.producer import RecordToSend
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
-from tidemark.writers.kafka.target import Target, describe_topic
+from tidemark.writers.kafka.target import TargetTopic, describe_topic
 from tidemark.writers.kafka.writer import partition_of
 
 pytestmark = pytest.mark.system
@@ -57,8 +57,8 @@ def make_again(services: Any, runs: LogRuns, partitions: int = 1) -> None:
     wait_until(lambda: describe_topic(target(runs)).partitions == partitions, 30, f"{topic} is back")
 
 
-def target(runs: LogRuns) -> Target:
-    return Target(runs.name, "archive", f"{runs.name}.out", "kafka_default", runs.connections.kafka)
+def target(runs: LogRuns) -> TargetTopic:
+    return TargetTopic(runs.name, "archive", f"{runs.name}.out", "kafka_default", runs.connections.kafka)
 
 
 def test_i03_another_topic_stops_the_writer_and_a_rewind_really_sends_everything(

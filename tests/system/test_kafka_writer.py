@@ -29,7 +29,7 @@ from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import target as kafka_target
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
-from tidemark.writers.kafka.target import Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka.target import Fenced, NoTargetTopic, TargetFailed, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 
 pytestmark = pytest.mark.system
@@ -66,8 +66,8 @@ class Topic:
         return KafkaWriter(self.name, declaration, self.kafka)
 
     @property
-    def target(self) -> Target:
-        return Target(self.name, "out", self.name, "kafka_default", self.kafka)
+    def target(self) -> TargetTopic:
+        return TargetTopic(self.name, "out", self.name, "kafka_default", self.kafka)
 
     def _consumer(self, isolation: str) -> Consumer:
         options = {
@@ -366,9 +366,10 @@ def test_a_process_that_dies_in_its_transaction_leaves_nothing(topic):
         import os
         from tidemark.connections import KafkaConnection
         from tidemark.writers.kafka.output import OutputPartition
-        from tidemark.writers.kafka.target import Target
+        from tidemark.writers.kafka.target import TargetTopic
         kafka = KafkaConnection(servers={topic.kafka.servers!r})
-        output = OutputPartition(Target({topic.name!r}, "out", {topic.name!r}, "kafka_default", kafka), 0)
+        target = TargetTopic({topic.name!r}, "out", {topic.name!r}, "kafka_default", kafka)
+        output = OutputPartition(target, 0)
         dead = {{"key": b"k", "value": b"dead", "headers": None, "timestamp": 1}}
         output._producer.begin(output._records({{**dead, "id": id_}} for id_ in range(3, 6)))
         output._producer._producer.flush(20)

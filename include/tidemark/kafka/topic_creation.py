@@ -15,7 +15,7 @@ from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
 from tidemark.kafka.admin import admin_client
 from tidemark.kafka.errors import KafkaFailure
-from tidemark.kafka.topic_shape import Outcome, TopicFound, TopicOutcome, TopicShape, judge
+from tidemark.kafka.topic_shape import CreationOutcome, TopicFound, TopicOutcome, TopicShape, judge
 
 BROKERS_DEFAULT = -1
 """As the protocol says that the broker shall decide."""
@@ -74,8 +74,8 @@ def _outcome(
         problem = (
             f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
         )
-        return TopicOutcome(name, Outcome.REFUSED, None, problem)
-    return TopicOutcome(name, Outcome.CREATED, after.get(name))
+        return TopicOutcome(name, CreationOutcome.REFUSED, None, problem)
+    return TopicOutcome(name, CreationOutcome.CREATED, after.get(name))
 
 
 def _request(shape: TopicShape) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Asks for metadata only, and never creates or changes a topic.
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -20,13 +20,13 @@ from tidemark.kafka.librdkafka import Complaints, client_options, translating
 from tidemark.kafka.topic_ids import uuid_of
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """One partition as the brokers see it."""
 
     number: int
     has_leader: bool
     in_sync: int
+    """Replicas that have everything the leader has, the leader among them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidemark.kafka.topic_shape import FOREVER, Outcome, TopicFound, TopicOutcome, TopicShape
+from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicFound, TopicOutcome, TopicShape
 from tidemark.log.state.control import LogControl
 
 pytestmark = [
@@ -34,7 +34,9 @@ def wanted(installation, control, monkeypatch):
     def create(pipeline, connection, topics):
         asked.update(topics)
         return [
-            TopicOutcome(name, Outcome.CREATED, TopicFound(name, shape.partitions or 1, 1, DAY, "delete"))
+            TopicOutcome(
+                name, CreationOutcome.CREATED, TopicFound(name, shape.partitions or 1, 1, DAY, "delete")
+            )
             for name, shape in topics.items()
         ]
 
@@ -91,7 +93,7 @@ def test_the_outcome_is_there_as_json(run, wanted):
 
 
 def test_a_topic_that_is_not_as_wanted_ends_with_1_and_a_sentence(run, wanted, monkeypatch):
-    outcome = TopicOutcome("sales", Outcome.EXISTS, None, "It has 3 partitions instead of 6.")
+    outcome = TopicOutcome("sales", CreationOutcome.EXISTS, None, "It has 3 partitions instead of 6.")
     monkeypatch.setattr("tidemark.app.topics.create_topics", lambda *_: [outcome])
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out) == (1, "")

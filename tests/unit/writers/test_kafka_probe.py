@@ -4,7 +4,7 @@ import pytest
 
 from tidemark.kafka.topics import PartitionState
 from tidemark.writers.kafka.probe import TopicState, probe_id, refusal_of
-from tidemark.writers.kafka.target import Target
+from tidemark.writers.kafka.target import TargetTopic
 
 pytestmark = pytest.mark.unit
 
@@ -36,6 +36,6 @@ def test_a_user_who_may_only_read_is_refused():
 
 
 def test_a_probe_fences_no_producer_of_the_writer():
-    target = Target("orders", "out", "copy", "kafka_default", None)
+    target = TargetTopic("orders", "out", "copy", "kafka_default", None)
     assert probe_id(target).startswith("tidemark.orders.out.probe.")
     assert probe_id(target) not in {target.transactional_id(number) for number in range(100)}

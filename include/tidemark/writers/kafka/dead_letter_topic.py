@@ -13,7 +13,7 @@ from tidemark.delivery.writer import BadMessage
 from tidemark.errors import TidemarkError
 from tidemark.kafka.errors import NotAllAcknowledged
 from tidemark.kafka.producer import RecordToSend, send_all
-from tidemark.writers.kafka.target import ANSWERS_WITHIN, Target, count_partitions
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetTopic, count_partitions
 
 CONNECT = "__connect.errors."
 STAGE = "TASK_PUT"
@@ -57,7 +57,7 @@ class DeadLetterTopic:
     """A topic that gets a copy of every dead letter of a pipeline."""
 
     def __init__(self, pipeline: str, topic: str, connection_id: str, connection: KafkaConnection) -> None:
-        self._target = Target(pipeline, "dead letters", topic, connection_id, connection)
+        self._target = TargetTopic(pipeline, "dead letters", topic, connection_id, connection)
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
         """See ``DeadLetters.keep``."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tidemark.kafka.consumer import READ_UNCOMMITTED, PartitionReader, ReadRecord
 from tidemark.log.model.binding import NOTHING_YET
-from tidemark.writers.kafka.target import ANSWERS_WITHIN, Target, TargetFailed, reading
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetFailed, TargetTopic, reading
 
 ID_HEADER = "tidemark-id"
 WRITER_HEADER = "tidemark-writer"
@@ -48,7 +48,7 @@ class PartitionEnd:
 
 
 def read_tail(
-    target: Target, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
+    target: TargetTopic, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
 ) -> PartitionEnd:
     """This writer's ids among the last so many offsets of a partition, or among all of them.
 
@@ -65,7 +65,7 @@ def read_tail(
     return PartitionEnd((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
 
 
-def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
+def find_last_id(target: TargetTopic, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
     """The last committed id of this writer; −1 when there is none."""
     end = end_of(target, partition)
     with reading(target, WHAT) as reader:
@@ -80,14 +80,14 @@ def find_last_id(target: Target, partition: int, others_end_within: float = OTHE
     return NOTHING_YET
 
 
-def end_of(target: Target, partition: int) -> int:
+def end_of(target: TargetTopic, partition: int) -> int:
     """The offset behind everything that is in a partition, open transactions included."""
     with reading(target, WHAT, READ_UNCOMMITTED) as reader:
         return reader.offsets(target.topic, partition)[1]
 
 
 def _wait_for_others(
-    target: Target, reader: PartitionReader, partition: int, end: int, seconds: float
+    target: TargetTopic, reader: PartitionReader, partition: int, end: int, seconds: float
 ) -> int:
     """The partition's first offset, once everything below ``end`` is committed or aborted."""
     deadline = time.monotonic() + seconds
@@ -105,7 +105,9 @@ def _wait_for_others(
         time.sleep(0.1)
 
 
-def _ids(target: Target, reader: PartitionReader, partition: int, lower: int, upper: int) -> Iterator[int]:
+def _ids(
+    target: TargetTopic, reader: PartitionReader, partition: int, lower: int, upper: int
+) -> Iterator[int]:
     """This writer's ids among these offsets."""
     for record in reader.records(target.topic, partition, lower, upper):
         id_ = id_of(record, target.origin)

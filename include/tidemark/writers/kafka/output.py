@@ -1,9 +1,9 @@
 """One partition of a target topic in the hands of the one producer that may write to it.
 
 Messages go in transactions: a reader sees all of one or nothing. Opening a partition fences the producer that
-wrote to it before, and finishes or aborts what it left open. What is found there then is the truth, also after
-a commit whose answer was lost. Nothing is repaired here: a producer that failed is closed, and the next one
-reads the partition's end again.
+wrote to it before, and finishes or aborts what it left open. What is found there then is the truth, also
+after a commit whose answer was lost. Nothing is repaired here: a producer that failed is closed, and the next
+one reads the partition's end again.
 """
 
 import atexit
@@ -16,7 +16,7 @@ from typing import Any, Self
 from tidemark.delivery.writer import BadMessage, Check
 from tidemark.kafka.producer import RecordToSend
 from tidemark.writers.kafka.last_id import ID_HEADER, WRITER_HEADER, find_last_id
-from tidemark.writers.kafka.target import Target, blaming, producer_of
+from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of
 
 MESSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8_000_000
@@ -26,7 +26,7 @@ BYTES_AT_ONCE = 8_000_000
 class OutputPartition:
     """A partition, held."""
 
-    def __init__(self, target: Target, partition: int) -> None:
+    def __init__(self, target: TargetTopic, partition: int) -> None:
         self._target, self._partition = target, partition
         self._waiting: list[Mapping[str, Any]] = []
         self._bytes = 0
@@ -72,7 +72,7 @@ class OutputPartition:
 
 
 def record_of(
-    target: Target, partition: int, message: Mapping[str, Any], writer_header: str, id_header: str
+    target: TargetTopic, partition: int, message: Mapping[str, Any], writer_header: str, id_header: str
 ) -> RecordToSend:
     """A message as it is in the log, with headers that name its writer and its id."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
@@ -89,7 +89,7 @@ class Outputs:
     Kept ones stay open in this process for parts that follow, as long as nothing fails.
     """
 
-    def __init__(self, target: Target, lease: Check, *, keep: bool) -> None:
+    def __init__(self, target: TargetTopic, lease: Check, *, keep: bool) -> None:
         self._target, self._lease, self._keep = target, lease, keep
         self._open: dict[int, OutputPartition] = {}
 
@@ -127,19 +127,19 @@ class Outputs:
             output.close()
 
 
-_kept: dict[tuple[int, Target, int], OutputPartition] = {}
+_kept: dict[tuple[int, TargetTopic, int], OutputPartition] = {}
 
 
-def _key(target: Target, partition: int) -> tuple[int, Target, int]:
+def _key(target: TargetTopic, partition: int) -> tuple[int, TargetTopic, int]:
     return os.getpid(), target, partition  # a fork has the dictionary, but not the connections
 
 
-def _drop(target: Target, partition: int) -> None:
+def _drop(target: TargetTopic, partition: int) -> None:
     if kept := _kept.pop(_key(target, partition), None):
         kept.close()
 
 
-def let_go(target: Target) -> None:
+def let_go(target: TargetTopic) -> None:
     """Close what earlier parts have left open: another process may have written since."""
     for process, of, partition in list(_kept):
         if (process, of) == (os.getpid(), target):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from tidemark.kafka.errors import KafkaFailure, NotAuthorized
 from tidemark.kafka.producer import TransactionalProducer
 from tidemark.kafka.topics import PartitionState, TopicQuestions
-from tidemark.writers.kafka.target import ANSWERS_WITHIN, Target, TargetFailed, count_partitions
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetFailed, TargetTopic, count_partitions
 
 MIN_INSYNC = "min.insync.replicas"
 _WHAT = "cannot be written to"
@@ -48,12 +48,12 @@ def refusal_of(state: TopicState) -> str | None:
     return None
 
 
-def probe_id(target: Target) -> str:
+def probe_id(target: TargetTopic) -> str:
     """The transactional id of probes: one a process, so that brokers do not collect them."""
     return f"tidemark.{target.pipeline}.{target.writer}.probe.{socket.gethostname()}.{os.getpid()}"
 
 
-def try_topic(target: Target) -> None:
+def try_topic(target: TargetTopic) -> None:
     """Raise what a delivery would meet; leave nothing behind."""
     count_partitions(target)
     try:
@@ -68,13 +68,13 @@ def try_topic(target: Target) -> None:
         raise TargetFailed(target, _WHAT, reason) from error
 
 
-def _commit_nothing(target: Target) -> None:
+def _commit_nothing(target: TargetTopic) -> None:
     with closing(TransactionalProducer(target.connection, probe_id(target), ANSWERS_WITHIN)) as producer:
         producer.open()
         producer.commit(())
 
 
-def _read_state(target: Target) -> TopicState:
+def _read_state(target: TargetTopic) -> TopicState:
     questions = TopicQuestions(target.connection, ANSWERS_WITHIN)
     found = questions.describe(target.topic, with_rights=True)
     needed = questions.setting(target.topic, MIN_INSYNC)

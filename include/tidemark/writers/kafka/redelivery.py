@@ -13,14 +13,14 @@ from typing import Any
 from tidemark.delivery.writer import Check
 from tidemark.writers.kafka.last_id import WHAT
 from tidemark.writers.kafka.output import record_of
-from tidemark.writers.kafka.target import Target, blaming, producer_of, reading
+from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of, reading
 
 REDELIVERED_ID = "tidemark-redelivered-id"
 REDELIVERED_BY = "tidemark-redelivered-writer"
 
 
 def send_after_all(
-    target: Target, message: Mapping[str, Any], partition: int, since: int, lease: Check
+    target: TargetTopic, message: Mapping[str, Any], partition: int, since: int, lease: Check
 ) -> None:
     """Send a message unless it is there from an offset on."""
     what = f"did not take id {message['id']}"
@@ -32,7 +32,7 @@ def send_after_all(
             producer.commit([record_of(target, partition, message, REDELIVERED_BY, REDELIVERED_ID)])
 
 
-def _is_there(target: Target, partition: int, id_: int, since: int) -> bool:
+def _is_there(target: TargetTopic, partition: int, id_: int, since: int) -> bool:
     """Whether an attempt has committed the message."""
     wanted = (target.origin.encode(), str(id_).encode())
     with reading(target, WHAT) as reader:

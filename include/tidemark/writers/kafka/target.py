@@ -21,13 +21,14 @@ ANSWERS_WITHIN = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetTopic:
     """One writer's topic."""
 
     pipeline: str
     writer: str
     topic: str
     connection_id: str
+    """The name of the connection, for messages."""
     connection: KafkaConnection
 
     @property
@@ -43,7 +44,7 @@ class Target:
 class NoTargetTopic(TargetMissing):
     """The topic that a writer republishes to does not exist."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: TargetTopic) -> None:
         create = f"tidemark topics create {target.pipeline} {target.writer} --partitions N"
         super().__init__(
             f"{target.origin}: Kafka has no topic {target.topic} (connection {target.connection_id}). "
@@ -56,7 +57,7 @@ class NoTargetTopic(TargetMissing):
 class TargetFailed(TidemarkError):
     """Kafka did not do what was asked of it."""
 
-    def __init__(self, target: Target, what: str, reason: str) -> None:
+    def __init__(self, target: TargetTopic, what: str, reason: str) -> None:
         super().__init__(
             f"{target.origin}: topic {target.topic} (connection {target.connection_id}, "
             f"{target.connection.servers}) {what}: {reason.rstrip('.')}. "
@@ -68,7 +69,7 @@ class TargetFailed(TidemarkError):
 class Fenced(TidemarkError):
     """A newer producer writes to the partition by now."""
 
-    def __init__(self, target: Target, partition: int) -> None:
+    def __init__(self, target: TargetTopic, partition: int) -> None:
         super().__init__(
             f"{target.origin}: a newer producer with the transactional id "
             f"{target.transactional_id(partition)} writes to partition {partition} of topic {target.topic}, "
@@ -78,24 +79,24 @@ class Fenced(TidemarkError):
 
 
 @contextmanager
-def reading(target: Target, what: str, isolation: str = READ_COMMITTED) -> Iterator[PartitionReader]:
+def reading(target: TargetTopic, what: str, isolation: str = READ_COMMITTED) -> Iterator[PartitionReader]:
     """A reader of the topic; ``what`` ends the sentence about its failure."""
     with blaming(target, what), _reader(target, isolation, ANSWERS_WITHIN) as reader:
         yield reader
 
 
-def _reader(target: Target, isolation: str, patience: float) -> PartitionReader:
+def _reader(target: TargetTopic, isolation: str, patience: float) -> PartitionReader:
     group, gone = target.transactional_id(0), WhenGone.BEGIN_AT_EARLIEST
     return PartitionReader(target.connection, group, patience, isolation=isolation, when_gone=gone)
 
 
-def producer_of(target: Target, partition: int) -> TransactionalProducer:
+def producer_of(target: TargetTopic, partition: int) -> TransactionalProducer:
     """The one producer that may write to a partition, not opened yet."""
     return TransactionalProducer(target.connection, target.transactional_id(partition), ANSWERS_WITHIN)
 
 
 @contextmanager
-def blaming(target: Target, what: str, partition: int | None = None) -> Iterator[None]:
+def blaming(target: TargetTopic, what: str, partition: int | None = None) -> Iterator[None]:
     """Raise failures with the target's name; ``what`` ends the sentence about them."""
     try:
         yield
@@ -107,7 +108,7 @@ def blaming(target: Target, what: str, partition: int | None = None) -> Iterator
 
 
 @contextmanager
-def _looking_at(target: Target) -> Iterator[None]:
+def _looking_at(target: TargetTopic) -> Iterator[None]:
     with blaming(target, "could not be looked at"):
         try:
             yield
@@ -115,7 +116,7 @@ def _looking_at(target: Target) -> Iterator[None]:
             raise NoTargetTopic(target) from None
 
 
-def count_partitions(target: Target) -> int:
+def count_partitions(target: TargetTopic) -> int:
     """How many partitions the topic has now."""
     with _looking_at(target), _reader(target, READ_COMMITTED, ANSWERS_WITHIN / 2) as reader:
         return len(reader.partitions(target.topic))
@@ -130,14 +131,14 @@ class DescribedTopic:
     partitions: int
 
 
-def keeps_the_middle(target: Target) -> bool:
+def keeps_the_middle(target: TargetTopic) -> bool:
     """Whether Kafka removes messages from the beginning of the topic only; no, where it may not be asked."""
     with _looking_at(target):
         policy = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).setting(target.topic, "cleanup.policy")
     return policy is not None and "compact" not in policy
 
 
-def describe_topic(target: Target) -> DescribedTopic:
+def describe_topic(target: TargetTopic) -> DescribedTopic:
     """The topic's id and how many partitions it has now."""
     with _looking_at(target):
         found = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).describe(target.topic)

@@ -38,7 +38,7 @@ from tidemark.writers.kafka.last_id import FIRST_WINDOW, end_of, find_last_id, r
 from tidemark.writers.kafka.output import Outputs, let_go
 from tidemark.writers.kafka.probe import try_topic
 from tidemark.writers.kafka.redelivery import send_after_all
-from tidemark.writers.kafka.target import Target, count_partitions, describe_topic
+from tidemark.writers.kafka.target import TargetTopic, count_partitions, describe_topic
 from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import Transformation
 
@@ -211,10 +211,10 @@ class KafkaWriter(Writer):
         return self.partitions if self.partitions is not None else count_partitions(self.target)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> TargetTopic:
         """Its topic, and how it is reached."""
         declared = self.declared
-        return Target(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
+        return TargetTopic(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
 
     def _of_partition(self, number: int, messages: pa.RecordBatch) -> pa.RecordBatch:
         keys, ids = messages["key"].to_pylist(), messages["id"].to_pylist()
