@@ -9,10 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
-from cassandra.query import PreparedStatement
-
+from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement, Session
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.connections import CassandraConnection

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cassandra import InvalidRequest, Unauthorized
-
+from tidemark.cassandra.driver import InvalidRequest, Unauthorized
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.client.topic_identity import UNKNOWN, KnownTopic

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "consensus": LEAVES | {"cassandra"},
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
-    "delivery": LEAVES | {"consensus", "pipeline", "log"},
+    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
     | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},
@@ -56,7 +56,7 @@ MAY_IMPORT = {
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
 MAY_IMPORT["spark"] = LEAVES | CORE | {"app"}
-MAY_IMPORT["embedded"] = LEAVES | {"kafka"}
+MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka"}
 MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {
@@ -137,6 +137,12 @@ def test_only_the_kafka_package_imports_a_client_of_kafka() -> None:
     for path in shipped():
         clients = KAFKA_CLIENTS & {name.split(".")[0] for name in imported_modules(path)}
         assert not clients or path.parent == LIBRARY / "kafka", path
+
+
+def test_only_the_cassandra_package_imports_its_driver() -> None:
+    for path in shipped():
+        if LIBRARY / "cassandra" not in path.parents:
+            assert "cassandra" not in {name.split(".")[0] for name in imported_modules(path)}, path
 
 
 def test_dags_import_the_plugin_and_declarations_only() -> None:

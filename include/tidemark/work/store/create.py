@@ -5,8 +5,7 @@ A keyspace that is there keeps the replication it has.
 
 import logging
 
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.replication import Copies, default_copies, local_nodes, too_few_copies
 from tidemark.work.model.declaration import WorkDeclaration
 from tidemark.work.store import tables

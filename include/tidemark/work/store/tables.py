@@ -10,9 +10,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
-from cassandra.cluster import Session
-from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
+from tidemark.cassandra.driver import BatchStatement, BatchType, PreparedStatement, Session
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.objects import Consensus
 from tidemark.work.errors import OldTables
