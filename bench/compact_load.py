@@ -9,7 +9,7 @@ from journal_load import EVENT, HEADER, PAYLOAD  # isort: skip
 
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import OffsetEntry
+from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder, write_parquet
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice

@@ -42,7 +42,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.errors import TidemarkError
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.kafka.source_topics import SourceTopics
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.source import read_available
@@ -104,7 +104,7 @@ class Campaign:
         for key in self.chance.choices(KEYS, k=self.chance.randint(1, 6)):
             self.sent[id_, topic, key] += 1
             number = self.sent[id_, topic, key]
-            events = Events((Event(number, (), "text", f"{id_} {number}"),))
+            events = Events((EncodedEvent(number, (), "text", f"{id_} {number}"),))
             action = write_action(append(key, SENT_AT + number, events))
             records.append(Sent(KEYS.index(key) % PARTITIONS, *action))
         send(self.connections, topic, records)

@@ -15,7 +15,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.journal.action import Action, Mark, append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.spark.jobs.diff import judge_both
 from tidemark.spark.jobs.evidence import (
     Evidence,
@@ -157,7 +157,7 @@ def given_log(root: Path) -> JournalHouse:
 
 
 def given_record(offset: int, key: bytes | None, number: int) -> Record:
-    action: Action = append("k", 0, Events((Event(number + 1, (), "text", "x"),)))
+    action: Action = append("k", 0, Events((EncodedEvent(number + 1, (), "text", "x"),)))
     if key is None:
         action = Mark("k", 0, "m")
     _, value, _, headers = write_action(action)

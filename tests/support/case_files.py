@@ -11,7 +11,7 @@ from tests.support.writer_model import Delivered, Writer
 from tidemark.journal.action import Delete, Mark, Purge, append
 from tidemark.journal.codec.expire_after import read_expire_after
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.head import Head
 from tidemark.journal.segments import row_segment
 
@@ -30,8 +30,8 @@ def millis(text: str) -> int:
     return micros(text) // 1000
 
 
-def event(seq_nr: int) -> Event:
-    return Event(seq_nr, ("tag",), "json", f'{{"n":{seq_nr}}}')
+def event(seq_nr: int) -> EncodedEvent:
+    return EncodedEvent(seq_nr, ("tag",), "json", f'{{"n":{seq_nr}}}')
 
 
 class Source:

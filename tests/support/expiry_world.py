@@ -13,13 +13,13 @@ from tests.support.compaction_world import World as LogWorld
 
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.expiry.heads import EntityHead
-from tidemark.expiry.last_look import PurgeableRecord
+from tidemark.expiry.last_look import ActionRecord
 from tidemark.expiry.run import ExpiryRun
 from tidemark.expiry.run_record import Intended
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
 from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.effect import Message
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
 from tidemark.log.model.binding import Offsets
@@ -37,7 +37,7 @@ class Killed(BaseException):
 
 def append_of(key: str, seq_nr: int, expires: bool = True) -> Action:
     metadata = PayloadMetadata(ExpireAfter(1, "minute") if expires else None, None)
-    return append(key, 1, Events((Event(seq_nr, (), "json", "1"),), metadata))
+    return append(key, 1, Events((EncodedEvent(seq_nr, (), "json", "1"),), metadata))
 
 
 @dataclass
@@ -131,10 +131,10 @@ class World:
             return None
         return {partition: Offsets(0, len(actions)) for partition, actions in self.kafka.items()}
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[PurgeableRecord]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ActionRecord]:
         for offset in range(first, end):
             one = sent_message(self.kafka[partition][offset])
-            yield PurgeableRecord(partition, offset, one.key, one.value, one.timestamp, 0, one.headers)
+            yield ActionRecord(partition, offset, one.key, one.value, one.timestamp, 0, one.headers)
 
     def take(self, purges: Sequence[Intended]) -> list[int]:
         happen, self.before_send = self.before_send, lambda: None

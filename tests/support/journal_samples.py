@@ -29,7 +29,7 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
 from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.log.files.merge import lanes
 from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.log.model.binding import Binding
@@ -119,7 +119,7 @@ def kafka_record(text: str, offset: int) -> dict[str, Any]:
 def _action(kind: str, key: str, timestamp: int, numbers: str, hours: str | None) -> Action:
     match kind:
         case "A":
-            events = tuple(Event(int(n), (), "json", f'{{"n":{n}}}') for n in numbers.split(","))
+            events = tuple(EncodedEvent(int(n), (), "json", f'{{"n":{n}}}') for n in numbers.split(","))
             expires = ExpireAfter(int(hours), "hour") if hours else None
             return append(key, timestamp, Events(events, PayloadMetadata(expires)))
         case "D":

@@ -15,13 +15,14 @@ from tests.support.journal_samples import KEY, TOPIC, kafka_record
 from tests.support.memory_journal import MemoryJournal, MemoryTables, Write
 
 from tidemark.client.journal import Journal
-from tidemark.client.reader import OffsetGone, Placed
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
 from tidemark.journal.codec.record import read_action, write_action
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
 from tidemark.journal.head import Head
+from tidemark.kafka.errors import OffsetGone
+from tidemark.kafka.producer import Placed
 
 PARTITION = 0
 
@@ -68,10 +69,10 @@ class World:
         assert partition == PARTITION
         assert first < mark <= len(self.records)
         if first < self.begin:
-            raise OffsetGone
+            raise OffsetGone("it is below the first offset")
         for offset in range(first, mark):
             if offset < self.begin:
-                raise OffsetGone
+                raise OffsetGone("it is below the first offset")
             if (action := self.action(offset)) is not None and key in (None, action.key):
                 yield offset, action
 

@@ -46,8 +46,8 @@ from tidemark.verification.tally import VerdictTally
 from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
-from tidemark.writers.kafka.last_id import Tail
-from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic, Target
+from tidemark.writers.kafka.last_id import PartitionEnd
+from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter
 
 SOURCES = ("orders", "refunds")
@@ -93,25 +93,25 @@ class Broker:
 
     # As a kafka writer asks it
 
-    def describe(self, target: Target) -> DescribedTopic:
+    def describe(self, target: TargetTopic) -> DescribedTopic:
         topic = self._of(target)
         return DescribedTopic(topic.id, len(topic.partitions))
 
-    def count(self, target: Target) -> int:
+    def count(self, target: TargetTopic) -> int:
         return len(self._of(target).partitions)
 
-    def last_id(self, target: Target, partition: int, others_end_within: float = 0) -> int:
+    def last_id(self, target: TargetTopic, partition: int, others_end_within: float = 0) -> int:
         return max((one["id"] for one in self._of(target).partitions[partition]), default=-1)
 
-    def tail(self, target: Target, partition: int, most: int | None) -> Tail:
+    def tail(self, target: TargetTopic, partition: int, most: int | None) -> PartitionEnd:
         ids = tuple(one["id"] for one in self._of(target).partitions[partition])
         chosen = ids if most is None else ids[-most:]
-        return Tail(chosen, 0, len(chosen) == len(ids))
+        return PartitionEnd(chosen, 0, len(chosen) == len(ids))
 
-    def send(self, target: Target, partition: int, messages: Sequence[Mapping[str, Any]]) -> None:
+    def send(self, target: TargetTopic, partition: int, messages: Sequence[Mapping[str, Any]]) -> None:
         self._of(target).partitions[partition] += [dict(message) for message in messages]
 
-    def _of(self, target: Target) -> Topic:
+    def _of(self, target: TargetTopic) -> Topic:
         if target.topic not in self.topics:
             raise NoTargetTopic(target)
         return self.topics[target.topic]
@@ -120,7 +120,7 @@ class Broker:
 class MemoryOutput:
     """``OutputPartition`` over a broker in memory."""
 
-    def __init__(self, broker: Broker, target: Target, partition: int) -> None:
+    def __init__(self, broker: Broker, target: TargetTopic, partition: int) -> None:
         self._broker, self._target, self._partition = broker, target, partition
         self._waiting: list[Mapping[str, Any]] = []
         self.last_id = broker.last_id(target, partition)

@@ -19,7 +19,7 @@ from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.connections import Connections
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.journal.action import Delete, append
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.pipeline.choices import CompactionPolicy
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.writers.journal.writer import JournalWriter
@@ -94,8 +94,10 @@ def test_a_run_of_the_dag_compacts_the_log(services: Any, tmp_path: Path) -> Non
     connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
     runs = LogRuns(name, tmp_path, connections)
     services.create_topic(name, partitions=1)
-    appends = [append("a", number, Events((Event(number),))) for number in range(1, 6)]
-    for number, actions in enumerate((appends, [Delete("a", 6, 5)], [append("b", 1, Events((Event(1),)))])):
+    appends = [append("a", number, Events((EncodedEvent(number),))) for number in range(1, 6)]
+    for number, actions in enumerate(
+        (appends, [Delete("a", 6, 5)], [append("b", 1, Events((EncodedEvent(1),)))])
+    ):
         services.send(name, list(actions))
         publish_here(runs, f"run-{number}")
     deliver_here(OpenPipeline(runs.pipeline, connections), "archive")

@@ -20,7 +20,7 @@ from tests.support.services.journal_world import given_keyspace
 from tests.support.services.tcp_proxy import given_proxy
 
 from tidemark import AsyncJournal, Event, Journal
-from tidemark.client.dry_append import MOST_OF_A_ROW
+from tidemark.client.actions import MOST_OF_A_ROW
 from tidemark.client.errors import (
     BadInput,
     Conflict,
@@ -33,11 +33,11 @@ from tidemark.client.errors import (
 )
 from tidemark.client.events import JournalEvent, Metadata
 from tidemark.client.journal_tables import CassandraTables
-from tidemark.client.tail import KafkaTail
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.journal.codec.record import write_action
 from tidemark.journal_tables.cells import longest_key
+from tidemark.kafka.tail import KafkaTail
 
 pytestmark = pytest.mark.system
 
@@ -156,8 +156,8 @@ def test_one_consumer_is_enough_for_a_partition(
     place: Place, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[object] = []
-    new = KafkaTail._new_consumer
-    monkeypatch.setattr(KafkaTail, "_new_consumer", lambda tail: (made.append(tail), new(tail))[1])
+    new = KafkaTail._new_reader
+    monkeypatch.setattr(KafkaTail, "_new_reader", lambda tail: (made.append(tail), new(tail))[1])
     with place.journal() as journal:
         journal.append(key, texts(1, 1))
         assert [numbers(journal, key) for _ in range(20)] == [[1]] * 20

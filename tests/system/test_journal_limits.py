@@ -14,7 +14,7 @@ from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal_tables.cells import longest_key
 from tidemark.journal_tables.reader import JournalReader
 
@@ -31,7 +31,7 @@ def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
 
 
 def given_append(key: str, offset: int) -> Record:
-    events = Events((Event(1, (), "text", "event 1"),))
+    events = Events((EncodedEvent(1, (), "text", "event 1"),))
     return Record(TOPIC, 0, offset, *write_action(append(key, 1, events)))
 
 

@@ -15,7 +15,7 @@ from tests.system.conftest import wait_until
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.segments import head_segment
 
 pytestmark = pytest.mark.system
@@ -27,7 +27,7 @@ SENT_AT = 1_750_000_000_000
 
 def appended(key: str, first: int, last: int) -> Action:
     return append(
-        key, 0, Events(tuple(Event(n, ("t",), "text", f"{key} {n}") for n in range(first, last + 1)))
+        key, 0, Events(tuple(EncodedEvent(n, ("t",), "text", f"{key} {n}") for n in range(first, last + 1)))
     )
 
 

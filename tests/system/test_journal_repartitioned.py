@@ -16,7 +16,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal_tables.heads import PartitionHeads
 from tidemark.log.files.parquet import LogFolder
 from tidemark.writers.journal.garbage_collection import seldom_collecting
@@ -33,7 +33,7 @@ def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
 
 
 def given_append(key: str, partition: int, offset: int, seq_nr: int) -> Record:
-    events = Events((Event(seq_nr, (), "text", f"event {seq_nr}"),))
+    events = Events((EncodedEvent(seq_nr, (), "text", f"event {seq_nr}"),))
     return Record(TOPIC, partition, offset, *write_action(append(key, seq_nr, events)))
 
 

@@ -27,7 +27,7 @@ from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.segments import head_segments
 from tidemark.log.model.binding import Binding
 from tidemark.spark.jobs.diff import diff_with_spark
@@ -278,7 +278,7 @@ def test_a_name_that_is_mistyped_is_said(story: Story) -> None:
 
 
 def appended(key: str, first: int, last: int) -> Action:
-    events = tuple(Event(number, (), "text", f"{key} {number}") for number in range(first, last + 1))
+    events = tuple(EncodedEvent(number, (), "text", f"{key} {number}") for number in range(first, last + 1))
     return append(key, 0, Events(events))
 
 

@@ -13,9 +13,10 @@ from tests.system.test_delivery_faults import republished, state
 
 from tidemark.connections import Connections
 from tidemark.delivery.state.writer_state import Cause
+from tidemark.kafka.producer import RecordToSend
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
-from tidemark.writers.kafka.target import Target, describe_topic
+from tidemark.writers.kafka.target import TargetTopic, describe_topic
 from tidemark.writers.kafka.writer import partition_of
 
 pytestmark = pytest.mark.system
@@ -56,8 +57,8 @@ def make_again(services: Any, runs: LogRuns, partitions: int = 1) -> None:
     wait_until(lambda: describe_topic(target(runs)).partitions == partitions, 30, f"{topic} is back")
 
 
-def target(runs: LogRuns) -> Target:
-    return Target(runs.name, "archive", f"{runs.name}.out", "kafka_default", runs.connections.kafka)
+def target(runs: LogRuns) -> TargetTopic:
+    return TargetTopic(runs.name, "archive", f"{runs.name}.out", "kafka_default", runs.connections.kafka)
 
 
 def test_i03_another_topic_stops_the_writer_and_a_rewind_really_sends_everything(
@@ -102,9 +103,8 @@ def test_i03_a_transaction_that_was_open_when_the_topic_went_away_is_in_nobody_s
 ) -> None:
     # Given: a process that died in the middle of a transaction, and a topic made again with more partitions.
     died = OutputPartition(target(runs), 0)
-    died._producer.begin_transaction()
-    died._producer.produce(f"{runs.name}.out", b"half", partition=0)
-    died._producer.flush(10)
+    died._producer.begin([RecordToSend(f"{runs.name}.out", None, b"half", partition=0)])
+    died._producer._producer.flush(10)
     make_again(services, runs, partitions=2)
 
     # When: a person rewinds into it.

@@ -29,7 +29,7 @@ from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import target as kafka_target
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
-from tidemark.writers.kafka.target import Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka.target import Fenced, NoTargetTopic, TargetFailed, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 
 pytestmark = pytest.mark.system
@@ -66,8 +66,8 @@ class Topic:
         return KafkaWriter(self.name, declaration, self.kafka)
 
     @property
-    def target(self) -> Target:
-        return Target(self.name, "out", self.name, "kafka_default", self.kafka)
+    def target(self) -> TargetTopic:
+        return TargetTopic(self.name, "out", self.name, "kafka_default", self.kafka)
 
     def _consumer(self, isolation: str) -> Consumer:
         options = {
@@ -177,6 +177,14 @@ def write_singly(writer: KafkaWriter, batch: pa.RecordBatch) -> Written:
 
 def plain_messages(ids: range) -> list[dict[str, object]]:
     return [{"id": id_, "key": b"k", "value": b"v", "headers": None, "timestamp": SENT_AT} for id_ in ids]
+
+
+def begin(output: OutputPartition, ids: range) -> Producer:
+    """Messages in a transaction that is still open; the client that can end it."""
+    output._producer.begin(output._records(plain_messages(ids)))
+    client = output._producer._producer
+    client.flush(20)
+    return client
 
 
 def commit(output: OutputPartition, ids: range) -> None:
@@ -358,13 +366,13 @@ def test_a_process_that_dies_in_its_transaction_leaves_nothing(topic):
         import os
         from tidemark.connections import KafkaConnection
         from tidemark.writers.kafka.output import OutputPartition
-        from tidemark.writers.kafka.target import Target
+        from tidemark.writers.kafka.target import TargetTopic
         kafka = KafkaConnection(servers={topic.kafka.servers!r})
-        output = OutputPartition(Target({topic.name!r}, "out", {topic.name!r}, "kafka_default", kafka), 0)
-        output._producer.begin_transaction()
-        for id_ in range(3, 6):
-            output._send({{"id": id_, "key": b"k", "value": b"dead", "headers": None, "timestamp": 1}})
-        output._producer.flush(20)
+        target = TargetTopic({topic.name!r}, "out", {topic.name!r}, "kafka_default", kafka)
+        output = OutputPartition(target, 0)
+        dead = {{"key": b"k", "value": b"dead", "headers": None, "timestamp": 1}}
+        output._producer.begin(output._records({{**dead, "id": id_}} for id_ in range(3, 6)))
+        output._producer._producer.flush(20)
         os.kill(os.getpid(), 9)
     """
     dead = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], check=False, timeout=60)
@@ -387,25 +395,22 @@ def stalled(services: Any) -> Iterator[None]:
 
 
 def test_a_broker_that_stalls_is_an_error_and_nothing_is_doubled_afterwards(services, topic, monkeypatch):
-    monkeypatch.setattr(kafka_output, "ANSWERS_WITHIN", 2.0)
+    monkeypatch.setattr(kafka_target, "ANSWERS_WITHIN", 5.0)
     writer = topic.writer()
     write_singly(writer, keyed(range(3)))
     with stalled(services), pytest.raises(TargetFailed, match=r"did not take ids 3 to 3 in partition 0"):
         write_singly(writer, keyed(range(3, 4)))
-    monkeypatch.setattr(kafka_output, "ANSWERS_WITHIN", 20.0)
+    monkeypatch.setattr(kafka_target, "ANSWERS_WITHIN", 20.0)
     write_singly(writer, keyed(range(3, 8)))
     assert topic.ids() == list(range(8))
 
 
 def test_a_commit_whose_answer_is_lost_is_neither_lost_nor_doubled(services, topic):
     output = OutputPartition(topic.target, 0)
-    output._producer.begin_transaction()
-    for message in plain_messages(range(3)):
-        output._send(message)
-    output._producer.flush(20)
+    client = begin(output, range(3))
     with stalled(services):
         with pytest.raises(KafkaException, match="_TIMED_OUT"):
-            output._producer.commit_transaction(1)  # is read when the broker goes on
+            client.commit_transaction(1)  # is read when the broker goes on
         output.close()
     write(topic.writer(), keyed(range(5)))
     assert topic.ids() == list(range(5))
@@ -422,10 +427,7 @@ def test_the_last_id_is_found_behind_the_markers_of_transactions(topic):
     output = OutputPartition(topic.target, 0)
     commit(output, range(5, 8))
     for _ in range(3 * last_id.FIRST_WINDOW):
-        output._producer.begin_transaction()
-        output._send(plain_messages(range(900, 901))[0])
-        output._producer.flush(20)
-        output._producer.abort_transaction(20)
+        begin(output, range(900, 901)).abort_transaction(20)
     assert len(topic.read(isolation="read_uncommitted")) == 3 + 3 * last_id.FIRST_WINDOW
     assert find_last_id(topic.target, 0) == 7
     output.close()
@@ -500,8 +502,7 @@ def test_a_topic_that_answers_is_reachable(topic):
 
 
 def test_a_broker_that_does_not_answer_is_an_error(topic, monkeypatch):
-    for module in (kafka_target, last_id, kafka_output):
-        monkeypatch.setattr(module, "ANSWERS_WITHIN", 2.0)
+    monkeypatch.setattr(kafka_target, "ANSWERS_WITHIN", 2.0)
     topic.kafka = KafkaConnection(servers="127.0.0.1:1")
     with pytest.raises(TargetFailed, match=r"could not be looked at: .*Connection refused"):
         topic.writer().is_reachable()

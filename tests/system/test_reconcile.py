@@ -13,7 +13,7 @@ from tidemark.connections import Connections
 from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import Action, append
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 
 pytestmark = pytest.mark.system
 
@@ -30,7 +30,7 @@ def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogR
 
 
 def event(key: str, number: int) -> Action:
-    return append(key, 1_794_000_000_000 + number, Events((Event(number, (), "json", '{"n":1}'),)))
+    return append(key, 1_794_000_000_000 + number, Events((EncodedEvent(number, (), "json", '{"n":1}'),)))
 
 
 def delivered(runs: LogRuns, *further: str) -> dict[str, Any]:

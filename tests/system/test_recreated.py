@@ -28,7 +28,7 @@ from tidemark.delivery.deliver import Delivered, deliver_to, write_parts_here
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.source import read_still_available
@@ -67,7 +67,10 @@ class Place:
     def send(self, topic: str, *numbers: int, key: str = "k") -> None:
         records = [
             Sent(
-                0, *write_action(append(key, 1_750_000_000_000 + n, Events((Event(n, (), "text", f"{n}"),))))
+                0,
+                *write_action(
+                    append(key, 1_750_000_000_000 + n, Events((EncodedEvent(n, (), "text", f"{n}"),)))
+                ),
             )
             for n in numbers
         ]

@@ -29,7 +29,7 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.segments import head_segment
 from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.log.bind import OffsetsLost
@@ -303,7 +303,7 @@ def test_i17_a_head_that_their_delete_made_is_no_alarm_when_event_1_comes_to_us(
         "seq_nr, delete_to, created, updated) VALUES (%s, %s, 'deleted', 0, 4, 10000, 3, 3, %s, %s)",
         (journal.topic, head_segment("deleted"), now, now),
     )
-    events = Events((Event(1, (), "text", "event 1"),))
+    events = Events((EncodedEvent(1, (), "text", "event 1"),))
     for key in ("deleted", "fresh"):
         record = write_action(append(key, SENT_AT + 9, events))
         send(journal.runs.connections, journal.topic, [Sent(0, *record)])

@@ -12,7 +12,7 @@ from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.kafka.topic_creation import create_topics
-from tidemark.kafka.topic_shape import FOREVER, TopicResult, TopicShape
+from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicShape
 from tidemark.log.source import NoSuchTopic
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import Pipeline
@@ -47,10 +47,10 @@ def test_i23_topics_are_created_as_they_are_asked_for_and_never_changed(services
     again = create_topics("shop", services.kafka, wanted)
     other = create_topics("shop", services.kafka, {f"{name}.a": TopicShape(partitions=6)})
 
-    assert [one.outcome for one in created] == [TopicResult.CREATED, TopicResult.CREATED]
+    assert [one.outcome for one in created] == [CreationOutcome.CREATED, CreationOutcome.CREATED]
     assert created[0].found.said == "3 partitions, 1 copy, records for ever"
     assert {one.found.cleanup_policy for one in created} == {"delete"}
-    assert [(one.outcome, one.problem) for one in again] == [(TopicResult.EXISTS, None)] * 2
+    assert [(one.outcome, one.problem) for one in again] == [(CreationOutcome.EXISTS, None)] * 2
     assert "has 3 partitions instead of 6; it was not changed" in other[0].problem
     assert create_topics("shop", services.kafka, {f"{name}.a": TopicShape()})[0].found.partitions == 3
 
@@ -68,9 +68,9 @@ def test_i23_what_kafka_does_not_take_is_one_sentence_and_the_others_are_created
     many, compacted, good = create_topics("shop", services.kafka, wanted)
 
     assert (many.outcome, compacted.outcome, good.outcome) == (
-        TopicResult.REFUSED,
-        TopicResult.REFUSED,
-        TopicResult.CREATED,
+        CreationOutcome.REFUSED,
+        CreationOutcome.REFUSED,
+        CreationOutcome.CREATED,
     )
     assert "Kafka refused: " in many.problem
     assert "cleanup.policy=compact" in compacted.problem

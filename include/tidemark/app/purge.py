@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.heads import JournalHeads, topics_of
-from tidemark.expiry.purge_sender import KafkaTail, PurgeSender
+from tidemark.expiry.purge_sender import PipelineTail, PurgeSender
 from tidemark.expiry.run import ExpiryRun
 
 
@@ -21,7 +21,7 @@ def open_run(opened: OpenPipeline, writer: str, run: str) -> ExpiryRun:
         opened.positions,
         opened.log,
         JournalHeads(journal),
-        KafkaTail(pipeline, kafka),
+        PipelineTail(pipeline, kafka),
         PurgeSender(pipeline, run, kafka),
         topics_of(opened.pipeline, journal.declared.namespaces, recreated),
     )

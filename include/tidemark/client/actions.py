@@ -1,4 +1,9 @@
-"""Actions made from what a caller gives: checked first, so that nothing wrong is ever sent."""
+"""Actions made from what a caller gives: checked first, so that nothing wrong is ever sent.
+
+A record that a journal writer cannot take stops the replication of its whole topic. So an append also goes
+through the writer's own steps first: it is written and read back, decoded, folded and turned into the cells
+that Cassandra gets. Sends nothing and asks nothing; what depends on the entity's head is looked at elsewhere.
+"""
 
 import json
 import re
@@ -6,19 +11,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tidemark.client.dry_append import rehearse
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event, as_json
 from tidemark.journal.action import Append, append
 from tidemark.journal.codec.expire_after import ExpireAfter, read_expire_after
 from tidemark.journal.codec.json_text import LONG_MAX
-from tidemark.journal.codec.record import ACTION_HEADER
-from tidemark.journal.errors import JournalError
+from tidemark.journal.codec.record import ACTION_HEADER, read_action, write_action
+from tidemark.journal.effect import Message
+from tidemark.journal.errors import JournalError, Undecodable, Unwritable
 from tidemark.journal.events import Events, PayloadMetadata
-from tidemark.journal.fold import MOST_SEGMENTS
+from tidemark.journal.fold import MOST_SEGMENTS, Fold
 from tidemark.journal.segments import row_segment
-from tidemark.journal_tables.cells import longest_key
+from tidemark.journal_tables.cells import longest_key, row_cells
 
+MOST_OF_A_ROW = 15 * 2**20
+"""Bytes. Cassandra takes 16 MiB at once by default, and needs some for itself. Kafka may take far more: its
+own limit counts what is compressed."""
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
@@ -117,7 +125,7 @@ class Checks:
                 metadata=self._json(key, metadata, "metadata"),
                 headers=self.headers(key, headers),
             )
-            rehearse(self._topic, made)
+            _rehearse(self._topic, made)
         except JournalError as error:
             raise BadInput(self._topic, key, f"{str(error).rstrip('.')}.") from None
         return made
@@ -170,3 +178,19 @@ class Checks:
         except UnicodeEncodeError as error:
             problem = f"{what} has a lone surrogate at {error.start}, which UTF-8 cannot hold."
             raise BadInput(self._topic, key, problem) from None
+
+
+def _rehearse(topic: str, action: Append) -> None:
+    """Refuse an append that would stop a writer: ``Unwritable`` says why."""
+    record = write_action(action)
+    try:
+        if read_action(record.key, record.value, record.timestamp, 0, record.headers) != action:
+            raise Unwritable("readers would take it for something else than was said")
+        fold = Fold(topic, action.key, None)
+        fold.apply(Message(0, 0, 0, 0, action.timestamp * 1000, action))
+    except Undecodable as error:
+        raise Unwritable(error.reason) from None
+    for row in fold.effect().rows:
+        if (size := len(row_cells(row))) > MOST_OF_A_ROW:
+            problem = f"event {row.seq_nr} takes {size} bytes in Cassandra, and {MOST_OF_A_ROW} is the most"
+            raise Unwritable(problem)

@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mappin
 from datetime import timedelta
 from functools import partial
 from itertools import islice
-from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal import Journal
-from tidemark.client.reader import Placed
+from tidemark.kafka.producer import Placed
 
 EVENTS_AT_ONCE = 500
 """What a read may have ready before it is asked for; it begins with one event, and doubles."""
@@ -26,17 +25,37 @@ class AsyncJournal:
     """One topic's journal, for ``async`` and ``await``; arguments and errors are those of ``Journal``."""
 
     def __init__(self, topic: str, **options: Any) -> None:
-        """As ``Journal``."""
+        """Name the journal; nothing is connected to before it is used.
+
+        Args:
+            topic: The Kafka topic whose entities these are.
+            options: The keyword arguments of ``Journal``.
+        """
         self._journal = Journal(topic, **options)
 
     @classmethod
     def of_pipeline(cls, name: str, **options: Any) -> Self:
-        """As ``Journal.of_pipeline``."""
+        """The journal that a pipeline replicates.
+
+        Args:
+            name: The pipeline's name.
+            options: The keyword arguments of ``Journal.of_pipeline``.
+
+        Returns:
+            The journal, not connected yet.
+        """
         return cls.of_journal(Journal.of_pipeline(name, **options))
 
     @classmethod
     def of_journal(cls, journal: Journal) -> Self:
-        """The same journal, also for an event loop."""
+        """The same journal, also for an event loop.
+
+        Args:
+            journal: The journal to use; closing either closes both.
+
+        Returns:
+            The journal for ``async`` and ``await``.
+        """
         made = cls.__new__(cls)
         made._journal = journal
         return made
@@ -57,7 +76,10 @@ class AsyncJournal:
         headers: Mapping[str, str] | None = None,
         expected_last: int | None = None,
     ) -> Placed:
-        """See ``Journal.append``."""
+        """Append events to an entity, all or none; parameters, result and errors of ``Journal.append``.
+
+        Cancelled while it is sent, the record may arrive all the same.
+        """
         return await asyncio.to_thread(
             self._journal.append,
             key,
@@ -70,35 +92,41 @@ class AsyncJournal:
         )
 
     async def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
-        """See ``Journal.delete``."""
+        """Delete the entity's first events; parameters, result and errors of ``Journal.delete``."""
         return await asyncio.to_thread(self._journal.delete, key, to, headers=headers)
 
     async def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
-        """See ``Journal.purge``."""
+        """Remove the entity; parameters, result and errors of ``Journal.purge``."""
         return await asyncio.to_thread(self._journal.purge, key, headers=headers)
 
     async def pointer(self, key: str) -> int | None:
-        """See ``Journal.pointer``."""
+        """The number of the entity's last event; parameters, result and errors of ``Journal.pointer``."""
         return await asyncio.to_thread(self._journal.pointer, key)
 
     async def mark(self, key: str) -> Placed:
-        """See ``Journal.mark``."""
+        """Leave a mark in the entity's partition; parameters, result and errors of ``Journal.mark``."""
         return await asyncio.to_thread(self._journal.mark, key)
 
     def read(self, key: str, from_seq_nr: int = 1) -> AsyncIterator[JournalEvent]:
-        """See ``Journal.read``: ``async for event in journal.read(key)``."""
+        """The entity's events: ``async for event in journal.read(key)``.
+
+        Args:
+            key: The entity's key.
+            from_seq_nr: The number of the first event that is wanted.
+
+        Returns:
+            An asynchronous iterator; what it gives and raises is that of ``Journal.read``.
+        """
         return _stream(self._journal.read(key, from_seq_nr))
 
     async def close(self) -> None:
-        """See ``Journal.close``."""
+        """Close the clients of Kafka; see ``Journal.close``."""
         await asyncio.to_thread(self._journal.close)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
 

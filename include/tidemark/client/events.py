@@ -15,8 +15,7 @@ from tidemark.journal.action import Append
 from tidemark.journal.codec.json_text import LONG_MAX, canonical_text, parse
 from tidemark.journal.codec.payload import decode
 from tidemark.journal.errors import Undecodable
-from tidemark.journal.events import Event as EncodedEvent
-from tidemark.journal.events import PayloadType, record_metadata
+from tidemark.journal.events import EncodedEvent, PayloadType, record_metadata
 
 _CONTENT: Mapping[str | None, type] = {None: type(None), "json": str, "text": str, "binary": bytes}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

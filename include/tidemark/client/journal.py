@@ -7,7 +7,6 @@ there on. Never writes to Cassandra, and never sends an action a second time.
 import socket
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
-from types import TracebackType
 from typing import Any, Protocol, Self
 from uuid import uuid4
 
@@ -15,10 +14,11 @@ from tidemark.client.actions import Checks
 from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
 from tidemark.client.events import Event, JournalEvent
 from tidemark.client.journal_tables import CassandraTables
-from tidemark.client.producer import Sender, sent_version
-from tidemark.client.reader import JournalReader, Placed, Standing, Tables, Tail
+from tidemark.client.producer import ActionSender, sent_version
+from tidemark.client.reader import EntityReader, EntityStanding, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
-from tidemark.client.tail import KafkaTail
+from tidemark.client.table_events import ReadableTables
+from tidemark.client.tail import JournalTail
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
 from tidemark.client.topic_record import ControlLedger, ControlPlane
@@ -26,6 +26,7 @@ from tidemark.clock import wall_clock_millis
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
+from tidemark.kafka.producer import Placed
 from tidemark.pipeline.choices import Isolation
 from tidemark.pipeline.connections import Lookup
 
@@ -69,9 +70,20 @@ class Journal:
     ) -> None:
         """Name the journal; nothing is connected to before it is used.
 
-        ``tables`` gives other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
-        ``correlate=False`` hands out rows of other incarnations too, with a warning in the log.
-        ``origin`` says who sends; this machine's name when left out.
+        Args:
+            topic: The Kafka topic whose entities these are.
+            kafka: How Kafka is reached.
+            cassandra: How the cluster with the journal's tables is reached.
+            keyspace: The keyspace of the tables.
+            tables: Other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
+            consistency: The consistency level of reads from Cassandra.
+            isolation: ``read_committed``, or ``read_uncommitted`` to see open transactions too.
+            correlate: False hands out rows of other incarnations too, with a warning in the log.
+            origin: The sender's name in every record; this machine's name when left out.
+            patience: Seconds after which Kafka is said not to answer.
+
+        Raises:
+            BadInput: The topic's name or the origin cannot be used.
         """
         declared = declare(keyspace, tables, consistency)
         settings = JournalSettings(topic, kafka, cassandra, declared, Isolation(isolation))
@@ -91,8 +103,18 @@ class Journal:
     ) -> Self:
         """The journal that a pipeline replicates: topic, keyspace, isolation and connections from its file.
 
-        ``topic`` and ``writer`` are needed where the file has several. ``look_up`` finds a connection by its
-        name; without it, they are taken from the variables ``AIRFLOW_CONN_…``.
+        Args:
+            name: The pipeline's name.
+            topic: One of its topics; needed where it has several.
+            writer: One of its journal writers; needed where it has several.
+            look_up: Finds a connection by its name; without it, connections are taken from the environment
+                variables ``AIRFLOW_CONN_…``.
+            correlate: See ``Journal``.
+            origin: See ``Journal``.
+            patience: See ``Journal``.
+
+        Returns:
+            The journal, not connected yet.
         """
         settings = settings_of(name, topic, writer, look_up)
         return cls.of_settings(settings, correlate=correlate, origin=origin, patience=patience)
@@ -106,7 +128,17 @@ class Journal:
         origin: str | None = None,
         patience: float = PATIENCE,
     ) -> Self:
-        """The journal that these settings are for."""
+        """The journal that these settings are for.
+
+        Args:
+            settings: Topic, tables and connections.
+            correlate: See ``Journal``.
+            origin: See ``Journal``.
+            patience: See ``Journal``.
+
+        Returns:
+            The journal, not connected yet.
+        """
         journal = cls.__new__(cls)
         journal._connect(settings, correlate, origin, patience)
         return journal
@@ -115,20 +147,20 @@ class Journal:
         self, settings: JournalSettings, correlate: bool, origin: str | None, patience: float
     ) -> None:
         topic, kafka = settings.topic, settings.kafka
-        tail = KafkaTail(topic, kafka, settings.isolation.value, patience)
+        tail = JournalTail(topic, kafka, settings.isolation.value, patience)
         tables = CassandraTables(topic, settings.cassandra, settings.declared)
         control = settings.control or ControlPlane(settings.cassandra, None)
         ledger = ControlLedger(topic, control, settings.declared, tables)
         topics = KafkaTopics(topic, kafka, patience)
         guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
-        sender, size = Sender(topic, kafka, patience), settings.declared.segment_size
+        sender, size = ActionSender(topic, kafka, patience), settings.declared.segment_size
         self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
 
     def _assemble(
         self,
         topic: str,
         sender: Sending,
-        tables: Tables,
+        tables: ReadableTables,
         tail: ClosableTail,
         correlate: bool = True,
         origin: str | None = None,
@@ -139,7 +171,7 @@ class Journal:
         self._guard = guard or Unguarded()
         self._checks = Checks(topic)
         self._origin = self._checks.origin(socket.gethostname() if origin is None else origin)
-        self._reader = JournalReader(
+        self._reader = EntityReader(
             topic, tables, tail, self._mark, self._guard, correlate=correlate, segment_size=segment_size
         )
 
@@ -161,11 +193,28 @@ class Journal:
     ) -> Placed:
         """Append events to an entity, all of them or none, in one record.
 
-        Their numbers follow one another and should follow the entity's last one. With ``expected_last`` that
-        is looked up, and ``Conflict`` raised where it is another number (0 for no entity); without it, a
-        number that was used already is taken like any other, and the entity cannot be read any more.
-        ``expire_after`` is for the entity, until the next append says otherwise. ``metadata`` and
-        ``payload_metadata`` are any JSON.
+        The events' numbers follow one another and should follow the entity's last one. Without
+        ``expected_last``, a number that was used already is taken like any other, and the entity cannot be
+        read any more.
+
+        Args:
+            key: The entity's key.
+            events: The events, at least one.
+            expire_after: How long the entity lives from now on, until the next append says otherwise.
+            metadata: Any JSON value, kept in the record's header.
+            payload_metadata: Any JSON value, kept with the payload.
+            headers: Further headers of the Kafka record.
+            expected_last: The number of the entity's last event, 0 for no entity. It is looked up first.
+
+        Returns:
+            The partition and the offset of the record, once all replicas in sync have it.
+
+        Raises:
+            BadInput: The append would stop replication, or cannot be sent as it is.
+            Conflict: The entity's last event has another number than ``expected_last``.
+            Misplaced: The tables have the entity from another partition.
+            NotSent: Kafka did not acknowledge it; ``is_certain`` says whether it can be there all the same.
+            TopicRecreated: The topic was deleted and made again.
         """
         key = self._checks.key(key)
         found = self._checks.events(key, events)
@@ -189,7 +238,7 @@ class Journal:
         if last != (standing.seq_nr if standing else 0):
             raise Conflict(self._topic, key, last, standing.seq_nr if standing else None)
 
-    def _standing(self, key: str) -> Standing | None:
+    def _standing(self, key: str) -> EntityStanding | None:
         """How far the entity has come; refused where replication would stop at whatever is sent to it."""
         standing = self._reader.standing(key)
         if standing and standing.kept not in (None, standing.partition):
@@ -197,7 +246,20 @@ class Journal:
         return standing
 
     def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
-        """Delete the entity's events up to a number, never past its last one; None when it is not there."""
+        """Delete the entity's first events.
+
+        Args:
+            key: The entity's key.
+            to: The number of the last event to delete; never past the entity's last one.
+            headers: Further headers of the Kafka record.
+
+        Returns:
+            The partition and the offset of the record; None when there is no such entity, and nothing was
+            sent.
+
+        Raises:
+            See ``append``.
+        """
         key = self._checks.key(key)
         to, further = self._checks.number(key, to, "`to`"), self._checks.headers(key, headers)
         standing = self._standing(key)
@@ -209,7 +271,18 @@ class Journal:
         return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
-        """Remove the entity with everything it had; what is appended later begins anew."""
+        """Remove the entity with everything it had; what is appended later begins anew.
+
+        Args:
+            key: The entity's key.
+            headers: Further headers of the Kafka record.
+
+        Returns:
+            The partition and the offset of the record; one is also sent when there is no such entity.
+
+        Raises:
+            See ``append``.
+        """
         key = self._checks.key(key)
         further = self._checks.headers(key, headers)
         if standing := self._standing(key):
@@ -219,18 +292,51 @@ class Journal:
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
         """The entity's events in their order, as they are when the first of them is asked for.
 
-        They come as they are read. When the iterator raises, those it gave are right, but not all there are.
+        Args:
+            key: The entity's key.
+            from_seq_nr: The number of the first event that is wanted.
+
+        Returns:
+            An iterator that reads while it is asked. When it raises, the events it gave are right, but not
+            all there are. It is empty when there is no such entity.
+
+        Raises:
+            ChangedWhileReading: The entity was deleted from or purged meanwhile; read again.
+            TablesUnreadable: Cassandra did not answer.
+            TailUnreadable: Kafka did not answer.
+            TailLost: Kafka has removed records before they were replicated.
+            TopicRecreated: The topic was deleted and made again.
         """
         key = self._checks.key(key)
         return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
 
     def pointer(self, key: str) -> int | None:
-        """The number of the entity's last event, deleted or not; None when there is no such entity."""
+        """How far the entity has come.
+
+        Args:
+            key: The entity's key.
+
+        Returns:
+            The number of its last event, deleted or not; None when there is no such entity.
+
+        Raises:
+            See ``read``.
+        """
         standing = self._reader.standing(self._checks.key(key))
         return None if standing is None else standing.seq_nr
 
     def mark(self, key: str) -> Placed:
-        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset."""
+        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset.
+
+        Args:
+            key: The entity's key.
+
+        Returns:
+            The partition and the offset of the mark.
+
+        Raises:
+            See ``append``.
+        """
         action = Mark(self._checks.key(key), wall_clock_millis(), str(uuid4()), self._origin, sent_version())
         return self._send(action)
 
@@ -255,7 +361,5 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

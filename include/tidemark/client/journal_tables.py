@@ -9,10 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
-from cassandra.query import PreparedStatement
-
+from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement, Session
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.connections import CassandraConnection
@@ -41,7 +38,7 @@ class CassandraTables:
         self._prepared: tuple[Session, PreparedStatement] | None = None
 
     def pointer(self, key: str, partition: int) -> int | None:
-        """See ``Tables.pointer``."""
+        """See ``ReadableTables.pointer``."""
         place = (self._topic, partition)
         with self._asking(key, "the pointer"):
             tables = self._tables()
@@ -55,7 +52,7 @@ class CassandraTables:
         return min(made.values(), default=None)
 
     def head(self, key: str) -> Head | None:
-        """See ``Tables.head``: today's segment counts before the old one."""
+        """See ``ReadableTables.head``: today's segment counts before the old one."""
         segments = head_segments(key)
         with self._asking(key, "the head"):
             tables = self._tables()
@@ -65,7 +62,7 @@ class CassandraTables:
         return next((found[segment] for segment in segments if segment in found), None)
 
     def rows(self, key: str, segment: int, first: int) -> Iterator[Sequence[Any]]:
-        """See ``Tables.rows``; the next page is asked for while this one is looked at."""
+        """See ``ReadableTables.rows``; the next page is asked for while this one is looked at."""
         what = f"the rows from event {first} on"
         with self._asking(key, what):
             asked = self._session.execute_async(self._statement(), (key, self._topic, segment, first))

@@ -10,23 +10,19 @@ moment at all: the read begins anew, or, when events were handed out already, it
 and reads nothing by itself.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
-
-import structlog
+from collections.abc import Callable, Generator, Iterator
+from typing import NamedTuple, Protocol
 
 from tidemark.client.errors import (
     BadRecord,
     ChangedWhileReading,
     ClientError,
-    DuplicateSeqNr,
-    GapTooWide,
     PointerBeyondEnd,
     TailLost,
 )
-from tidemark.client.events import JournalEvent, event_of_row, events_of_append
-from tidemark.client.tail_overlay import Overlay, TailRow
+from tidemark.client.events import JournalEvent, events_of_append
+from tidemark.client.table_events import ReadableTables, ReadView, TableEvents
+from tidemark.client.tail_overlay import Overlay
 from tidemark.client.topic_identity import Guard
 from tidemark.journal.action import Action, Append, Delete, Purge
 from tidemark.journal.effect import Message
@@ -45,29 +41,20 @@ from tidemark.journal.head_info import (
     needs_tables,
     take,
 )
-from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE, row_segment
+from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
+from tidemark.kafka.errors import OffsetGone
+from tidemark.kafka.producer import Placed
 
 ATTEMPTS = 5
 """How often a read that was overtaken begins anew."""
-MOST_EMPTY_SEGMENTS = 1_000
-"""That are looked into on the way over a gap in the numbers."""
 KEPT_BYTES = 1_000_000
 """Of the tail's appends, so that a short tail is read once; a longer one is read a second time."""
 
 BYTES_EACH = 500
 """What keeping an append takes besides its payload."""
 
-events = structlog.get_logger()
 
-
-class Placed(NamedTuple):
-    """Where Kafka has put an action."""
-
-    partition: int
-    offset: int
-
-
-class Standing(NamedTuple):
+class EntityStanding(NamedTuple):
     """How far an entity has come."""
 
     seq_nr: int
@@ -79,23 +66,6 @@ class Standing(NamedTuple):
     """Where its key leads to."""
     kept: int | None
     """The partition that the tables have it from; None when they do not have it."""
-
-
-class OffsetGone(Exception):
-    """Kafka does not have the offset that was asked for."""
-
-
-class Tables(Protocol):
-    """A journal's tables."""
-
-    def pointer(self, key: str, partition: int) -> int | None:
-        """The offset up to which everything of the partition is there."""
-
-    def head(self, key: str) -> Head | None:
-        """An entity's head, wherever it is."""
-
-    def rows(self, key: str, segment: int, first: int) -> Iterator[Sequence[Any]]:
-        """The rows of one segment from a number on, in order, page by page."""
 
 
 class Tail(Protocol):
@@ -117,30 +87,6 @@ _UNDER_WAY = "it was replicated"
 _REPLICATED = "it was replicated, and left Kafka,"
 
 
-@dataclass(slots=True)
-class _View:
-    """What one read goes by."""
-
-    key: str
-    partition: int
-    mark: int
-    pointer: int | None
-    info: HeadInfo
-    kept: list[tuple[int, Append]] | None
-    """The tail's appends, unless they are too large to be kept."""
-    checked: int
-    """The offset up to which nothing was deleted or purged that ``info`` does not know."""
-    has_warned: bool = False
-
-    @property
-    def reached(self) -> int:
-        return -1 if self.pointer is None else self.pointer
-
-    def is_beyond(self, row: Any) -> bool:
-        """Whether a row comes from beyond the pointer."""
-        return bool(row.partition == self.partition and row.offset > self.reached)
-
-
 def _went_back(info: HeadInfo, head: Head | None) -> bool:
     """Whether numbers of the tail are known not to lie above all that were there before them."""
     if not isinstance(info, Appended):
@@ -156,13 +102,13 @@ def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
     return seq_nr > head.seq_nr and has_deletes(info)
 
 
-class JournalReader:
+class EntityReader:
     """Reads the entities of one topic."""
 
     def __init__(
         self,
         topic: str,
-        tables: Tables,
+        tables: ReadableTables,
         tail: Tail,
         mark: Callable[[str], Placed],
         guard: Guard,
@@ -172,7 +118,8 @@ class JournalReader:
     ) -> None:
         """``segment_size`` is that of entities which the tables do not have yet."""
         self._topic, self._tables, self._tail, self._mark = topic, tables, tail, mark
-        self._guard, self._correlate, self._segment_size = guard, correlate, segment_size
+        self._guard, self._segment_size = guard, segment_size
+        self._rows = TableEvents(topic, tables, self._check, correlate=correlate)
 
     def read(self, key: str, first: int) -> Generator[JournalEvent]:
         """The entity's events from a number on, as they are at a moment after the call."""
@@ -188,7 +135,7 @@ class JournalReader:
                 if attempts >= ATTEMPTS:  # or events were handed out
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
-    def standing(self, key: str) -> Standing | None:
+    def standing(self, key: str) -> EntityStanding | None:
         """How far the entity has come; None when there is no such entity."""
         attempts = 0
         while True:
@@ -199,7 +146,7 @@ class JournalReader:
                 if attempts == ATTEMPTS:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), 1) from None
 
-    def _standing_once(self, key: str) -> Standing | None:
+    def _standing_once(self, key: str) -> EntityStanding | None:
         view = self._look(key)
         head = self._head(view) if needs_tables(view.info) else None
         last = last_seq_nr(view.info, head)
@@ -207,9 +154,9 @@ class JournalReader:
             return None
         size = head.segment_size if head else self._segment_size
         kept = head.partition if head else None
-        return Standing(last, hidden_to(view.info, head), size, view.partition, kept)
+        return EntityStanding(last, hidden_to(view.info, head), size, view.partition, kept)
 
-    def _look(self, key: str) -> _View:
+    def _look(self, key: str) -> ReadView:
         """Set the mark, and fold what is before it and not yet in the tables."""
         partition, mark = self._mark(key)
         confirm = self._guard.ask(key)
@@ -221,9 +168,9 @@ class JournalReader:
         confirm()
         return view
 
-    def _look_before(self, key: str, partition: int, mark: int) -> _View:
+    def _look_before(self, key: str, partition: int, mark: int) -> ReadView:
         pointer = self._tables.pointer(key, partition)
-        view = _View(key, partition, mark, pointer, EMPTY, [], mark + 1)
+        view = ReadView(key, partition, mark, pointer, EMPTY, [], mark + 1)
         if view.reached >= mark:
             end = self._tail.end(key, partition)
             if view.reached >= end:
@@ -233,7 +180,7 @@ class JournalReader:
             self._fold_tail(view)
         return view
 
-    def _fold_tail(self, view: _View) -> None:
+    def _fold_tail(self, view: ReadView) -> None:
         size = 0
         for offset, action in self._actions(view, view.reached + 1, view.mark):
             view.info = take(view.info, action, offset)
@@ -245,7 +192,7 @@ class JournalReader:
                 if size > KEPT_BYTES:
                     view.kept = None
 
-    def _actions(self, view: _View, first: int, mark: int) -> Iterator[tuple[int, Action]]:
+    def _actions(self, view: ReadView, first: int, mark: int) -> Iterator[tuple[int, Action]]:
         try:
             yield from self._tail.actions(view.key, view.partition, first, mark)
         except OffsetGone:
@@ -265,7 +212,7 @@ class JournalReader:
         if head is not None:
             # One further: where the tail's events end with a segment, rows of the next one may follow them.
             reach = (last_seq_nr(view.info, head) or 0) + isinstance(view.info, Appended)
-            for event in self._read_rows(view, head, expected, reach):
+            for event in self._rows.events(view, head, expected, reach):
                 if _is_tangled(view.info, head, event.seq_nr):
                     yield from self._read_folded(view, head, expected)
                     return
@@ -284,7 +231,7 @@ class JournalReader:
                 yield event
         self._check_end(view, head, expected)
 
-    def _head_before(self, view: _View, head: Head | None) -> Head | None:
+    def _head_before(self, view: ReadView, head: Head | None) -> Head | None:
         """The head as it was at the pointer, as far as the fold can tell the difference.
 
         A run under way may have brought it further. Appends may be folded onto it again; what a delete
@@ -299,13 +246,13 @@ class JournalReader:
                 raise _Overtaken(_UNDER_WAY)
         return head._replace(partition=view.partition, offset=view.reached)
 
-    def _check_end(self, view: _View, head: Head | None, expected: int) -> None:
+    def _check_end(self, view: ReadView, head: Head | None, expected: int) -> None:
         if needs_tables(view.info):
             reached = (last_seq_nr(view.info, head) or 0, head.seq_nr if head else 0)
             if expected <= max(reached):
                 self._check(view)
 
-    def _read_folded(self, view: _View, head: Head | None, first: int) -> Iterator[JournalEvent]:
+    def _read_folded(self, view: ReadView, head: Head | None, first: int) -> Iterator[JournalEvent]:
         """As the tables will have it: numbers were used twice, or went back. The tail is held in memory."""
         known = self._head_before(view, head)
         fold = Fold(self._topic, view.key, known, segment_size=self._segment_size)
@@ -318,12 +265,12 @@ class JournalReader:
         effect, expected = fold.effect(), first
         if effect.head is not None:
             overlay = Overlay(effect)
-            for event in self._read_rows(view, effect.head, first, effect.head.seq_nr, overlay):
+            for event in self._rows.events(view, effect.head, first, effect.head.seq_nr, overlay):
                 expected = event.seq_nr + 1
                 yield event
         self._check_end(view, head, expected)
 
-    def _head(self, view: _View) -> Head | None:
+    def _head(self, view: ReadView) -> Head | None:
         head = self._tables.head(view.key)
         if head is None:
             if misses_head(view.info):
@@ -332,69 +279,7 @@ class JournalReader:
         # Of another partition, because the topic got more of them, its offset says nothing.
         return head if head.partition == view.partition else head._replace(offset=-1)
 
-    def _read_rows(
-        self, view: _View, head: Head, first: int, reach: int, overlay: Overlay | None = None
-    ) -> Iterator[JournalEvent]:
-        """Segment by segment up to a number, and beyond it for as long as rows follow one another."""
-        size, following, expected = head.segment_size, first, first
-        segment, last, passed = row_segment(first, size), row_segment(max(reach, 1), size), 0
-        while True:
-            is_empty = True
-            for page in self._rows(view, segment, following, overlay):
-                is_checked = False
-                for row in page:
-                    is_empty, following = False, row.seq_nr + 1
-                    if not self._is_visible(view, head, row):
-                        continue
-                    if row.seq_nr < expected:
-                        raise DuplicateSeqNr(
-                            self._topic, view.key, row.seq_nr, expected, row.partition, row.offset
-                        )
-                    if row.seq_nr > expected and not is_checked:
-                        self._check(view)
-                        is_checked = True
-                    expected = row.seq_nr + 1
-                    yield event_of_row(row)
-            passed = passed + 1 if is_empty else 0
-            if passed > MOST_EMPTY_SEGMENTS:
-                if segment > row_segment(max(head.seq_nr, 1), size):
-                    return  # the rest is the tail's
-                raise GapTooWide(self._topic, view.key, expected, head.seq_nr, size)
-            if segment >= last and row_segment(following, size) <= segment:
-                return
-            segment = max(segment + 1, row_segment(following, size))
-
-    def _rows(
-        self, view: _View, segment: int, first: int, overlay: Overlay | None
-    ) -> Iterator[Sequence[Any]]:
-        pages = self._tables.rows(view.key, segment, first)
-        if overlay is None:
-            return pages
-        replicated = (
-            [row for row in page if not view.is_beyond(row)]
-            for page in (pages if needs_tables(view.info) else ())
-        )
-        return overlay.over(segment, first, replicated)
-
-    def _is_visible(self, view: _View, head: Head, row: Any) -> bool:
-        if view.is_beyond(row) and not isinstance(row, TailRow):
-            return False  # Kafka has it, or it came after the mark
-        if head.record_id is None or row.meta_record_id == head.record_id:
-            return True
-        if not view.has_warned:
-            view.has_warned = True
-            done = "left out" if self._correlate else "handed out all the same"
-            events.warning(
-                f"rows of another incarnation are {done}",
-                topic=self._topic,
-                entity=view.key,
-                seq_nr=row.seq_nr,
-                found=str(row.meta_record_id),
-                expected=str(head.record_id),
-            )
-        return not self._correlate
-
-    def _appends(self, view: _View) -> Iterator[tuple[int, Append]]:
+    def _appends(self, view: ReadView) -> Iterator[tuple[int, Append]]:
         """The tail's appends, those kept or those read a second time."""
         if not isinstance(view.info, Appended):
             return
@@ -405,13 +290,13 @@ class JournalReader:
             if isinstance(action, Append):
                 yield offset, action
 
-    def _events(self, view: _View, offset: int, append: Append) -> Iterator[JournalEvent]:
+    def _events(self, view: ReadView, offset: int, append: Append) -> Iterator[JournalEvent]:
         try:
             yield from events_of_append(append, view.partition, offset)
         except Undecodable as error:
             raise BadRecord(self._topic, view.key, view.partition, offset, error.reason) from None
 
-    def _check(self, view: _View) -> None:
+    def _check(self, view: ReadView) -> None:
         """Make sure that nothing of what was read so far can have been removed since the mark."""
         partition, mark = self._mark(view.key)
         self._guard.ask(view.key)()

@@ -6,7 +6,7 @@ over the tables' rows. It is held in memory, which nothing else that is read nee
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from heapq import merge
 from itertools import groupby
@@ -80,18 +80,5 @@ def _place(row: Any) -> tuple[int, datetime]:
 
 
 def _tail_row(row: Row) -> TailRow:
-    return TailRow(
-        row.seq_nr,
-        _EPOCH + timedelta(milliseconds=row.timestamp),
-        row.partition,
-        row.offset,
-        row.origin,
-        row.version,
-        row.meta_record_id,
-        row.tags,
-        row.metadata,
-        row.payload_type,
-        row.payload_txt,
-        row.payload_bin,
-        row.headers,
-    )
+    same = {field.name: getattr(row, field.name) for field in fields(TailRow)}
+    return TailRow(**same | {"timestamp": _EPOCH + timedelta(milliseconds=row.timestamp)})

@@ -40,7 +40,7 @@ class KnownTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class OtherTopic:
+class TopicContradiction:
     """An id that is not the one which is known."""
 
     pipeline: str | None
@@ -83,20 +83,22 @@ class Guard(Protocol):
         """Stop."""
 
 
-def contradiction(now: str, seen: str | None, known: Sequence[KnownTopic] | None) -> OtherTopic | None:
+def contradiction(
+    now: str, seen: str | None, known: Sequence[KnownTopic] | None
+) -> TopicContradiction | None:
     """What contradicts that the topic of this id is the tables' one; None where nothing does.
 
     ``seen`` is the id that the same client took for right before: all there is to go by where nothing else is
     known.
     """
     if known is None:
-        return None if seen in (None, now) else OtherTopic(None, seen or UNKNOWN, is_accepted=False)
+        return None if seen in (None, now) else TopicContradiction(None, seen or UNKNOWN, is_accepted=False)
     for one in known:
         if one.bound not in (None, now):
-            return OtherTopic(one.pipeline, one.bound or UNKNOWN, is_accepted=False)
+            return TopicContradiction(one.pipeline, one.bound or UNKNOWN, is_accepted=False)
     for one in known:
         if one.held not in (None, now):
-            return OtherTopic(one.pipeline, one.held or UNKNOWN, is_accepted=True)
+            return TopicContradiction(one.pipeline, one.held or UNKNOWN, is_accepted=True)
     return None
 
 

@@ -6,19 +6,12 @@ Asks for metadata only, and never makes a topic.
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
-from typing import Any
-from uuid import UUID
-
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AdminClient
 
 from tidemark.client.errors import NoJournalTopic, TopicUnconfirmed
 from tidemark.connections import KafkaConnection
-from tidemark.writers.kafka.target import Complaints
+from tidemark.kafka.errors import KafkaFailure, UnknownTopic
+from tidemark.kafka.topics import TopicDescription, TopicQuestions
 
-NO_ID = UUID(int=0)
-"""What a broker that knows no ids says."""
 KNOWN_WITHIN = 2.0
 """Seconds in which a topic that was made just now becomes known to every broker."""
 ASKED_AGAIN_AFTER = 0.05
@@ -29,9 +22,8 @@ class KafkaTopics:
 
     def __init__(self, topic: str, connection: KafkaConnection, patience: float) -> None:
         self._topic, self._connection, self._patience = topic, connection, patience
-        self._complaints = Complaints()
         self._lock = threading.Lock()
-        self._admin: AdminClient | None = None
+        self._questions: TopicQuestions | None = None
 
     def ask(self, key: str) -> Callable[[], str | None]:
         """See ``Topics.ask``."""
@@ -41,53 +33,34 @@ class KafkaTopics:
             waiting = asked
             while True:
                 try:
-                    found = uuid_of(waiting.result().topic_id)
-                except KafkaException as error:
-                    if not _is_unknown(error) or time.monotonic() >= deadline:
+                    found = waiting().id
+                    return str(found) if found else None
+                except KafkaFailure as error:
+                    if not isinstance(error, UnknownTopic) or time.monotonic() >= deadline:
                         raise self._failed(key, error) from error
-                    time.sleep(ASKED_AGAIN_AFTER)
-                    waiting = self._describe(key)
-                else:
-                    return None if found == NO_ID else str(found)
+                time.sleep(ASKED_AGAIN_AFTER)
+                waiting = self._describe(key)
 
         return answer
 
-    def _describe(self, key: str) -> "Future[Any]":
+    def _describe(self, key: str) -> Callable[[], TopicDescription]:
         try:
-            asked = self._started().describe_topics(
-                TopicCollection([self._topic]), request_timeout=self._patience
-            )
-        except KafkaException as error:
+            return self._started().ask(self._topic)
+        except KafkaFailure as error:
             raise self._failed(key, error) from error
-        return asked[self._topic]
 
-    def _started(self) -> AdminClient:
+    def _started(self) -> TopicQuestions:
         with self._lock:
-            if self._admin is None:
-                options: dict[str, Any] = {
-                    **self._connection.librdkafka_options(),
-                    "error_cb": self._complaints.note,
-                    "log_level": 0,  # what is worth knowing is in the errors that are raised
-                }
-                self._admin = AdminClient(options)
-            return self._admin
+            if self._questions is None:
+                self._questions = TopicQuestions(self._connection, self._patience)
+            return self._questions
 
-    def _failed(self, key: str, error: KafkaException) -> NoJournalTopic | TopicUnconfirmed:
-        if _is_unknown(error):
+    def _failed(self, key: str, error: KafkaFailure) -> NoJournalTopic | TopicUnconfirmed:
+        if isinstance(error, UnknownTopic):
             return NoJournalTopic(self._topic, self._connection.servers)
-        return TopicUnconfirmed(self._topic, key, self._complaints.about(error))
+        return TopicUnconfirmed(self._topic, key, error.reason)
 
     def close(self) -> None:
         """See ``Topics.close``: a client without questions needs no farewell."""
         with self._lock:
-            self._admin = None
-
-
-def _is_unknown(error: KafkaException) -> bool:
-    return bool(error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART)
-
-
-def uuid_of(topic_id: Any) -> UUID:
-    """An id of librdkafka's in the form that bindings keep."""
-    halves = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
-    return UUID(bytes=b"".join(half.to_bytes(8, "big", signed=True) for half in halves))
+            self._questions = None

@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cassandra import InvalidRequest, Unauthorized
-
+from tidemark.cassandra.driver import InvalidRequest, Unauthorized
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
 from tidemark.client.topic_identity import UNKNOWN, KnownTopic
@@ -20,7 +19,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import FAILURES, KEYSPACE, LightweightConsensus
 from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.state.positions import Positions
-from tidemark.log.model.loss import LossKind
+from tidemark.log.model.recreated import of_whole_topics
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 
@@ -103,13 +102,10 @@ def _held(control: LogControl, topic: str, first_pointed: FirstPointed) -> str |
     """The id of the topic that the tables were filled from before its loss was accepted; None without one.
 
     A pointer is made at the time of the binding that was delivered first: one of the old topic's, or of those
-    that were bound since.
+    that were bound since. The number that a writer was registered with (``delivery.writer_topics``) would not
+    do: it says what the tables shall hold, and a keyspace may have no writer, or nothing in it yet.
     """
-    gone = [
-        one
-        for one in control.accepted_losses()
-        if one.loss.topic == topic and one.loss.kind in (LossKind.RECREATED, LossKind.DELETED)
-    ]
+    gone = [one for one in of_whole_topics(control.accepted_losses()) if one.loss.topic == topic]
     if not gone:
         return None
     newest = gone[-1]

@@ -1,7 +1,6 @@
 """The control plane, keyspace ``tidemark`` in Cassandra: opened for changes, or read-only."""
 
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection, Connections
 from tidemark.consensus.lightweight import KEYSPACE, LightweightConsensus, create_schema

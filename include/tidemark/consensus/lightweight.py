@@ -10,20 +10,24 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
-from cassandra import (
+from tidemark.cassandra.driver import (
     AuthenticationFailed,
+    BadCredentials,
+    BatchStatement,
+    BatchType,
+    ConnectionException,
     ConsistencyLevel,
     DriverException,
+    ErrorMessage,
+    FallthroughRetryPolicy,
+    NoHostAvailable,
+    PreparedStatement,
+    ProtocolException,
     RequestValidationException,
+    Session,
     UnsupportedOperation,
+    ValidationMessage,
 )
-from cassandra.cluster import NoHostAvailable, Session
-from cassandra.connection import ConnectionException
-from cassandra.policies import FallthroughRetryPolicy
-from cassandra.protocol import BadCredentials, ErrorMessage, ProtocolException
-from cassandra.protocol import RequestValidationException as ValidationMessage
-from cassandra.query import BatchStatement, BatchType, PreparedStatement
-
 from tidemark.consensus.objects import (
     ABSENT,
     AFTER_EVERY_NAME,

@@ -5,7 +5,7 @@ the one it began with (`start: recreated`). It goes on past messages of the othe
 covers that is the acceptance: a named person let the log go on, after a plan that said what becomes of the
 writer. Each such topic is on record with the writer, with how many of its messages were left out. Where
 that plan was never shown, or no topic would be left, the writer stops. Writers that do not compare offsets
-take everything.
+take everything. What tables really hold is not looked at here: that is ``client.topic_record``'s question.
 """
 
 import json
@@ -105,7 +105,7 @@ class Counted:
 
 
 def taken_number(starts: Mapping[str, TopicStart], topic: str) -> int:
-    """Which topic of a name a writer's target holds."""
+    """Which topic of a name a writer's target shall hold."""
     return starts[topic].number if topic in starts else 0
 
 

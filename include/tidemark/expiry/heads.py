@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import NamedTuple, Protocol
 
-from cassandra import ConsistencyLevel
-from cassandra.query import PreparedStatement
-
+from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.consensus.lightweight import FAILURES

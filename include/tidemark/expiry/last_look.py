@@ -30,7 +30,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class PurgeableRecord:
+class ActionRecord:
     """A message as Kafka or the log has it."""
 
     partition: int
@@ -56,13 +56,13 @@ class PurgeableRecord:
         return newer_of(action, self.partition, self.offset, self.id)
 
 
-class Tail(Protocol):
+class TopicTail(Protocol):
     """Kafka's part."""
 
     def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
         """What every partition of a topic holds right now; None where there is no such topic."""
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[PurgeableRecord]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ActionRecord]:
         """The records from an offset up to another one, which is not included."""
 
 
@@ -89,7 +89,7 @@ class Look:
     positions: Positions
     log: PublishedLog
     heads: ExpiryHeads
-    tail: Tail
+    tail: TopicTail
 
     def at(self, topic: str, keys: Collection[str], after: int | None = None) -> LastLook:
         """Look at these entities now; at the log behind the writer, or behind an id that is given."""
@@ -145,9 +145,7 @@ class Looking:
         return partitions is not None
 
 
-def read_logged(
-    log: PublishedLog, after: int, topic: str, keys: Collection[str]
-) -> Iterator[PurgeableRecord]:
+def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[ActionRecord]:
     """The log's messages about these entities beyond an id, in id order."""
     if after >= log.end:
         return
@@ -181,14 +179,14 @@ def first_unpublished(
     return found
 
 
-def _note(found: dict[str, list[Newer]], record: PurgeableRecord) -> None:
+def _note(found: dict[str, list[Newer]], record: ActionRecord) -> None:
     newer, entity = record.to_newer(), record.entity
     if newer is not None and entity is not None:
         found.setdefault(entity, []).append(newer)
 
 
-def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[PurgeableRecord]:
+def _records(batch: pa.RecordBatch, keys: Collection[str]) -> Iterator[ActionRecord]:
     wanted = [key is not None and read_key(key) in keys for key in batch.column("key").to_pylist()]
     for row in batch.filter(pa.array(wanted, pa.bool_())).to_pylist() if any(wanted) else ():
         headers = [(header["name"], header["value"]) for header in row.pop("headers") or ()]
-        yield PurgeableRecord(**row, headers=headers)
+        yield ActionRecord(**row, headers=headers)

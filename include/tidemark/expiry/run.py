@@ -17,7 +17,7 @@ from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.expiry.days import WaitsFor, day_end, days_due, days_to_ask, waits_for
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport
 from tidemark.expiry.heads import ExpiryHeads, find_expired
-from tidemark.expiry.last_look import Look, Tail, read_logged
+from tidemark.expiry.last_look import Look, TopicTail, read_logged
 from tidemark.expiry.overtaken_appends import (
     Logged,
     Overtaken,
@@ -53,7 +53,7 @@ class ExpiryRun:
     positions: Positions
     log: PublishedLog
     heads: ExpiryHeads
-    tail: Tail
+    tail: TopicTail
     sender: Sender
     is_ours: Callable[[str], bool]
     clock: Clock = wall_clock

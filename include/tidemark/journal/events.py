@@ -15,7 +15,7 @@ from tidemark.journal.errors import Undecodable
 PayloadType = Literal["json", "text", "binary"]
 
 
-class Event(NamedTuple):
+class EncodedEvent(NamedTuple):
     """One event: payload is text for ``json`` (canonical) and ``text``, bytes for ``binary``, or None."""
 
     seq_nr: int
@@ -47,7 +47,7 @@ NO_METADATA = PayloadMetadata()
 class Events(Struct, frozen=True):
     """All events of one append, at least one, in order."""
 
-    events: tuple[Event, ...]
+    events: tuple[EncodedEvent, ...]
     metadata: PayloadMetadata = NO_METADATA
     metadata_dropped: bool = False
     """The record's metadata was unreadable and, as in the original, taken for empty. Worth a log line."""

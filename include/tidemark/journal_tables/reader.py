@@ -8,9 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
-from cassandra import ConsistencyLevel, InvalidRequest
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import ConsistencyLevel, InvalidRequest, Session
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.errors import with_fields

@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
-from cassandra.concurrent import execute_concurrent_with_args
-from cassandra.query import PreparedStatement
-
 from tidemark.cassandra.bulk.writer import BulkStatement, BulkWriter
+from tidemark.cassandra.driver import (
+    ConsistencyLevel,
+    PreparedStatement,
+    Session,
+    execute_concurrent_with_args,
+)
 from tidemark.journal.effect import Effect, HeadTombstone, Row
 from tidemark.journal.head import Head
 from tidemark.journal_tables import cells as journal_cells

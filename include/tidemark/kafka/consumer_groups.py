@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError, with_fields
+from tidemark.kafka.admin import admin_client
 
 PATIENCE = 30.0
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def find_members(connection: KafkaConnection, topics: Iterable[str]) -> dict[str
     groups = [replicator_group(topic) for topic in sorted(set(topics))]
     if not groups:
         return {}
-    with KafkaAdminClient(**connection.client_options()) as admin:
+    with admin_client(connection) as admin:
         described = patiently(lambda: admin.describe_groups(groups))
     members = {group: tuple(_member(member) for member in one["members"]) for group, one in described.items()}
     return {group: of for group, of in sorted(members.items()) if of}
@@ -77,7 +77,7 @@ def _member(member: Mapping[str, Any]) -> str:
 
 def commit_offsets(connection: KafkaConnection, offsets: Mapping[str, Mapping[int, int]]) -> None:
     """Let the groups of these topics go on at these offsets, by partition."""
-    with KafkaAdminClient(**connection.client_options()) as admin:
+    with admin_client(connection) as admin:
         for topic, of in offsets.items():
             next_ones = {
                 KafkaPartition(topic, partition): OffsetAndMetadata(offset, "tidemark", -1)

@@ -10,15 +10,15 @@ from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError, with_fields
-from tidemark.kafka.topic_shape import TopicFound, TopicOutcome, TopicResult, TopicShape, judge
+from tidemark.kafka.admin import admin_client
+from tidemark.kafka.errors import KafkaFailure
+from tidemark.kafka.topic_shape import CreationOutcome, TopicFound, TopicOutcome, TopicShape, judge
 
 BROKERS_DEFAULT = -1
 """As the protocol says that the broker shall decide."""
-BOOTSTRAP_MS = 10_000
 _ALREADY_THERE = 36
 _POLICY, _RETENTION = "cleanup.policy", "retention.ms"
 
@@ -77,8 +77,8 @@ def _outcome(
         problem = (
             f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
         )
-        return TopicOutcome(name, TopicResult.REFUSED, None, problem)
-    return TopicOutcome(name, TopicResult.CREATED, after.get(name))
+        return TopicOutcome(name, CreationOutcome.REFUSED, None, problem)
+    return TopicOutcome(name, CreationOutcome.CREATED, after.get(name))
 
 
 def _request(shape: TopicShape) -> dict[str, Any]:
@@ -121,10 +121,8 @@ def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, Topic
 
 @contextmanager
 def _admin(pipeline: str, connection: KafkaConnection) -> Iterator[KafkaAdminClient]:
-    options = connection.client_options() | {"bootstrap_timeout_ms": BOOTSTRAP_MS}
     try:
-        with KafkaAdminClient(**options) as admin:
+        with admin_client(connection) as admin:
             yield admin
-    except KafkaError as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise TopicsUnreachable(pipeline, connection.servers, reason) from error
+    except KafkaFailure as error:
+        raise TopicsUnreachable(pipeline, connection.servers, error.reason) from error

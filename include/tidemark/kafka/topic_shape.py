@@ -57,12 +57,14 @@ class TopicFound:
         return found
 
 
-class TopicResult(StrEnum):
+class CreationOutcome(StrEnum):
     """What became of one topic."""
 
     CREATED = "created"
     EXISTS = "exists"
+    """It was there before, as it was wanted or not; it was not changed."""
     REFUSED = "refused"
+    """It cannot be used, or Kafka did not create it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class TopicOutcome:
     """One topic, afterwards."""
 
     topic: str
-    outcome: TopicResult
+    outcome: CreationOutcome
     found: TopicFound | None
     problem: str | None = None
     """Why it is not as it was wanted; one sentence and what to do."""
@@ -96,15 +98,15 @@ def judge(found: TopicFound, wanted: TopicShape) -> TopicOutcome:
             f"It has cleanup.policy={found.cleanup_policy}, so its records vanish one by one. It was not "
             "changed. Set cleanup.policy=delete, or use another topic."
         )
-        return TopicOutcome(found.name, TopicResult.REFUSED, found, problem)
+        return TopicOutcome(found.name, CreationOutcome.REFUSED, found, problem)
     differences = found.differences(wanted)
     if not differences:
-        return TopicOutcome(found.name, TopicResult.EXISTS, found)
+        return TopicOutcome(found.name, CreationOutcome.EXISTS, found)
     problem = (
         f"It {' and '.join(differences)}; it was not changed, because records could move or vanish. "
         "Correct what is asked for, or change the topic with Kafka's own tools."
     )
-    return TopicOutcome(found.name, TopicResult.EXISTS, found, problem)
+    return TopicOutcome(found.name, CreationOutcome.EXISTS, found, problem)
 
 
 def _kept(retention_ms: int) -> str:

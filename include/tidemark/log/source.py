@@ -8,13 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 
-from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
-from kafka.structs import TopicPartition as KafkaPartition
-
 from tidemark.connections import KafkaConnection
 from tidemark.errors import with_fields
+from tidemark.kafka.errors import KafkaFailure
+from tidemark.kafka.offsets import TopicOffsets, looking_at_topics
 from tidemark.kafka.source_topics import SourceTopics
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import Available, Offsets
@@ -79,50 +76,36 @@ class CompactedTopic(LogError):
 
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
     """What every topic that the pipeline reads holds; prefixes are listed anew at each call."""
-    with _clients(source, connection) as (consumer, admin):
-        topics = _chosen_topics(source, consumer.topics())
-        _refuse_compacted(source, admin, topics)
-        return _look_at(consumer, admin, topics)
+    with _looking(source, connection) as kafka:
+        topics = _chosen_topics(source, kafka.topics())
+        for topic, policy in kafka.cleanup_policies(topics).items():
+            if "compact" in policy:
+                raise CompactedTopic(source.pipeline, topic)
+        return _look_at(kafka, topics)
 
 
 def read_still_available(
     source: SourceTopics, connection: KafkaConnection, topics: Iterable[str]
 ) -> Available:
     """What these topics still hold; one that is gone is simply not there."""
-    with _clients(source, connection) as (consumer, admin):
-        return _look_at(consumer, admin, sorted({*topics} & consumer.topics()))
+    with _looking(source, connection) as kafka:
+        return _look_at(kafka, sorted({*topics} & kafka.topics()))
 
 
-def _look_at(consumer: KafkaConsumer, admin: KafkaAdminClient, topics: Sequence[str]) -> Available:
+def _look_at(kafka: TopicOffsets, topics: Sequence[str]) -> Available:
     # Ids first: of a topic that is made again in between, old ids with new offsets are noticed next time,
     # new ids with old offsets never would be.
-    described = admin.describe_topics(list(topics)) if topics else []
-    ids = {topic["name"]: str(topic["topic_id"]) for topic in described if not topic["error_code"]}
-    places = [
-        KafkaPartition(topic, partition)
-        for topic in topics
-        for partition in sorted(consumer.partitions_for_topic(topic) or ())
-    ]
-    earliest, latest = consumer.beginning_offsets(places), consumer.end_offsets(places)
-    offsets = {(p.topic, p.partition): Offsets(earliest[p], latest[p]) for p in places}
-    return Available(offsets, ids)
+    ids = kafka.ids(topics)
+    return Available({place: Offsets(*held) for place, held in kafka.offsets(topics).items()}, ids)
 
 
 @contextmanager
-def _clients(
-    source: SourceTopics, connection: KafkaConnection
-) -> Iterator[tuple[KafkaConsumer, KafkaAdminClient]]:
-    options = connection.client_options() | {"bootstrap_timeout_ms": 10_000}
+def _looking(source: SourceTopics, connection: KafkaConnection) -> Iterator[TopicOffsets]:
     try:
-        with (
-            KafkaConsumer(isolation_level=source.isolation, **options) as consumer,
-            KafkaAdminClient(**options) as admin,
-        ):
-            yield consumer, admin
-    except KafkaError as error:
-        raise KafkaUnreachable(
-            source.pipeline, connection.servers, f"{type(error).__name__}: {error}"
-        ) from error
+        with looking_at_topics(connection, source.isolation) as kafka:
+            yield kafka
+    except KafkaFailure as error:
+        raise KafkaUnreachable(source.pipeline, connection.servers, error.reason) from error
 
 
 def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
@@ -130,12 +113,3 @@ def _chosen_topics(source: SourceTopics, existing: set[str]) -> list[str]:
         if topic not in existing:
             raise NoSuchTopic(source.pipeline, topic)
     return sorted(topic for topic in existing if source.declares(topic))
-
-
-def _refuse_compacted(source: SourceTopics, admin: KafkaAdminClient, topics: Sequence[str]) -> None:
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic, ["cleanup.policy"]) for topic in topics]
-    if not resources:
-        return
-    for topic, configs in admin.describe_configs(resources, config_filter="all").get("topic", {}).items():
-        if "compact" in str(configs["cleanup.policy"]["value"]):
-            raise CompactedTopic(source.pipeline, topic)

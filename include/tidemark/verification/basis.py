@@ -25,7 +25,7 @@ from tidemark.verification.rebuild import find_gap
 from tidemark.writers.journal.writer import JournalWriter
 
 
-class Pointer(NamedTuple):
+class PointerRange(NamedTuple):
     """Where a pointer has to be, and how far an interrupted delivery may have moved it."""
 
     expected: int
@@ -48,7 +48,7 @@ class Basis:
     segment_size: int
     timezone: str
     ground: Ground
-    pointers: Mapping[TopicPartition, Pointer]
+    pointers: Mapping[TopicPartition, PointerRange]
     """Of all partitions the writer has come to."""
     gap: str = ""
     """What the log does not have, and so tables rebuilt from it would not; empty where it is whole."""
@@ -158,7 +158,7 @@ def basis_of(
             taken_over={place: offset + 1 for place, offset in state.theirs.items()},
         ),
         {
-            place: Pointer(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
+            place: PointerRange(expected[place], max(most[place], state.theirs.get(place, NOTHING_YET)))
             for place in expected
             if place in starts
         },

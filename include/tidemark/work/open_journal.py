@@ -2,8 +2,7 @@
 
 from uuid import uuid4
 
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.replication import too_few_copies
 from tidemark.clock import wall_clock_millis
 from tidemark.work.errors import UnknownJournal

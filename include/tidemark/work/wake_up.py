@@ -1,7 +1,7 @@
-"""Waking those who wait: a message in Kafka says that something was inserted. It is a hint and nothing more.
+"""Waking processes that wait for work: a message in Kafka says that something was inserted.
 
-A message that is lost, late or for nothing costs time or a look, never an entry: whoever waits looks at the
-journal again after a while in any case. Nothing is acknowledged, committed or sent a second time.
+It is a hint and nothing more. A message that is lost, late or for nothing costs time or a query, never an
+entry: a waiting process looks at the journal again after a while in any case.
 """
 
 import logging
@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-
 from tidemark.connections import KafkaConnection
+from tidemark.kafka.errors import KafkaFailure
+from tidemark.kafka.hints import HintListener, HintSender
 
 AT_ONCE = b"insert"
 PATIENCE = 5.0
@@ -35,7 +35,7 @@ class Bell(Protocol):
 
 
 class KafkaBell:
-    """A topic; everybody who waits reads it from where it ends."""
+    """A topic; every waiting process reads it from where it ends."""
 
     def __init__(
         self,
@@ -47,72 +47,46 @@ class KafkaBell:
     ) -> None:
         self._journal, self._topic, self._connection = journal, topic, connection
         self._clock, self._sleep = clock, sleep
-        self._producer: Producer | None = None
-        self._consumer: Consumer | None = None
+        self._sender: HintSender | None = None
+        self._listener: HintListener | None = None
 
     def ring(self, key: str) -> None:
         """See ``Bell.ring``."""
         try:
-            if self._producer is None:
-                options = {"linger.ms": 5, "log_level": 0, "queue.buffering.max.messages": 10_000}
-                self._producer = Producer({**self._connection.librdkafka_options(), **options})
-            self._producer.produce(self._topic, value=AT_ONCE, key=self._journal.encode())
-        except (BufferError, KafkaException) as error:
-            _LOG.warning("%s: nobody was woken up over %s (%s)", self._journal, self._topic, error)
-        if self._producer is not None:
-            self._producer.poll(0)
+            if self._sender is None:
+                self._sender = HintSender(self._connection, self._topic)
+            self._sender.send(self._journal.encode(), AT_ONCE)
+        except KafkaFailure as error:
+            _LOG.warning("%s: no process was woken up over %s (%s)", self._journal, self._topic, error.reason)
 
     def listen(self, seconds: float) -> bool:
         """See ``Bell.listen``; without Kafka nothing is heard, and ``wait`` says so."""
-        if self._consumer is not None:
+        if self._listener is not None:
             return False
         try:
-            self._consumer = self._listening(min(seconds, PATIENCE))
-        except KafkaException:
+            self._listener = self._listening(min(seconds, PATIENCE))
+        except KafkaFailure:
             return False
         return True
 
     def wait(self, seconds: float) -> bool:
-        """See ``Bell.wait``; without Kafka the time passes, and whoever waits looks then."""
+        """See ``Bell.wait``; without Kafka the time passes, and the caller looks then."""
         until = self._clock() + seconds
         try:
-            if self._consumer is None:
-                self._consumer = self._listening(min(seconds, PATIENCE))
-            message = self._consumer.poll(max(0.0, until - self._clock()))
-            if message is None or message.error() is None:
-                return message is not None
-            problem: object = message.error()
-        except KafkaException as error:
-            problem = error
-        _LOG.warning("%s: nobody is woken up over %s (%s)", self._journal, self._topic, problem)
+            if self._listener is None:
+                self._listener = self._listening(min(seconds, PATIENCE))
+            return self._listener.wait(max(0.0, until - self._clock()))
+        except KafkaFailure as error:
+            _LOG.warning("%s: no process is woken up over %s (%s)", self._journal, self._topic, error.reason)
         self._sleep(max(0.0, until - self._clock()))
         return False
 
-    def _listening(self, patience: float) -> Consumer:
-        consumer = Consumer(
-            {
-                **self._connection.librdkafka_options(),
-                "group.id": f"tidemark-work-{self._journal}",  # demanded, but never joined
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
-        )
-        try:
-            partitions = consumer.list_topics(self._topic, timeout=patience).topics[self._topic].partitions
-            ends = []
-            for number in partitions:
-                place = TopicPartition(self._topic, number)
-                place.offset = consumer.get_watermark_offsets(place, timeout=patience)[1]
-                ends.append(place)
-            consumer.assign(ends)
-        except KafkaException:
-            consumer.close()
-            raise
-        return consumer
+    def _listening(self, patience: float) -> HintListener:
+        return HintListener(self._connection, self._topic, f"tidemark-work-{self._journal}", patience)
 
     def close(self) -> None:
         """See ``Bell.close``."""
-        if self._producer is not None:
-            self._producer.flush(PATIENCE)
-        if self._consumer is not None:
-            self._consumer.close()
+        if self._sender is not None:
+            self._sender.close()
+        if self._listener is not None:
+            self._listener.close()

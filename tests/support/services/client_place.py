@@ -13,8 +13,7 @@ from tidemark import Journal
 from tidemark.connections import KafkaConnection
 from tidemark.journal.action import Append, append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event as EncodedEvent
-from tidemark.journal.events import Events
+from tidemark.journal.events import EncodedEvent, Events
 
 SIZE = 100
 """Of a segment, so that reads go over several."""

@@ -22,7 +22,7 @@ from tidemark.expiry.run_record import Intended
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.journal.action import Action, append
 from tidemark.journal.codec.expire_after import ExpireAfter
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.settings import ROOT
 
@@ -59,7 +59,7 @@ def expiring_at(key: str, moment: datetime) -> Action:
 
 
 def appended(key: str, expires: ExpireAfter | None = None, seq_nr: int = 1) -> Action:
-    event = Event(seq_nr, (), "json", f'"payload of {key}"')
+    event = EncodedEvent(seq_nr, (), "json", f'"payload of {key}"')
     return append(key, 1, Events((event,), PayloadMetadata(expires)))
 
 

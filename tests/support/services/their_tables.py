@@ -8,7 +8,7 @@ from tests.support.services.journal_histories import Sent
 
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.segments import head_segment
 from tidemark.journal_tables.schema.create import create_journal
 from tidemark.pipeline.model import JournalDeclaration
@@ -20,7 +20,7 @@ THEIRS = UUID("11111111-2222-4333-8444-555555555555")
 
 def given_record(partition: int, number: int) -> Sent:
     """The record with an event of a partition's only entity; its offset is the one before its number."""
-    events = Events((Event(number, (), "text", f"event {number}"),))
+    events = Events((EncodedEvent(number, (), "text", f"event {number}"),))
     key, value, timestamp, headers = write_action(append(f"entity-{partition}", SENT_AT + number, events))
     return Sent(partition, key, value, timestamp, headers)
 

@@ -9,7 +9,7 @@ from tests.support.memory_client import World
 from tidemark.client.journal import Journal
 from tidemark.journal.action import Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
-from tidemark.journal.events import Event
+from tidemark.journal.events import EncodedEvent
 
 pytestmark = [
     pytest.mark.unit,
@@ -39,7 +39,7 @@ def sent(world: World) -> list:
     return [action for action in actions if not isinstance(action, Mark)]
 
 
-def events_of(append: Append) -> list[Event]:
+def events_of(append: Append) -> list[EncodedEvent]:
     return list(decode(append.form, append.payload).events)
 
 
@@ -51,8 +51,8 @@ def test_append_takes_the_next_number(run, world) -> None:
     ended = run("journal", "append", *AT, "--json-event", '{"a": 1.0}', "--json-event", "2", "--tag", "t")
     assert (ended.code, ended.out) == (0, "orders/k: event 3 to 4 at 0@2.\n")
     assert events_of(sent(world)[-1]) == [
-        Event(3, ("t",), "json", '{"a":1}'),
-        Event(4, ("t",), "json", "2"),
+        EncodedEvent(3, ("t",), "json", '{"a":1}'),
+        EncodedEvent(4, ("t",), "json", "2"),
     ]
 
 
@@ -64,7 +64,7 @@ def test_append_with_everything_said(run, world) -> None:
         **{"first": 7, "last": 7, "partition": 0, "offset": 0},
     }
     (append,) = sent(world)
-    assert events_of(append) == [Event(7, (), "text", "x")]
+    assert events_of(append) == [EncodedEvent(7, (), "text", "x")]
     assert decode(append.form, append.payload).metadata.expire_after.text == "24 hours"
 
 

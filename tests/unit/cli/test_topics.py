@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidemark.kafka.topic_shape import FOREVER, TopicFound, TopicOutcome, TopicResult, TopicShape
+from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicFound, TopicOutcome, TopicShape
 from tidemark.log.state.control import LogControl
 
 pytestmark = [
@@ -34,7 +34,9 @@ def wanted(installation, control, monkeypatch):
     def create(pipeline, connection, topics):
         asked.update(topics)
         return [
-            TopicOutcome(name, TopicResult.CREATED, TopicFound(name, shape.partitions or 1, 1, DAY, "delete"))
+            TopicOutcome(
+                name, CreationOutcome.CREATED, TopicFound(name, shape.partitions or 1, 1, DAY, "delete")
+            )
             for name, shape in topics.items()
         ]
 
@@ -91,7 +93,7 @@ def test_the_outcome_is_there_as_json(run, wanted):
 
 
 def test_a_topic_that_is_not_as_wanted_ends_with_1_and_a_sentence(run, wanted, monkeypatch):
-    outcome = TopicOutcome("sales", TopicResult.EXISTS, None, "It has 3 partitions instead of 6.")
+    outcome = TopicOutcome("sales", CreationOutcome.EXISTS, None, "It has 3 partitions instead of 6.")
     monkeypatch.setattr("tidemark.app.topics.create_topics", lambda *_: [outcome])
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out) == (1, "")
@@ -151,7 +153,7 @@ def test_a_kafka_that_does_not_answer_is_one_sentence(run, installation, control
     (installation / "include/pipelines/shop.yaml").write_text(DECLARED)
     connection = {"extra": {"bootstrap.servers": f"127.0.0.1:{closed_port}"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(connection))
-    monkeypatch.setattr("tidemark.kafka.topic_creation.BOOTSTRAP_MS", 100)
+    monkeypatch.setattr("tidemark.kafka.admin.BOOTSTRAP_MS", 100)
     ended = run("topics", "create", "shop")
     assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
     assert f"shop: Kafka at 127.0.0.1:{closed_port} did not answer (" in ended.err

@@ -9,8 +9,8 @@ import pytest
 from tests.support.journal_samples import TOPIC
 from tests.support.memory_client import World
 
+from tidemark.client.actions import MOST_OF_A_ROW
 from tidemark.client.async_journal import AsyncJournal
-from tidemark.client.dry_append import MOST_OF_A_ROW
 from tidemark.client.errors import BadEvent, BadInput, Conflict, Misplaced
 from tidemark.client.events import Event
 from tidemark.journal.action import Append, Mark

@@ -11,9 +11,9 @@ import tidemark
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event
 from tidemark.client.journal import Journal
-from tidemark.client.reader import Placed
 from tidemark.journal.action import Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
+from tidemark.kafka.producer import Placed
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from tests.support.journal_samples import TOPIC
 from tests.support.memory_client import PARTITION, World
 
-from tidemark.client import reader
+from tidemark.client import table_events
 from tidemark.client.errors import (
     BadRecord,
     DuplicateSeqNr,
@@ -191,7 +191,7 @@ def test_numbers_that_jump_over_segments_are_found() -> None:
 
 
 def test_numbers_that_jump_too_far_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reader, "MOST_EMPTY_SEGMENTS", 10)
+    monkeypatch.setattr(table_events, "MOST_EMPTY_SEGMENTS", 10)
     world = given_replicated("A1 A50", 2)
     events = world.client().read("k")
     assert next(events).seq_nr == 1

@@ -11,6 +11,7 @@ from tidemark.client import topic_ids
 from tidemark.client.errors import NoJournalTopic, TopicUnconfirmed
 from tidemark.client.topic_ids import KafkaTopics
 from tidemark.connections import KafkaConnection
+from tidemark.kafka import topics
 
 pytestmark = pytest.mark.unit
 
@@ -20,6 +21,7 @@ SILENT = KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
 class Described:
     topic_id = Uuid(1, 2)
+    partitions = ()
 
 
 class Broker:
@@ -29,7 +31,10 @@ class Broker:
         self.answers = list(answers)
         self.asked = 0
 
-    def describe_topics(self, topics: Any, request_timeout: float) -> dict[str, Future[Any]]:
+    def poll(self, timeout: float) -> None:
+        pass
+
+    def describe_topics(self, topics: Any, **options: Any) -> dict[str, Future[Any]]:
         self.asked += 1
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         future: Future[Any] = Future()
@@ -45,7 +50,7 @@ def ask(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(topic_ids, "ASKED_AGAIN_AFTER", 0.0)
 
     def asked(broker: Broker) -> str | None:
-        monkeypatch.setattr(topic_ids, "AdminClient", lambda options: broker)
+        monkeypatch.setattr(topics, "AdminClient", lambda options: broker)
         return KafkaTopics("orders", KafkaConnection(servers="127.0.0.1:1"), 1.0).ask("k")()
 
     return asked

@@ -13,7 +13,7 @@ from tidemark.compaction.policies.journal_facts import facts_of, judge, merge_fa
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import verdict_table
 from tidemark.journal.action import Append, Delete, Mark, append
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 
 pytestmark = pytest.mark.unit
 
@@ -76,7 +76,7 @@ PAYLOADS = [
     b'{"events":[{"seqNr":1,"tags":[],"payload":"\xff"}]}',
     b'{"events":[{"seqNr":1,"tags":[]},{"seqNr":2,"tags":[]}]}',
     b'{"events":[{"seqNr":2,"tags":[]}]}',
-    sent(append("a", 1, Events((Event(1, (), "binary", b"\xff"),)))).value,
+    sent(append("a", 1, Events((EncodedEvent(1, (), "binary", b"\xff"),)))).value,
 ]
 KEYS = [b"a", b"b", b"\xff", b"\xfe", b"", None]
 ODD = st.builds(
@@ -92,7 +92,7 @@ ODD = st.builds(
     ).map(tuple),
     timestamp_type=st.sampled_from([0, 0, 0, 1, -1]),
 )
-ORDERLY = st.sampled_from([append("a", 1, Events((Event(n),))) for n in (1, 2)]).map(sent)
+ORDERLY = st.sampled_from([append("a", 1, Events((EncodedEvent(n),))) for n in (1, 2)]).map(sent)
 
 
 def looked(look, batch, rules):
@@ -124,7 +124,10 @@ def test_what_is_in_order_is_not_read_message_by_message(monkeypatch):
 
     monkeypatch.setattr(journal_batches, "look_with_care", refuse)
     monkeypatch.setattr(journal_batches, "holds_what_is_said", refuse)
-    in_order = [sent(append("a", 1, Events((Event(1, (), "json", '{"a":1}'),)))), sent(Delete("a", 1, 1))]
+    in_order = [
+        sent(append("a", 1, Events((EncodedEvent(1, (), "json", '{"a":1}'),)))),
+        sent(Delete("a", 1, 1)),
+    ]
     facts, reach = looked(
         look_at, rows_of(enumerate([*in_order, sent(Mark("a", 1, "m"))])), CompactionRules(JOURNAL, 9, 1)
     )
@@ -140,7 +143,7 @@ def stretches(draw):
         first, size = draw(st.integers(1, 4)), draw(st.integers(1, 2))
         kind = draw(st.sampled_from("aaaaddbp"))
         action = {
-            "a": append(key, 1, Events(tuple(Event(n) for n in range(first, first + size)))),
+            "a": append(key, 1, Events(tuple(EncodedEvent(n) for n in range(first, first + size)))),
             "b": Append(key, 1, first, first, "json", b"broken"),
             "d": Delete(key, 1, first),
             "p": None,

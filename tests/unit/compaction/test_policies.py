@@ -17,7 +17,7 @@ from tests.support.compaction_samples import (
 )
 
 from tidemark.journal.action import Delete, Mark, Purge, append
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 
 pytestmark = pytest.mark.unit
 
@@ -32,7 +32,7 @@ def example_c():
 
 def added(first, last=None, key="a"):
     numbers = range(first, (last or first) + 1)
-    return sent(append(key, 1, Events(tuple(Event(number) for number in numbers))))
+    return sent(append(key, 1, Events(tuple(EncodedEvent(number) for number in numbers))))
 
 
 def deleted(to, key="a"):
@@ -201,7 +201,7 @@ def test_an_incarnation_with_a_pinned_message_stays_as_it_is():
         (added(1), Sent(b"a", b"broken", headers=added(2).headers), deleted(2)),
         (added(1), Sent(b"a", added(3).value, headers=added(2).headers), deleted(2)),
         (added(1), Sent(b"a", added(2, 3).value, headers=added(2).headers), deleted(2)),
-        (added(1), sent(append("a", 1, Events((Event(2),))), partition=1), deleted(2)),
+        (added(1), sent(append("a", 1, Events((EncodedEvent(2),))), partition=1), deleted(2)),
         (Sent(b"a", added(1).value, headers=BOUNDLESS), deleted(2)),
     ],
     ids=[
@@ -225,7 +225,10 @@ def test_a_purge_that_the_fold_would_refuse_purges_nothing():
 
 def test_a_purge_at_an_older_offset_purges_nothing():
     """Of a topic that was made anew: the fold takes it for one it has had."""
-    assert journal(sent(append("a", 1, Events((Event(1),))), 0, 100), sent(Purge("a", 1), 0, 5)) == [0, 1]
+    assert journal(sent(append("a", 1, Events((EncodedEvent(1),))), 0, 100), sent(Purge("a", 1), 0, 5)) == [
+        0,
+        1,
+    ]
 
 
 def test_what_a_person_let_pass_unwritten_keeps_its_incarnation_as_it_is():

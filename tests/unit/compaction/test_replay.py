@@ -19,7 +19,7 @@ from tidemark.journal.codec.record import read_action
 from tidemark.journal.comparison import compare
 from tidemark.journal.effect import Message
 from tidemark.journal.errors import JournalError, Undecodable
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.expected import Expected
 
 pytestmark = pytest.mark.unit
@@ -32,7 +32,7 @@ NEXT = Sent(b"z", topic="orders", headers=(("journal.action", b'{"mark":{"id":"m
 
 
 def events_of(numbers, expires=None):
-    return Events(tuple(Event(n, (), "text", f"event {n}") for n in numbers), PayloadMetadata(expires))
+    return Events(tuple(EncodedEvent(n, (), "text", f"event {n}") for n in numbers), PayloadMetadata(expires))
 
 
 @st.composite

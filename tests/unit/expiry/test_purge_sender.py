@@ -1,75 +1,27 @@
 """What is asked of Kafka's clients, and what is made of their answers."""
 
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
-from confluent_kafka import TIMESTAMP_CREATE_TIME, KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from tests.support.expiry_world import day
+from tests.support.fake_kafka import EOF, NOWHERE, FakeConsumer, FakeProducer, message
 
-from tidemark.connections import KafkaConnection
-from tidemark.expiry import purge_sender
 from tidemark.expiry.errors import KafkaFailed
-from tidemark.expiry.purge_sender import KafkaTail, PurgeSender
+from tidemark.expiry.purge_sender import PipelineTail, PurgeSender
 from tidemark.expiry.run_record import Intended
+from tidemark.kafka import consumer, producer
 from tidemark.log.model.binding import Offsets
 
 pytestmark = pytest.mark.unit
 
-CONNECTION = KafkaConnection.from_airflow(
-    "kafka_default", {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
-)
-
-
-def message(offset: int, error: KafkaError | None = None) -> Any:
-    values = {
-        "offset": offset,
-        "error": error,
-        "key": b"k",
-        "value": None,
-        "timestamp": (TIMESTAMP_CREATE_TIME, 7),
-        "headers": [("journal.action", b'{"purge":{"origin":"run"}}')],
-    }
-    return SimpleNamespace(**{name: lambda value=value: value for name, value in values.items()})
-
-
-EOF = KafkaError(KafkaError._PARTITION_EOF)
-
-
-class FakeConsumer:
-    """Hands out what a test put there, one by one."""
-
-    messages: ClassVar[list[Any]] = []
-    assigned: ClassVar[list[Any]] = []
-    options: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        type(self).options = options
-
-    def list_topics(self, timeout: float) -> Any:
-        topic = SimpleNamespace(partitions={0: None, 1: None})
-        return SimpleNamespace(topics={"orders": topic})
-
-    def get_watermark_offsets(self, place: Any, timeout: float) -> tuple[int, int]:
-        return place.partition, 9
-
-    def assign(self, places: list[Any]) -> None:
-        type(self).assigned = [(one.topic, one.partition, one.offset) for one in places]
-
-    def poll(self, timeout: float) -> Any:
-        return self.messages.pop(0) if self.messages else None
-
-    def consume(self, count: int, timeout: float) -> list[Any]:
-        return []
-
-    def close(self) -> None:
-        pass
+PURGED = {"headers": [("journal.action", b'{"purge":{"origin":"run"}}')]}
 
 
 @pytest.fixture
-def tail(monkeypatch) -> KafkaTail:
-    monkeypatch.setattr(purge_sender, "Consumer", FakeConsumer)
-    return KafkaTail("orders", CONNECTION, 0.01)
+def tail(monkeypatch) -> PipelineTail:
+    monkeypatch.setattr(consumer, "Consumer", FakeConsumer)
+    return PipelineTail("orders", NOWHERE, 0.01)
 
 
 def test_every_partition_of_the_topic_is_known(tail) -> None:
@@ -83,9 +35,9 @@ def test_a_topic_that_is_gone_is_no_failure(tail) -> None:
 @pytest.mark.parametrize(
     ("messages", "offsets"),
     [
-        pytest.param([message(3), message(4), message(5)], [3, 4], id="up to the end"),
-        pytest.param([message(3), message(5, EOF)], [3], id="a marker at the end"),
-        pytest.param([message(3), message(6)], [3], id="markers, and more behind them"),
+        pytest.param([message(3, **PURGED), message(4), message(5)], [3, 4], id="up to the end"),
+        pytest.param([message(3, **PURGED), message(5, EOF)], [3], id="a marker at the end"),
+        pytest.param([message(3, **PURGED), message(6)], [3], id="markers, and more behind them"),
     ],
 )
 def test_records_are_read_up_to_the_end_that_was_seen(tail, messages, offsets) -> None:
@@ -98,7 +50,7 @@ def test_records_are_read_up_to_the_end_that_was_seen(tail, messages, offsets) -
 
 
 def test_an_empty_tail_asks_nobody() -> None:
-    assert list(KafkaTail("orders", CONNECTION).records("orders", 0, 5, 5)) == []
+    assert list(PipelineTail("orders", NOWHERE).records("orders", 0, 5, 5)) == []
 
 
 @pytest.mark.parametrize("messages", [[], [message(3, KafkaError(KafkaError._AUTO_OFFSET_RESET))]])
@@ -108,34 +60,11 @@ def test_a_tail_that_does_not_come_is_an_error_and_not_an_end(tail, messages) ->
         list(tail.records("orders", 0, 3, 5))
 
 
-class FakeProducer:
-    """Acknowledges what it is given, or as many as a test says."""
-
-    produced: ClassVar[list[dict[str, Any]]] = []
-    acknowledges: ClassVar[int] = 100
-    options: ClassVar[dict[str, Any]] = {}
-
-    def __init__(self, options: dict[str, Any]) -> None:
-        type(self).options, type(self).produced = options, []
-
-    def produce(self, topic: str, **fields: Any) -> None:
-        self.produced.append({"topic": topic, **fields})
-        number = len(self.produced)
-        error = None if number <= self.acknowledges else KafkaError(KafkaError.NOT_ENOUGH_REPLICAS)
-        fields["on_delivery"](error, message(100 + number))
-
-    def poll(self, timeout: float) -> None:
-        pass
-
-    def flush(self, timeout: float) -> None:
-        pass
-
-
 @pytest.fixture
 def sender(monkeypatch) -> PurgeSender:
-    monkeypatch.setattr(purge_sender, "Producer", FakeProducer)
+    monkeypatch.setattr(producer, "Producer", FakeProducer)
     monkeypatch.setattr(FakeProducer, "acknowledges", 100)
-    return PurgeSender("orders", "orders.purge_expired r1", CONNECTION)
+    return PurgeSender("orders", "orders.purge_expired r1", NOWHERE)
 
 
 PURGES = [Intended("orders", "a", day(), 3, 9, 1), Intended("orders", "b", day(), 0, 9, 1)]
@@ -156,7 +85,7 @@ def test_purges_are_plain_actions_to_the_partitions_of_their_heads(sender) -> No
 
 
 def test_nothing_to_send_starts_no_producer() -> None:
-    assert PurgeSender("orders", "run", CONNECTION).send([]) == []
+    assert PurgeSender("orders", "run", NOWHERE).send([]) == []
 
 
 def test_what_was_not_acknowledged_is_said(sender, monkeypatch) -> None:

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "consensus": LEAVES | {"cassandra"},
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
-    "delivery": LEAVES | {"consensus", "pipeline", "log"},
+    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
     | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},
@@ -56,7 +56,7 @@ MAY_IMPORT = {
 CORE = set(MAY_IMPORT)
 MAY_IMPORT["app"] = LEAVES | CORE
 MAY_IMPORT["spark"] = LEAVES | CORE | {"app"}
-MAY_IMPORT["embedded"] = LEAVES | {"kafka"}
+MAY_IMPORT["embedded"] = LEAVES | {"cassandra", "kafka"}
 MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {
@@ -65,6 +65,10 @@ PURE = {
 }
 DECLARATIONS = {"declaration.py"}
 """Modules that pydantic checks: they share their rules with pipeline files."""
+
+KAFKA_CLIENTS = {"kafka", "confluent_kafka"}
+SHIPPED = [ROOT / folder for folder in ("include", "plugins", "spark_apps", "dags")]
+"""What runs; tests and measurements may use any client."""
 
 NEVER_SPARK = CORE | {"app"}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
@@ -122,6 +126,23 @@ def test_the_core_does_not_know_airflow(package: str) -> None:
 def test_below_the_spark_package_nothing_knows_spark(package: str) -> None:
     for path in sources(package):
         assert not [name for name in imported_modules(path) if name.split(".")[0] == "pyspark"], path
+
+
+def shipped() -> Iterator[Path]:
+    for folder in SHIPPED:
+        yield from sorted(folder.rglob("*.py"))
+
+
+def test_only_the_kafka_package_imports_a_client_of_kafka() -> None:
+    for path in shipped():
+        clients = KAFKA_CLIENTS & {name.split(".")[0] for name in imported_modules(path)}
+        assert not clients or path.parent == LIBRARY / "kafka", path
+
+
+def test_only_the_cassandra_package_imports_its_driver() -> None:
+    for path in shipped():
+        if LIBRARY / "cassandra" not in path.parents:
+            assert "cassandra" not in {name.split(".")[0] for name in imported_modules(path)}, path
 
 
 def test_dags_import_the_plugin_and_declarations_only() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tidemark.journal.codec.binary import decode_binary, encode_binary
 from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.errors import Undecodable, Unwritable
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 
 pytestmark = pytest.mark.unit
 
@@ -37,7 +37,7 @@ def payload(*events: bytes, version: int = 1, metadata: bytes = b"{}", count: in
 
 
 def test_2_1_the_sample_of_the_contract_both_ways() -> None:
-    events = Events((Event(1, ("0", "1"), "text", "text"),))
+    events = Events((EncodedEvent(1, ("0", "1"), "text", "text"),))
     assert decode_binary(SAMPLE) == events
     assert encode_binary(events) == SAMPLE
 
@@ -45,15 +45,15 @@ def test_2_1_the_sample_of_the_contract_both_ways() -> None:
 @pytest.mark.parametrize(
     ("kind", "body", "event"),
     [
-        (0, b"", Event(1)),
-        (0, b"ignored", Event(1)),
-        (1, b"\x00\xff", Event(1, (), "binary", b"\x00\xff")),
-        (2, b' { "a" : 1.0 } ', Event(1, (), "json", '{"a":1}')),
-        (2, b"null", Event(1, (), "json", "null")),
-        (3, "é".encode(), Event(1, (), "text", "é")),
+        (0, b"", EncodedEvent(1)),
+        (0, b"ignored", EncodedEvent(1)),
+        (1, b"\x00\xff", EncodedEvent(1, (), "binary", b"\x00\xff")),
+        (2, b' { "a" : 1.0 } ', EncodedEvent(1, (), "json", '{"a":1}')),
+        (2, b"null", EncodedEvent(1, (), "json", "null")),
+        (3, "é".encode(), EncodedEvent(1, (), "text", "é")),
     ],
 )
-def test_2_1_kinds_of_payload(kind: int, body: bytes, event: Event) -> None:
+def test_2_1_kinds_of_payload(kind: int, body: bytes, event: EncodedEvent) -> None:
     assert decode_binary(payload(an_event(kind=kind, body=body))).events == (event,)
 
 
@@ -71,7 +71,7 @@ def test_2_1_version_1_has_metadata() -> None:
 @pytest.mark.parametrize("version", [0, 2, 255])
 def test_2_1_other_versions_have_none_and_what_follows_is_ignored(version: int) -> None:
     found = decode_binary(payload(an_event(), version=version, metadata=b'{"expireAfter":"1 day"} or not'))
-    assert found == Events((Event(1, (), "text", "a"),))
+    assert found == Events((EncodedEvent(1, (), "text", "a"),))
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_2_1_other_versions_have_none_and_what_follows_is_ignored(version: int) 
 )
 def test_2_1_unreadable_metadata_of_version_1_is_dropped_and_said_so(metadata: bytes) -> None:
     found = decode_binary(payload(an_event(), metadata=metadata))
-    assert found == Events((Event(1, (), "text", "a"),), metadata_dropped=True)
+    assert found == Events((EncodedEvent(1, (), "text", "a"),), metadata_dropped=True)
 
 
 def test_2_1_bytes_left_over_inside_an_event_are_ignored() -> None:
-    assert decode_binary(payload(an_event() + b"more")).events == (Event(1, (), "text", "a"),)
+    assert decode_binary(payload(an_event() + b"more")).events == (EncodedEvent(1, (), "text", "a"),)
 
 
 @pytest.mark.parametrize(
@@ -118,4 +118,4 @@ def test_2_1_refused(data: bytes) -> None:
 
 def test_2_1_a_sequence_number_that_nobody_could_read_is_not_written() -> None:
     with pytest.raises(Unwritable):
-        encode_binary(Events((Event(0),)))
+        encode_binary(Events((EncodedEvent(0),)))

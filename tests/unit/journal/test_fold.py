@@ -18,7 +18,7 @@ from tidemark.journal.errors import (
     Undecodable,
     Unwritable,
 )
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.fold import MOST_SEGMENTS, Fold, fold
 from tidemark.journal.head import Head, record_id
 
@@ -52,7 +52,7 @@ def test_a_first_append_makes_a_head_and_rows() -> None:
         "id",
         7,
         Events(
-            (Event(5, ("a",), "json", "{}"), Event(6, (), "binary", b"b"), Event(7)),
+            (EncodedEvent(5, ("a",), "json", "{}"), EncodedEvent(6, (), "binary", b"b"), EncodedEvent(7)),
             PayloadMetadata(ExpireAfter(1, "hour"), "1"),
         ),
         origin="host",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.action import append as append_of
 from tidemark.journal.effect import Message
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
 from tidemark.journal.head_info import (
@@ -35,7 +35,7 @@ def action(word: str) -> Action:
         case "A":
             first, _, last = word[1:].partition("-")
             numbers = range(int(first), int(last or first) + 1)
-            return append_of("k", 0, Events(tuple(Event(number) for number in numbers)))
+            return append_of("k", 0, Events(tuple(EncodedEvent(number) for number in numbers)))
         case "D":
             return Delete("k", 0, int(word[1:]))
         case "P":

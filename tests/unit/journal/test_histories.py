@@ -16,7 +16,7 @@ from tests.support.writer_model import Delivered, Writer
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
 from tidemark.journal.codec.expire_after import ExpireAfter
 from tidemark.journal.codec.record import write_action
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +48,7 @@ def histories(draw: st.DrawFn, most: int = 14) -> History:
             highest = max(highest, numbers[-1])
             payload_type, payload = draw(st.sampled_from(PAYLOADS))
             expires = draw(st.sampled_from([None, ExpireAfter(1, "day"), ExpireAfter(5, "hour")]))
-            events = tuple(Event(number, (), payload_type, payload) for number in numbers)
+            events = tuple(EncodedEvent(number, (), payload_type, payload) for number in numbers)
             action = append("id", offset // 4, Events(events, PayloadMetadata(expires)))
         elif kind == "d":
             action = Delete("id", 0, draw(st.integers(1, highest + 2)))

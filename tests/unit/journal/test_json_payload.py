@@ -12,7 +12,7 @@ from tidemark.journal.codec.json_payload import decode_json, encode_json
 from tidemark.journal.codec.json_text import LONG_MAX, canonical_text
 from tidemark.journal.codec.payload import decode, encode
 from tidemark.journal.errors import Undecodable, Unwritable
-from tidemark.journal.events import NO_METADATA, Event, Events, PayloadMetadata, record_metadata
+from tidemark.journal.events import NO_METADATA, EncodedEvent, Events, PayloadMetadata, record_metadata
 
 pytestmark = pytest.mark.unit
 
@@ -25,9 +25,9 @@ def test_2_2_the_writers_form_both_ways() -> None:
     ).encode()
     events = Events(
         (
-            Event(1, ("0", "1"), "json", '{"a":"é"}'),
-            Event(2, (), "text", '" {} '),
-            Event(3),
+            EncodedEvent(1, ("0", "1"), "json", '{"a":"é"}'),
+            EncodedEvent(2, (), "text", '" {} '),
+            EncodedEvent(3),
         ),
         PayloadMetadata(ExpireAfter(1, "day"), '{"key":"value"}'),
     )
@@ -40,27 +40,27 @@ def test_2_2_the_other_writers_nulls() -> None:
         b'{"events":[{"seqNr":1,"tags":[],"payloadType":null,"payload":null}],'
         b'"metadata":{"expireAfter":null,"data":null}}'
     )
-    assert decode_json(data) == Events((Event(1),))
+    assert decode_json(data) == Events((EncodedEvent(1),))
 
 
 @pytest.mark.parametrize(
     ("item", "event"),
     [
-        ({"seqNr": 1.0, "tags": []}, Event(1)),
-        ({"seqNr": 1, "tags": ["b", "a", "b"]}, Event(1, ("b", "a"))),
-        ({"seqNr": 1, "tags": [], "payload": [1.0]}, Event(1, (), "json", "[1]")),
-        ({"seqNr": 1, "tags": [], "payloadType": "json", "payload": None}, Event(1)),
-        ({"seqNr": 1, "tags": [], "payloadType": "text", "payload": None}, Event(1)),
-        ({"seqNr": 1, "tags": [], "payload": False}, Event(1, (), "json", "false")),
+        ({"seqNr": 1.0, "tags": []}, EncodedEvent(1)),
+        ({"seqNr": 1, "tags": ["b", "a", "b"]}, EncodedEvent(1, ("b", "a"))),
+        ({"seqNr": 1, "tags": [], "payload": [1.0]}, EncodedEvent(1, (), "json", "[1]")),
+        ({"seqNr": 1, "tags": [], "payloadType": "json", "payload": None}, EncodedEvent(1)),
+        ({"seqNr": 1, "tags": [], "payloadType": "text", "payload": None}, EncodedEvent(1)),
+        ({"seqNr": 1, "tags": [], "payload": False}, EncodedEvent(1, (), "json", "false")),
         (
             {"seqNr": 1, "tags": ["\ud800"], "payloadType": "text", "payload": "a\ud800"},
-            Event(1, ("?",), "text", "a?"),
+            EncodedEvent(1, ("?",), "text", "a?"),
         ),
-        ({"seqNr": 1, "tags": [], "payload": "\ud800"}, Event(1, (), "json", '"\\ud800"')),
-        ({"seqNr": LONG_MAX, "tags": [], "more": {}}, Event(LONG_MAX)),
+        ({"seqNr": 1, "tags": [], "payload": "\ud800"}, EncodedEvent(1, (), "json", '"\\ud800"')),
+        ({"seqNr": LONG_MAX, "tags": [], "more": {}}, EncodedEvent(LONG_MAX)),
     ],
 )
-def test_2_2_events(item: object, event: Event) -> None:
+def test_2_2_events(item: object, event: EncodedEvent) -> None:
     assert decode_json(json.dumps({"events": [item]}).encode()) == Events((event,))
 
 
@@ -109,14 +109,14 @@ def test_2_2_empty_bytes_are_not_a_payload() -> None:
 )
 def test_2_2_one_binary_payload_makes_the_record_binary(kinds: list[str | None], form: str) -> None:
     bodies = {"json": "1", "text": "a", "binary": b"a", None: None}
-    events = Events(tuple(Event(n, (), kind, bodies[kind]) for n, kind in enumerate(kinds, 1)))  # type: ignore[arg-type]
+    events = Events(tuple(EncodedEvent(n, (), kind, bodies[kind]) for n, kind in enumerate(kinds, 1)))  # type: ignore[arg-type]
     chosen, data = encode(events)
     assert chosen == form
     assert decode(chosen, data) == events
 
 
 def test_2_2_not_written_as_json() -> None:
-    for event in (Event(0), Event(1, (), "binary", b"a")):
+    for event in (EncodedEvent(0), EncodedEvent(1, (), "binary", b"a")):
         with pytest.raises(Unwritable):
             encode_json(Events((event,)))
     with pytest.raises(Unwritable):
@@ -158,7 +158,7 @@ normal_durations = st.builds(ExpireAfter, st.integers(-1000, 1000), units).map(
 
 def events_of(payload: st.SearchStrategy[tuple[object, object]]) -> st.SearchStrategy[Events]:
     event = st.builds(
-        lambda seq_nr, tags, typed: Event(seq_nr, tuple(tags), *typed),
+        lambda seq_nr, tags, typed: EncodedEvent(seq_nr, tuple(tags), *typed),
         st.integers(1, LONG_MAX),
         st.lists(texts, max_size=5, unique=True),
         payload,

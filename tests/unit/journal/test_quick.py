@@ -17,7 +17,7 @@ from tidemark.journal.codec.json_payload import decode_json
 from tidemark.journal.codec.json_text import NeedsCare, canonical, canonical_text, parse
 from tidemark.journal.codec.record import read_action
 from tidemark.journal.errors import JournalError
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 
 pytestmark = pytest.mark.unit
 
@@ -129,17 +129,18 @@ def test_2_2_where_the_two_ways_could_part(payload: str) -> None:
         (
             '{"events":[{"seqNr":7,"tags":[],"payloadType":"json","payload":{"a":"é","b":[1,1.50,1e30,0.1]}}],'
             '"metadata":{}}',
-            Events((Event(7, (), "json", '{"a":"é","b":[1,1.5,1E+30,0.1]}'),)),
+            Events((EncodedEvent(7, (), "json", '{"a":"é","b":[1,1.5,1E+30,0.1]}'),)),
         ),
         (
             ' { "events" : [ { "tags" : [ "b" , "a" , "b" ] , "seqNr" : 1 , "payload" : "\\u007f" } ] } ',
-            Events((Event(1, ("b", "a"), "json", r'"\u007f"'),)),
+            Events((EncodedEvent(1, ("b", "a"), "json", r'"\u007f"'),)),
         ),
         (
             '{"events":[{"seqNr":1,"tags":[],"payloadType":"text","payload":"é"},{"seqNr":2,"tags":[]}],'
             '"metadata":{"expireAfter":"60 s","data":{"a":1.0}}}',
             Events(
-                (Event(1, (), "text", "é"), Event(2)), PayloadMetadata(ExpireAfter(60, "second"), '{"a":1}')
+                (EncodedEvent(1, (), "text", "é"), EncodedEvent(2)),
+                PayloadMetadata(ExpireAfter(60, "second"), '{"a":1}'),
             ),
         ),
     ],

@@ -8,7 +8,7 @@ from tidemark.journal.action import Action, Append, Delete, Mark, Purge, append
 from tidemark.journal.codec.json_text import LONG_MAX
 from tidemark.journal.codec.record import NO_TIMESTAMP, read_action, write_action
 from tidemark.journal.errors import Undecodable, Unwritable
-from tidemark.journal.events import Event, Events
+from tidemark.journal.events import EncodedEvent, Events
 
 pytestmark = pytest.mark.unit
 
@@ -177,10 +177,10 @@ def test_1_1_what_no_reader_could_take_is_not_written(action: Action) -> None:
 
 
 def test_1_1_the_range_is_that_of_the_first_and_last_event() -> None:
-    made = append("id", 7, Events((Event(3), Event(4), Event(5))))
+    made = append("id", 7, Events((EncodedEvent(3), EncodedEvent(4), EncodedEvent(5))))
     assert (made.first, made.last, made.form) == (3, 5, "json")
     with pytest.raises(Unwritable):
-        append("id", 7, Events((Event(2), Event(1))))
+        append("id", 7, Events((EncodedEvent(2), EncodedEvent(1))))
 
 
 texts = st.text('aé"\\\n\x00\x7f/😀\u2028', max_size=6)

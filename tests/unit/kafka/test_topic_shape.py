@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidemark.kafka.topic_shape import FOREVER, TopicFound, TopicResult, TopicShape, judge
+from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicFound, TopicShape, judge
 
 pytestmark = pytest.mark.unit
 
@@ -21,7 +21,7 @@ def test_what_was_asked_for_goes_before_what_the_file_says():
 
 def test_a_topic_that_is_as_wanted_is_no_problem():
     judged = judge(found(), TopicShape(3, 1, 7 * DAY))
-    assert (judged.outcome, judged.problem) == (TopicResult.EXISTS, None)
+    assert (judged.outcome, judged.problem) == (CreationOutcome.EXISTS, None)
     assert judged.line == "orders: exists: 3 partitions, 1 copy, records for 7d"
 
 
@@ -45,7 +45,7 @@ def test_a_topic_that_is_different_is_said_to_be_and_left_alone(wanted, said):
 @pytest.mark.parametrize("policy", ["compact", "compact,delete"])
 def test_a_compacted_topic_is_refused_whatever_else_it_is(policy):
     judged = judge(found(cleanup_policy=policy), TopicShape(partitions=6))
-    assert judged.outcome is TopicResult.REFUSED
+    assert judged.outcome is CreationOutcome.REFUSED
     assert judged.problem.startswith(f"It has cleanup.policy={policy}, so its records vanish one by one.")
 
 

@@ -9,7 +9,7 @@ from kafka.structs import TopicPartition as KafkaPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.errors import TidemarkError
-from tidemark.log import source
+from tidemark.kafka import admin
 from tidemark.log.model.binding import Available, Offsets
 from tidemark.log.source import (
     CompactedTopic,
@@ -104,8 +104,8 @@ def broker(monkeypatch) -> Broker:
         "state": [Offsets(0, 7)],
     }
     broker = Broker(topics, {"state": "compact,delete"})
-    monkeypatch.setattr(source, "KafkaConsumer", broker.consumer)
-    monkeypatch.setattr(source, "KafkaAdminClient", broker.admin)
+    monkeypatch.setattr(admin, "KafkaConsumer", broker.consumer)
+    monkeypatch.setattr(admin, "KafkaAdminClient", broker.admin)
     return broker
 
 
@@ -262,7 +262,7 @@ def test_a_kafka_that_does_not_answer_is_named(monkeypatch):
     def nobody(**options: object) -> Client:
         raise KafkaTimeoutError
 
-    monkeypatch.setattr(source, "KafkaConsumer", nobody)
+    monkeypatch.setattr(admin, "KafkaConsumer", nobody)
     with pytest.raises(KafkaUnreachable, match=r"^shop: Kafka does not answer at broker:9092 \(") as refusal:
         read_available(given_source(["orders"]), CONNECTION)
     assert (refusal.value.pipeline, refusal.value.servers) == ("shop", "broker:9092")

@@ -23,7 +23,7 @@ from tidemark.verification.outputs.repair import NotMended, mend_output
 from tidemark.verification.outputs.topics import Compared, compare_ids, first_compared
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
-from tidemark.writers.kafka.last_id import Tail
+from tidemark.writers.kafka.last_id import PartitionEnd
 from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter
 
@@ -49,11 +49,11 @@ class Broker:
             raise NoTargetTopic(target)
         return DescribedTopic(self.id, self.partitions)
 
-    def tail(self, target, number: int, most: int | None) -> Tail:
+    def tail(self, target, number: int, most: int | None) -> PartitionEnd:
         self.most = most
         ids = Listed.holds.get(number, [])
         kept = ids if most is None else ids[-most:]
-        return Tail(tuple(kept), self.begins_at[number], len(kept) == len(ids))
+        return PartitionEnd(tuple(kept), self.begins_at[number], len(kept) == len(ids))
 
 
 class Desk:
@@ -127,15 +127,15 @@ def test_what_is_missing_at_the_end_is_told_from_what_is_missing_between():
 @pytest.mark.parametrize(
     ("tail", "since", "floor", "first"),
     [
-        (Tail((4, 6), 0, True), 0, 0, 0),
-        (Tail((4, 6), 0, True), 3, 0, 3),
-        (Tail((4, 6), 0, True), None, 0, 4),
-        (Tail((), 0, True), 0, 0, 0),
-        (Tail((), 0, True), None, 0, None),
-        (Tail((4, 6), 0, False), 0, 0, 4),
-        (Tail((4, 6), 9, True), 0, 0, 4),
-        (Tail((), 9, True), 0, 0, None),
-        (Tail((4, 6), 0, True), 0, 5, 5),
+        (PartitionEnd((4, 6), 0, True), 0, 0, 0),
+        (PartitionEnd((4, 6), 0, True), 3, 0, 3),
+        (PartitionEnd((4, 6), 0, True), None, 0, 4),
+        (PartitionEnd((), 0, True), 0, 0, 0),
+        (PartitionEnd((), 0, True), None, 0, None),
+        (PartitionEnd((4, 6), 0, False), 0, 0, 4),
+        (PartitionEnd((4, 6), 9, True), 0, 0, 4),
+        (PartitionEnd((), 9, True), 0, 0, None),
+        (PartitionEnd((4, 6), 0, True), 0, 5, 5),
     ],
 )
 def test_from_where_on_a_partition_can_be_judged(tail, since, floor, first):

@@ -6,7 +6,8 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tidemark.connections import KafkaConnection
-from tidemark.work import wake_up
+from tidemark.kafka import hints
+from tidemark.kafka.errors import KafkaFailure
 from tidemark.work.wake_up import KafkaBell
 
 pytestmark = pytest.mark.unit
@@ -30,22 +31,15 @@ class Time:
         self.now += seconds
 
 
-class Broken:
-    """A message that is none."""
-
-    def error(self) -> KafkaError:
-        return DOWN
-
-
 class Listening:
-    """A consumer that gets one answer after two seconds."""
+    """A listener that hears after two seconds that no hint can come."""
 
-    def __init__(self, time: Time, answer: Any) -> None:
-        self._time, self._answer = time, answer
+    def __init__(self, time: Time) -> None:
+        self._time = time
 
-    def poll(self, seconds: float) -> Any:
+    def wait(self, seconds: float) -> bool:
         self._time.now += 2
-        return self._answer
+        raise KafkaFailure("down")
 
 
 def given_bell(time: Time) -> KafkaBell:
@@ -57,7 +51,7 @@ def test_who_cannot_listen_waits_for_the_rest_of_the_time(monkeypatch):
 
     def refuse(self: KafkaBell, patience: float) -> None:
         time.now += patience
-        raise KafkaException(DOWN)
+        raise KafkaFailure("down")
 
     monkeypatch.setattr(KafkaBell, "_listening", refuse)
     bell = given_bell(time)
@@ -67,7 +61,7 @@ def test_who_cannot_listen_waits_for_the_rest_of_the_time(monkeypatch):
 
 def test_a_message_that_is_an_error_wakes_nobody(monkeypatch):
     time = Time()
-    monkeypatch.setattr(KafkaBell, "_listening", lambda self, patience: Listening(time, Broken()))
+    monkeypatch.setattr(KafkaBell, "_listening", lambda self, patience: Listening(time))
     assert given_bell(time).wait(30) is False
     assert time.slept == [28.0]
 
@@ -82,7 +76,7 @@ def test_who_cannot_ring_goes_on(monkeypatch):
     def refuse(options: Any) -> None:
         raise KafkaException(DOWN)
 
-    monkeypatch.setattr(wake_up, "Producer", refuse)
+    monkeypatch.setattr(hints, "Producer", refuse)
     bell = given_bell(Time())
     bell.ring("k")
     bell.close()

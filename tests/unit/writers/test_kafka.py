@@ -16,7 +16,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
-from tidemark.writers.kafka.target import DescribedTopic, Fenced, NoTargetTopic, Target, TargetFailed
+from tidemark.writers.kafka.target import DescribedTopic, Fenced, NoTargetTopic, TargetFailed, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 
 pytestmark = pytest.mark.unit
@@ -288,7 +288,7 @@ def test_a_count_that_was_asked_for_travels_with_the_writer(monkeypatch):
     ],
 )
 def test_what_is_said_when_it_fails(error, said):
-    target = Target("orders", "out", "copy", "kafka_default", KafkaConnection(servers="127.0.0.1:1"))
+    target = TargetTopic("orders", "out", "copy", "kafka_default", KafkaConnection(servers="127.0.0.1:1"))
     assert said in str(error(target))
 
 
@@ -300,7 +300,7 @@ def described(monkeypatch):
     """What the broker says, one answer after the other; the last one again and again."""
     answers = [DescribedTopic("first", 2)]
 
-    def describe(_: Target) -> DescribedTopic:
+    def describe(_: TargetTopic) -> DescribedTopic:
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     monkeypatch.setattr(kafka, "describe_topic", describe)

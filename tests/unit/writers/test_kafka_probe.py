@@ -2,9 +2,9 @@
 
 import pytest
 
-from tidemark.writers.kafka import probe
-from tidemark.writers.kafka.probe import PartitionState, TopicState, probe_id, refusal_of
-from tidemark.writers.kafka.target import Target
+from tidemark.kafka.topics import PartitionState
+from tidemark.writers.kafka.probe import TopicState, probe_id, refusal_of
+from tidemark.writers.kafka.target import TargetTopic
 
 pytestmark = pytest.mark.unit
 
@@ -35,16 +35,7 @@ def test_a_user_who_may_only_read_is_refused():
     assert refusal_of(TopicState((GOOD,), 1, may_write=False)) == "this user may not write to it"
 
 
-@pytest.mark.parametrize(
-    ("operations", "allowed"),
-    [(None, True), ([], True), (["READ"], False), (["READ", "WRITE"], True), (["ALL"], True)],
-)
-def test_what_the_brokers_allow(operations, allowed):
-    named = operations and [probe.AclOperation[name] for name in operations]
-    assert probe._allows(named) is allowed
-
-
 def test_a_probe_fences_no_producer_of_the_writer():
-    target = Target("orders", "out", "copy", "kafka_default", None)
+    target = TargetTopic("orders", "out", "copy", "kafka_default", None)
     assert probe_id(target).startswith("tidemark.orders.out.probe.")
     assert probe_id(target) not in {target.transactional_id(number) for number in range(100)}

@@ -8,9 +8,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from kafka import KafkaAdminClient, KafkaConsumer
-from kafka.admin import NewTopic
-from kafka.errors import TopicAlreadyExistsError
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
@@ -34,6 +31,10 @@ from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.errors import TidemarkError
+from tidemark.kafka import topic_creation
+from tidemark.kafka.consumer import READ_UNCOMMITTED
+from tidemark.kafka.offsets import looking_at_topics
+from tidemark.kafka.topic_shape import TopicShape
 from tidemark.pipeline.connections import collect_connections
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
@@ -81,21 +82,17 @@ def main() -> int:
 
 def create_topics(pipeline: Pipeline, connections: Connections) -> None:
     """Make the pipeline's topics where they are missing."""
-    with KafkaAdminClient(**connections.kafka.client_options()) as admin:
-        for topic in pipeline.source.kafka.topics:
-            try:
-                admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)])
-            except TopicAlreadyExistsError:
-                continue
+    shape = TopicShape(partitions=PARTITIONS, replication=1)
+    topic_creation.create_topics(
+        pipeline.name, connections.kafka, dict.fromkeys(pipeline.source.kafka.topics, shape)
+    )
 
 
 def send_orders(pipeline: Pipeline, connections: Connections) -> int:
     """Send a batch of actions, more the first time; how many."""
     (topic,) = pipeline.source.kafka.topics
-    options = connections.kafka.client_options()
-    with KafkaConsumer(**options) as consumer:
-        ends = consumer.end_offsets(_partitions(consumer, topic))
-    before = sum(ends.values())
+    with looking_at_topics(connections.kafka, READ_UNCOMMITTED) as kafka:
+        before = sum(end for _, end in kafka.offsets([topic]).values())
     count = AGAIN if before else FIRST
     now = wall_clock_millis()
     actions = [*sample_actions(count, batch=before, now=now), expired_order(before, now)]
@@ -173,12 +170,6 @@ Stop with: make down   (data stays)   Remove with: make clean""",
         highlight=False,
         soft_wrap=True,
     )
-
-
-def _partitions(consumer: KafkaConsumer, topic: str) -> list[object]:
-    from kafka.structs import TopicPartition
-
-    return [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
 
 
 def _run_table(tasks: dict[str, str | None]) -> Table:

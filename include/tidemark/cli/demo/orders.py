@@ -10,7 +10,7 @@ from random import Random
 
 from tidemark.journal.action import Action, Delete, Mark, Purge, append
 from tidemark.journal.codec.expire_after import read_expire_after
-from tidemark.journal.events import Event, Events, PayloadMetadata
+from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 
 ORIGIN, VERSION = "shop-1", "demo"
 _STEPS = ("OrderPlaced", "ItemAdded", "PaymentReceived", "Packed", "Shipped", "Delivered")
@@ -68,12 +68,12 @@ def _append(order: _Order, random: Random, at: int) -> Action:
     )
 
 
-def _event(order: _Order, seq_nr: int, random: Random) -> Event:
+def _event(order: _Order, seq_nr: int, random: Random) -> EncodedEvent:
     chance = random.random()
     if chance < 0.05:
-        return Event(seq_nr, order.tags, "text", f"note: {random.choice(_GOODS)} is a gift")
+        return EncodedEvent(seq_nr, order.tags, "text", f"note: {random.choice(_GOODS)} is a gift")
     if chance < 0.1:
-        return Event(seq_nr, order.tags, "binary", random.randbytes(48))
+        return EncodedEvent(seq_nr, order.tags, "binary", random.randbytes(48))
     body = {
         "type": _STEPS[min(seq_nr - 1, len(_STEPS) - 1)],
         "order": order.key,
@@ -81,4 +81,4 @@ def _event(order: _Order, seq_nr: int, random: Random) -> Event:
         "quantity": random.randint(1, 5),
         "price": str(random.randint(100, 99_999) / 100),
     }
-    return Event(seq_nr, order.tags, "json", json.dumps(body, separators=(",", ":")))
+    return EncodedEvent(seq_nr, order.tags, "json", json.dumps(body, separators=(",", ":")))

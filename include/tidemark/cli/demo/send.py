@@ -2,20 +2,20 @@
 
 from collections.abc import Iterable
 
-from kafka import KafkaProducer
-
 from tidemark.connections import KafkaConnection
 from tidemark.journal.action import Action
 from tidemark.journal.codec.record import write_action
+from tidemark.kafka.producer import RecordToSend, send_all
+
+PATIENCE = 60.0
 
 
 def send_actions(kafka: KafkaConnection, topic: str, actions: Iterable[Action]) -> None:
     """Send the actions in order; returns when all are acknowledged."""
-    options = kafka.client_options()
-    with KafkaProducer(
-        acks="all", enable_idempotence=True, compression_type="lz4", linger_ms=5, **options
-    ) as producer:
-        for action in actions:
-            key, value, timestamp, headers = write_action(action)
-            producer.send(topic, value, key=key, headers=list(headers), timestamp_ms=timestamp)
-        producer.flush()
+    records = (_record_of(topic, action) for action in actions)
+    send_all(kafka, records, PATIENCE, as_java=True, compression="lz4")
+
+
+def _record_of(topic: str, action: Action) -> RecordToSend:
+    key, value, timestamp, headers = write_action(action)
+    return RecordToSend(topic, key, value, headers, timestamp)

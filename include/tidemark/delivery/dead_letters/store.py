@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from cassandra import InvalidRequest
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import InvalidRequest, Session
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.log.files.folder import Folder
 from tidemark.log.message_text import readable, restored

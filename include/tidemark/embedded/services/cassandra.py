@@ -62,9 +62,14 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
 
 def ask_cassandra(port: int) -> str | None:
     """Run a CQL query; nothing when rows come back, else what went wrong."""
-    from cassandra import DriverException
-    from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
-    from cassandra.policies import RoundRobinPolicy
+    from tidemark.cassandra.driver import (
+        EXEC_PROFILE_DEFAULT,
+        Cluster,
+        DriverException,
+        ExecutionProfile,
+        NoHostAvailable,
+        RoundRobinPolicy,
+    )
 
     profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy(), request_timeout=5)
     try:

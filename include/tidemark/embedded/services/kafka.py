@@ -1,8 +1,6 @@
 """Kafka: one KRaft process, broker and controller in one."""
 
-import base64
 import os
-import socket
 import subprocess
 import uuid
 from pathlib import Path
@@ -14,6 +12,7 @@ from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
 from tidemark.embedded.whole_files import fill, filled, write_atomically
+from tidemark.kafka.topic_ids import kafka_text
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("kafka.controller",)
@@ -63,19 +62,9 @@ def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> S
 
 def ask_kafka(port: int) -> str | None:
     """Ask for the cluster's metadata; nothing when a broker answers, else what went wrong."""
-    from kafka import KafkaAdminClient
-    from kafka.errors import KafkaError
+    from tidemark.kafka.admin import broker_problem  # the client is slow to import
 
-    try:
-        socket.create_connection((LOOPBACK, port), timeout=2).close()  # the client would log every refusal
-        client = KafkaAdminClient(bootstrap_servers=f"{LOOPBACK}:{port}", request_timeout_ms=5000)
-        try:
-            brokers = client.describe_cluster()["brokers"]
-        finally:
-            client.close()
-    except (OSError, KafkaError, KeyError) as error:
-        return f"{type(error).__name__}: {error}"
-    return None if brokers else "no broker is registered yet"
+    return broker_problem(LOOPBACK, port)
 
 
 def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Path) -> None:
@@ -83,12 +72,7 @@ def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Pat
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
     command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
     # One word, because an id may begin with a dash and would be taken for another option.
-    command += [f"--cluster-id={_new_cluster_id(uuid.uuid4())}", "--config", str(config)]
+    command += [f"--cluster-id={kafka_text(uuid.uuid4())}", "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise ServiceDied("Kafka's storage tool", log, (done.stdout + done.stderr).splitlines()[-15:])
-
-
-def _new_cluster_id(uid: uuid.UUID) -> str:
-    """Kafka's text of a UUID: 22 characters of URL-safe base 64."""
-    return base64.urlsafe_b64encode(uid.bytes).decode().rstrip("=")

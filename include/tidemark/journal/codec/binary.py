@@ -9,7 +9,14 @@ from collections.abc import Iterator
 
 from tidemark.journal.codec.json_text import LONG_MAX, canonical_text, parse, storable
 from tidemark.journal.errors import Undecodable, Unwritable
-from tidemark.journal.events import NO_METADATA, Event, Events, PayloadMetadata, PayloadType, read_metadata
+from tidemark.journal.events import (
+    NO_METADATA,
+    EncodedEvent,
+    Events,
+    PayloadMetadata,
+    PayloadType,
+    read_metadata,
+)
 
 _VERSION_WITH_METADATA = 1
 
@@ -68,7 +75,7 @@ def _sized(data: bytes, position: int, what: str) -> tuple[bytes, int]:
     return data[start:end], end
 
 
-def _event(frame: bytes) -> Event:
+def _event(frame: bytes) -> EncodedEvent:
     if len(frame) < _EVENT.size:
         raise Undecodable(f"binary payload: event of {len(frame)} bytes")
     (seq_nr, _) = _EVENT.unpack_from(frame)
@@ -82,7 +89,7 @@ def _event(frame: bytes) -> Event:
     if kind not in _KINDS:
         raise Undecodable(f"binary payload: unknown kind {kind} in event {seq_nr}")
     body, _ = _sized(frame, start - _INT.size, "body")
-    return Event(seq_nr, tuple(dict.fromkeys(_tags(tags))), *_payload(_KINDS[kind], body))
+    return EncodedEvent(seq_nr, tuple(dict.fromkeys(_tags(tags))), *_payload(_KINDS[kind], body))
 
 
 def _tags(block: bytes) -> Iterator[str]:
@@ -118,7 +125,7 @@ def _prefixed(data: bytes) -> bytes:
     return _INT.pack(len(data)) + data
 
 
-def _encode_event(event: Event) -> bytes:
+def _encode_event(event: EncodedEvent) -> bytes:
     if not 1 <= event.seq_nr <= LONG_MAX:
         raise Unwritable(f"sequence number {event.seq_nr}")
     tags = b"".join(_prefixed(storable(tag).encode()) for tag in event.tags)

@@ -27,7 +27,7 @@ from tidemark.journal.codec.json_text import (
     storable,
 )
 from tidemark.journal.errors import Undecodable, Unwritable
-from tidemark.journal.events import NO_METADATA, Event, Events, PayloadMetadata, read_metadata
+from tidemark.journal.events import NO_METADATA, EncodedEvent, Events, PayloadMetadata, read_metadata
 
 SHALLOW = 200
 """With fewer brackets than that, a document cannot be nested too deeply."""
@@ -125,17 +125,17 @@ def _is_text(payload: object) -> bool:
     return payload is None or type(payload) is str
 
 
-def _quick_event(event: _Event) -> Event:
+def _quick_event(event: _Event) -> EncodedEvent:
     tags, payload = event.tags, event.payload
     if len(tags) > 1:
         tags = tuple(dict.fromkeys(tags))
     if payload is None:
-        return Event(event.seq_nr, tags)
+        return EncodedEvent(event.seq_nr, tags)
     if event.payload_type != "text":
-        return Event(event.seq_nr, tags, "json", quick_text(payload))
+        return EncodedEvent(event.seq_nr, tags, "json", quick_text(payload))
     if type(payload) is not str:
         raise NeedsCare
-    return Event(event.seq_nr, tags, "text", payload)
+    return EncodedEvent(event.seq_nr, tags, "text", payload)
 
 
 def _quick_metadata(found: _Metadata | None) -> PayloadMetadata:
@@ -157,7 +157,7 @@ def _decode_with_care(data: bytes) -> Events:
     return Events(tuple([_event(item) for item in items]), read_metadata(document.get("metadata")))
 
 
-def _event(item: object) -> Event:
+def _event(item: object) -> EncodedEvent:
     if type(item) is not dict:
         raise Undecodable(f"JSON payload: an event must be an object, not {shown(item)}")
     seq_nr = sequence_number(item.get("seqNr"), "seqNr")
@@ -166,15 +166,15 @@ def _event(item: object) -> Event:
     payload = item.get("payload")
     if payload_type == "json" or payload_type is None:
         if payload is None:
-            return Event(seq_nr, tags)
-        return Event(seq_nr, tags, "json", canonical(payload))
+            return EncodedEvent(seq_nr, tags)
+        return EncodedEvent(seq_nr, tags, "json", canonical(payload))
     if payload_type != "text":
         raise Undecodable(f"JSON payload: payloadType must be json or text, not {shown(payload_type)}")
     if payload is None:
-        return Event(seq_nr, tags)
+        return EncodedEvent(seq_nr, tags)
     if type(payload) is not str:
         raise Undecodable(f"JSON payload: a text payload must be text, not {shown(payload)}")
-    return Event(seq_nr, tags, "text", storable(payload))
+    return EncodedEvent(seq_nr, tags, "text", storable(payload))
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def encode_json(events: Events) -> bytes:
     return f'{{"events":[{items}],"metadata":{events.metadata.text}}}'.encode()
 
 
-def _encode_event(event: Event) -> str:
+def _encode_event(event: EncodedEvent) -> str:
     if not 1 <= event.seq_nr <= LONG_MAX:
         raise Unwritable(f"sequence number {event.seq_nr}")
     text = f'{{"seqNr":{event.seq_nr},"tags":{canonical(list(event.tags))}'

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import structlog
-from cassandra.cluster import Session
 
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.replication import default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.journal_tables.errors import SchemaDiffers, SchemaStepFailed, TablesLost

@@ -6,10 +6,7 @@ Asks Cassandra's own tables instead of the driver, whose picture of a schema may
 from collections import defaultdict
 from typing import Any
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
-from cassandra.query import SimpleStatement
-
+from tidemark.cassandra.driver import ConsistencyLevel, Session, SimpleStatement
 from tidemark.journal_tables.schema.layout import Found, Shape, name_of, qualified
 from tidemark.pipeline.model import JournalDeclaration
 

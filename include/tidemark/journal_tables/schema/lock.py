@@ -13,10 +13,8 @@ from datetime import datetime
 from typing import Any
 
 import structlog
-from cassandra.cluster import Session
-from cassandra.policies import FallthroughRetryPolicy
-from cassandra.query import SimpleStatement
 
+from tidemark.cassandra.driver import FallthroughRetryPolicy, Session, SimpleStatement
 from tidemark.consensus.lightweight import FAILURES, REFUSALS
 from tidemark.journal_tables.errors import SchemaLockHeld, SchemaLockOverrun, SchemaStepFailed
 from tidemark.journal_tables.schema.layout import qualified

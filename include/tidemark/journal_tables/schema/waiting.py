@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from cassandra import InvalidRequest
+from tidemark.cassandra.driver import InvalidRequest
 
 Answer = TypeVar("Answer")
 

@@ -3,6 +3,11 @@
 Offsets of a topic that was deleted and made again begin anew, so nothing that compares offsets may mix the
 two. Which is which follows from the losses that people accepted, and from nothing else: a binding after such
 an acceptance is of the new topic, one before it of the old. Topics of a name are numbered from 0. Pure.
+
+Two questions are answered with it. Which topic *shall* a writer's target hold, and which bindings does it
+therefore leave out? ``delivery.writer_topics`` answers from the number that the writer was registered with.
+Which topic *do* tables hold? ``client.topic_record`` answers from the time at which their
+pointers were made: the writer may be gone, not registered, or not have delivered anything yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +17,11 @@ from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import AcceptedLoss, LossKind
 
 WHOLE_TOPIC = (LossKind.RECREATED, LossKind.DELETED)
+
+
+def of_whole_topics(losses: Iterable[AcceptedLoss]) -> Iterator[AcceptedLoss]:
+    """The losses after which a name may be another topic's; losses of single offsets are left out."""
+    return (one for one in losses if one.loss.kind in WHOLE_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +65,9 @@ class Recreations:
     def of(cls, losses: Iterable[AcceptedLoss]) -> "Recreations":
         """What was accepted; losses of single offsets make no new topic."""
         found: dict[str, dict[tuple[int, int, int], AcceptedLoss]] = {}
-        for one in losses:
-            if one.loss.kind in WHOLE_TOPIC:
-                together = (one.found, one.t or 0, one.after if one.t is None else 0)
-                found.setdefault(one.loss.topic, {}).setdefault(together, one)
+        for one in of_whole_topics(losses):
+            together = (one.found, one.t or 0, one.after if one.t is None else 0)
+            found.setdefault(one.loss.topic, {}).setdefault(together, one)
         return cls(
             {
                 topic: tuple(

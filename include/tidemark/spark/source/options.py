@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
 from pydantic import (
     BaseModel,
     BeforeValidator,
@@ -23,6 +21,7 @@ from pydantic import (
 )
 
 from tidemark.cassandra.bulk.row_statement import Using
+from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
 from tidemark.errors import did_you_mean, with_fields

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cassandra.cluster import Session
 from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     DataSourceReader,
     Filter,
     InputPartition,
 )
 
+from tidemark.cassandra.driver import Session
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import Part, ScanSettings, scan
 from tidemark.cassandra.session import connect

@@ -11,8 +11,8 @@ from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from cassandra import ConsistencyLevel
 
+from tidemark.cassandra.driver import ConsistencyLevel
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.session import connect

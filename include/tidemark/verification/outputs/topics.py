@@ -19,7 +19,7 @@ from tidemark.delivery.target import Verdict, compare, replaced
 from tidemark.delivery.writer import TargetMissing
 from tidemark.pipeline.model import WriterStart
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
-from tidemark.writers.kafka.last_id import Tail, read_tail
+from tidemark.writers.kafka.last_id import PartitionEnd, read_tail
 from tidemark.writers.kafka.target import keeps_the_middle
 from tidemark.writers.kafka.writer import PARTITIONS_AT_ONCE, KafkaWriter
 
@@ -48,7 +48,7 @@ def compare_ids(expected: Sequence[int], found: Sequence[int]) -> Compared:
     )
 
 
-def first_compared(tail: Tail, since: int | None, floor: int) -> int | None:
+def first_compared(tail: PartitionEnd, since: int | None, floor: int) -> int | None:
     """From which id on a partition is to have everything; None where that is unknown."""
     if since is not None and tail.is_whole and tail.begins_at == 0:
         first = since
@@ -124,7 +124,7 @@ def verify_topic(
     return result(looked_at, differences, {why: count for why, count in unproven.items() if count})
 
 
-def read_tails(writer: KafkaWriter, most: int | None) -> dict[int, Tail]:
+def read_tails(writer: KafkaWriter, most: int | None) -> dict[int, PartitionEnd]:
     """The end of every partition, or all of it."""
     numbers = range(writer.shape["partitions"])
     with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:

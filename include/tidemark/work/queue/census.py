@@ -7,9 +7,7 @@ done about it.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from cassandra import ConsistencyLevel
-from cassandra.cluster import Session
-
+from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import ScanSettings, scan
 from tidemark.cassandra.table import read_table

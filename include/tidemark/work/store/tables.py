@@ -11,9 +11,8 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
-from cassandra.cluster import Session
-from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
+from tidemark.cassandra.driver import BatchStatement, BatchType, PreparedStatement, Session
 from tidemark.cassandra.replication import Copies, default_copies, local_nodes, too_few_copies
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.objects import Consensus

@@ -6,16 +6,15 @@ come twice, with the same ``tidemark.id`` and ``tidemark.writer``. Never creates
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
-
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.writer import BadMessage
 from tidemark.errors import with_fields
+from tidemark.kafka.errors import NotAllAcknowledged
+from tidemark.kafka.producer import RecordToSend, send_all
 from tidemark.writers.errors import WriterError
-from tidemark.writers.kafka.target import ANSWERS_WITHIN, Complaints, Target, client_options, count_partitions
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetTopic, count_partitions
 
 CONNECT = "__connect.errors."
 STAGE = "TASK_PUT"
@@ -40,7 +39,7 @@ class LettersNotSent(WriterError):
         )
 
 
-def headers_of(letter: DeadLetter) -> list[tuple[str, str | bytes | None]]:
+def headers_of(letter: DeadLetter) -> list[tuple[str, bytes | None]]:
     """The message's own headers, then Kafka Connect's, then who let it pass and why."""
     message = letter.message
     own = [(header["name"], header["value"]) for header in message["headers"] or ()]
@@ -64,49 +63,23 @@ class DeadLetterTopic:
     """A topic that gets a copy of every dead letter of a pipeline."""
 
     def __init__(self, pipeline: str, topic: str, connection_id: str, connection: KafkaConnection) -> None:
-        self._target = Target(pipeline, "dead letters", topic, connection_id, connection)
+        self._target = TargetTopic(pipeline, "dead letters", topic, connection_id, connection)
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
         """See ``DeadLetters.keep``."""
         count_partitions(self._target)  # says what to do where the topic is missing
-        complaints, refused = Complaints(), list[KafkaError]()
-        producer = Producer(
-            {
-                **client_options(self._target, complaints),
-                "enable.idempotence": True,
-                "acks": "all",
-                "message.max.bytes": 1_000_000_000,
-                "message.timeout.ms": round(ANSWERS_WITHIN * 1000),
-                "allow.auto.create.topics": False,
-            }
-        )
-
-        def sent(error: KafkaError | None, _: Message) -> None:
-            if error is not None:
-                refused.append(error)
-
         try:
-            for letter in letters:
-                producer.produce(
-                    self._target.topic,
-                    value=letter.message["value"],
-                    key=letter.message["key"],
-                    timestamp=letter.message["timestamp"] or 1,  # the client takes 0 for the time of sending
-                    headers=headers_of(letter),
-                    on_delivery=sent,
-                )
-            left = producer.flush(ANSWERS_WITHIN * 2)
-        except (KafkaException, BufferError) as error:
-            raise self._failed(str(error)) from error
-        finally:
-            producer.purge()
-            with suppress(KafkaException):
-                producer.close()
-        if refused:
-            raise self._failed(complaints.about(KafkaException(refused[0])))
-        if left:
-            raise self._failed(f"{left} copies were not acknowledged in time")
+            send_all(self._target.connection, map(self._record_of, letters), ANSWERS_WITHIN)
+        except NotAllAcknowledged as error:
+            target = self._target
+            raise LettersNotSent(target.pipeline, target.topic, target.connection_id, error.reason) from error
 
-    def _failed(self, problem: str) -> LettersNotSent:
-        target = self._target
-        return LettersNotSent(target.pipeline, target.topic, target.connection_id, problem)
+    def _record_of(self, letter: DeadLetter) -> RecordToSend:
+        message = letter.message
+        return RecordToSend(
+            self._target.topic,
+            message["key"],
+            message["value"],
+            headers_of(letter),
+            message["timestamp"] or 0,
+        )

@@ -11,10 +11,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
-
+from tidemark.kafka.consumer import READ_UNCOMMITTED, PartitionReader, ReadRecord
 from tidemark.log.model.binding import NOTHING_YET
-from tidemark.writers.kafka.target import ANSWERS_WITHIN, Target, TargetFailed, consuming
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetFailed, TargetTopic, reading
 
 ID_HEADER = "tidemark-id"
 WRITER_HEADER = "tidemark-writer"
@@ -23,11 +22,11 @@ OTHERS_END_WITHIN = ANSWERS_WITHIN
 """Seconds that the transactions of other producers are waited for."""
 FIRST_WINDOW = 16
 GROWTH = 8
-_WHAT = "could not be read"
+WHAT = "could not be read"
 
 
 @dataclass(frozen=True, slots=True)
-class Tail:
+class PartitionEnd:
     """The end of one partition."""
 
     ids: tuple[int, ...]
@@ -49,98 +48,79 @@ class Tail:
 
 
 def read_tail(
-    target: Target, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
-) -> Tail:
+    target: TargetTopic, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
+) -> PartitionEnd:
     """This writer's ids among the last so many offsets of a partition, or among all of them.
 
     Where there is none among those, the last one that is further back.
     """
-    place = TopicPartition(target.topic, partition)
-    with consuming(target, _WHAT, "read_uncommitted") as consumer:
-        _, end = offsets_of(consumer, place)
-    with consuming(target, _WHAT) as consumer:
-        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+    end = end_of(target, partition)
+    with reading(target, WHAT) as reader:
+        begin = _wait_for_others(target, reader, partition, end, others_end_within)
         lower = begin if most is None else max(begin, end - most)
-        ids = tuple(_ids(target, consumer, place, lower, end)) if lower < end else ()
+        ids = tuple(_ids(target, reader, partition, lower, end))
     if ids or lower == begin:
-        return Tail(ids, begin, lower == begin)
+        return PartitionEnd(ids, begin, lower == begin)
     last_id = find_last_id(target, partition, others_end_within)
-    return Tail((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
+    return PartitionEnd((last_id,) if last_id != NOTHING_YET else (), begin, last_id == NOTHING_YET)
 
 
-def find_last_id(target: Target, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
+def find_last_id(target: TargetTopic, partition: int, others_end_within: float = OTHERS_END_WITHIN) -> int:
     """The last committed id of this writer; −1 when there is none."""
-    place = TopicPartition(target.topic, partition)
-    with consuming(target, _WHAT, "read_uncommitted") as consumer:
-        _, end = offsets_of(consumer, place)
-    with consuming(target, _WHAT) as consumer:
-        begin = _wait_for_others(target, consumer, place, end, others_end_within)
+    end = end_of(target, partition)
+    with reading(target, WHAT) as reader:
+        begin = _wait_for_others(target, reader, partition, end, others_end_within)
         upper, window = end, FIRST_WINDOW
         while upper > begin:
             lower = max(begin, upper - window)
-            if (found := _largest(target, consumer, place, lower, upper)) is not None:
-                return found
+            # Ids only grow, whatever others copy.
+            if ids := [*_ids(target, reader, partition, lower, upper)]:
+                return max(ids)
             upper, window = lower, window * GROWTH
     return NOTHING_YET
 
 
+def end_of(target: TargetTopic, partition: int) -> int:
+    """The offset behind everything that is in a partition, open transactions included."""
+    with reading(target, WHAT, READ_UNCOMMITTED) as reader:
+        return reader.offsets(target.topic, partition)[1]
+
+
 def _wait_for_others(
-    target: Target, consumer: Consumer, place: TopicPartition, end: int, seconds: float
+    target: TargetTopic, reader: PartitionReader, partition: int, end: int, seconds: float
 ) -> int:
     """The partition's first offset, once everything below ``end`` is committed or aborted."""
     deadline = time.monotonic() + seconds
     while True:
-        begin, stable = offsets_of(consumer, place)
+        begin, stable = reader.offsets(target.topic, partition)
         if stable >= end:
             return begin
         if time.monotonic() > deadline:
             raise TargetFailed(
                 target,
-                f"cannot be written to in partition {place.partition}",
+                f"cannot be written to in partition {partition}",
                 f"another producer's transaction is open from offset {stable} on and did not end within "
-                f"{seconds:.0f} s, so nobody can tell which messages are there",
+                f"{seconds:.0f} s, so it is not known which messages are there",
             )
         time.sleep(0.1)
 
 
-def offsets_of(consumer: Consumer, place: TopicPartition) -> tuple[int, int]:
-    """The first offset of a partition, and the one behind its last, as the consumer's isolation sees them."""
-    offsets: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWERS_WITHIN)
-    if offsets is None:
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no offsets within the time"))
-    return offsets
-
-
-def _largest(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> int | None:
-    """The largest of this writer's ids among these offsets; ids only grow, whatever others copy."""
-    return max(_ids(target, consumer, place, lower, upper), default=None)
-
-
-def _ids(target: Target, consumer: Consumer, place: TopicPartition, lower: int, upper: int) -> Iterator[int]:
+def _ids(
+    target: TargetTopic, reader: PartitionReader, partition: int, lower: int, upper: int
+) -> Iterator[int]:
     """This writer's ids among these offsets."""
-    consumer.assign([TopicPartition(place.topic, place.partition, lower)])
-    while True:
-        message = consumer.poll(ANSWERS_WITHIN)
-        if message is None:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no messages within the time"))
-        error = message.error()
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:
-            raise KafkaException(error)
-        if error is not None or (message.offset() or 0) >= upper:
-            return
-        id_ = id_of(message, target.origin)
+    for record in reader.records(target.topic, partition, lower, upper):
+        id_ = id_of(record, target.origin)
         if id_ is not None:
             yield id_
-        if message.offset() == upper - 1:
-            return
 
 
-def id_of(message: Message, origin: str) -> int | None:
-    """The id of a message that this writer sent; None for anybody else's.
+def id_of(record: ReadRecord, origin: str) -> int | None:
+    """The id of a message that this writer sent; None for any other message.
 
     A message that came through another writer first has that one's headers too: the last ones count.
     """
-    headers = dict(message.headers() or ())
+    headers = dict(record.headers)
     writer, id_ = headers.get(WRITER_HEADER), headers.get(ID_HEADER)
     if writer != origin.encode() or not isinstance(id_, bytes) or not id_.isdigit():
         return None

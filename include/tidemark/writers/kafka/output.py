@@ -1,32 +1,22 @@
 """One partition of a target topic in the hands of the one producer that may write to it.
 
-Messages go in transactions: a reader sees all of one or nothing. Opening a partition stops whoever wrote to
-it before and finishes or aborts what they left, so what is found there then is the truth, also after a
-commit whose answer was lost. Nothing is repaired here: a producer that failed is thrown away, and the next
-one looks for itself.
+Messages go in transactions: a reader sees all of one or nothing. Opening a partition fences the producer that
+wrote to it before, and finishes or aborts what it left open. What is found there then is the truth, also
+after a commit whose answer was lost. Nothing is repaired here: a producer that failed is closed, and the next
+one reads the partition's end again.
 """
 
 import atexit
 import os
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
-from confluent_kafka import KafkaException, Producer
-
 from tidemark.delivery.writer import BadMessage, Check
+from tidemark.kafka.producer import RecordToSend
 from tidemark.writers.kafka.last_id import ID_HEADER, WRITER_HEADER, find_last_id
-from tidemark.writers.kafka.target import (
-    ANSWERS_WITHIN,
-    Complaints,
-    Fenced,
-    Target,
-    TargetFailed,
-    client_options,
-    is_fenced,
-)
+from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of
 
 MESSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8_000_000
@@ -36,22 +26,13 @@ BYTES_AT_ONCE = 8_000_000
 class OutputPartition:
     """A partition, held."""
 
-    def __init__(self, target: Target, partition: int) -> None:
+    def __init__(self, target: TargetTopic, partition: int) -> None:
         self._target, self._partition = target, partition
-        self._complaints = Complaints()
         self._waiting: list[Mapping[str, Any]] = []
         self._bytes = 0
-        self._is_closed = False
-        self._producer = Producer(
-            {
-                **client_options(target, self._complaints),
-                "transactional.id": target.transactional_id(partition),
-                "acks": "all",
-                "message.max.bytes": 1_000_000_000,  # how large a message may be is the topic's business
-            }
-        )
+        self._producer = producer_of(target, partition)
         with self._closing_on_failure("could not be opened for writing"):
-            self._producer.init_transactions(ANSWERS_WITHIN)
+            self._producer.open()
             self.last_id = find_last_id(target, partition)
 
     def add(self, message: Mapping[str, Any], lease: Check) -> None:
@@ -68,63 +49,37 @@ class OutputPartition:
         lease.check()
         first, last = self._waiting[0]["id"], self._waiting[-1]["id"]
         with self._closing_on_failure(f"did not take ids {first} to {last}"):
-            self._producer.begin_transaction()
-            for message in self._waiting:
-                self._send(message)
-            self._producer.commit_transaction(ANSWERS_WITHIN)
+            self._producer.commit(self._records(self._waiting))
         self.last_id = last
         self._waiting, self._bytes = [], 0
 
-    def _send(self, message: Mapping[str, Any]) -> None:
-        produce(self._producer, self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
+    def _records(self, messages: Iterable[Mapping[str, Any]]) -> Iterator[RecordToSend]:
+        for message in messages:
+            yield record_of(self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
 
     def close(self) -> None:
         """Give the partition up; what was not committed never becomes visible."""
-        if self._is_closed:
-            return
-        self._is_closed = True
-        # Otherwise closing waits until the last message has timed out.
-        self._producer.purge()
-        with suppress(KafkaException), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # that a failed producer cannot abort
-            self._producer.close()
+        self._producer.close()
 
     @contextmanager
     def _closing_on_failure(self, what: str) -> Iterator[None]:
         try:
-            yield
-        except KafkaException as error:
-            with suppress(KafkaException):  # after a fatal error, the same one again
-                self._producer.poll(0)  # lets the client say why
-            reason = self._complaints.about(error)
-            self.close()
-            if is_fenced(error):
-                raise Fenced(self._target, self._partition) from error
-            raise TargetFailed(self._target, f"{what} in partition {self._partition}", reason) from error
+            with blaming(self._target, what, self._partition):
+                yield
         except BaseException:
             self.close()
             raise
 
 
-def produce(
-    producer: Producer,
-    target: Target,
-    partition: int,
-    message: Mapping[str, Any],
-    writer_header: str,
-    id_header: str,
-) -> None:
-    """Hand a message to a producer as it is in the log, with headers that name its writer and its id."""
+def record_of(
+    target: TargetTopic, partition: int, message: Mapping[str, Any], writer_header: str, id_header: str
+) -> RecordToSend:
+    """A message as it is in the log, with headers that name its writer and its id."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
     headers.append((writer_header, target.origin.encode()))
     headers.append((id_header, str(message["id"]).encode()))
-    producer.produce(
-        target.topic,
-        value=message["value"],
-        key=message["key"],
-        partition=partition,
-        timestamp=message["timestamp"] or 1,  # the client takes 0 for the time of sending
-        headers=headers,
+    return RecordToSend(
+        target.topic, message["key"], message["value"], headers, message["timestamp"] or 0, partition
     )
 
 
@@ -134,7 +89,7 @@ class Outputs:
     Kept ones stay open in this process for parts that follow, as long as nothing fails.
     """
 
-    def __init__(self, target: Target, lease: Check, *, keep: bool) -> None:
+    def __init__(self, target: TargetTopic, lease: Check, *, keep: bool) -> None:
         self._target, self._lease, self._keep = target, lease, keep
         self._open: dict[int, OutputPartition] = {}
 
@@ -148,7 +103,7 @@ class Outputs:
         return self._open[partition]
 
     def _take(self, partition: int) -> OutputPartition:
-        # Only who has the writer may stop whoever wrote before.
+        # Opening fences the producer before it, which only the holder of the lease may do.
         self._lease.check()
         _drop(self._target, partition)
         output = OutputPartition(self._target, partition)
@@ -172,20 +127,20 @@ class Outputs:
             output.close()
 
 
-_kept: dict[tuple[int, Target, int], OutputPartition] = {}
+_kept: dict[tuple[int, TargetTopic, int], OutputPartition] = {}
 
 
-def _key(target: Target, partition: int) -> tuple[int, Target, int]:
+def _key(target: TargetTopic, partition: int) -> tuple[int, TargetTopic, int]:
     return os.getpid(), target, partition  # a fork has the dictionary, but not the connections
 
 
-def _drop(target: Target, partition: int) -> None:
+def _drop(target: TargetTopic, partition: int) -> None:
     if kept := _kept.pop(_key(target, partition), None):
         kept.close()
 
 
-def let_go(target: Target) -> None:
-    """Close what earlier parts have left open: somebody else may have written since."""
+def let_go(target: TargetTopic) -> None:
+    """Close what earlier parts have left open: another process may have written since."""
     for process, of, partition in list(_kept):
         if (process, of) == (os.getpid(), target):
             _drop(target, partition)

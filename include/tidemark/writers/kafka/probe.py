@@ -9,42 +9,18 @@ write. Sends no message, creates nothing.
 import os
 import socket
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicCollection
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._acl import AclOperation
-from confluent_kafka.admin._config import ConfigResource
-from confluent_kafka.admin._resource import ResourceType
-
-from tidemark.writers.kafka.target import (
-    ANSWERS_WITHIN,
-    Complaints,
-    Target,
-    TargetFailed,
-    client_options,
-    count_partitions,
-)
+from tidemark.kafka.errors import KafkaFailure, NotAuthorized
+from tidemark.kafka.producer import TransactionalProducer
+from tidemark.kafka.topics import PartitionState, TopicQuestions
+from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetFailed, TargetTopic, count_partitions
 
 MIN_INSYNC = "min.insync.replicas"
 _WHAT = "cannot be written to"
-_NOT_ALLOWED = frozenset(
-    {KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED}
-)
 _turn = threading.Lock()
 """One probe at a time in a process: two with the same transactional id would fence each other."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionState:
-    """One partition as the brokers see it."""
-
-    number: int
-    has_leader: bool
-    in_sync: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,87 +48,34 @@ def refusal_of(state: TopicState) -> str | None:
     return None
 
 
-def probe_id(target: Target) -> str:
+def probe_id(target: TargetTopic) -> str:
     """The transactional id of probes: one a process, so that brokers do not collect them."""
     return f"tidemark.{target.pipeline}.{target.writer}.probe.{socket.gethostname()}.{os.getpid()}"
 
 
-def try_topic(target: Target) -> None:
+def try_topic(target: TargetTopic) -> None:
     """Raise what a delivery would meet; leave nothing behind."""
     count_partitions(target)
-    if refusal := refusal_of(_read_state(target)):
-        raise TargetFailed(target, _WHAT, refusal)
-    with _turn:
-        _commit_nothing(target)
-
-
-def _commit_nothing(target: Target) -> None:
-    complaints = Complaints()
-    with _blaming(target, complaints):
-        producer = Producer(
-            {
-                **client_options(target, complaints),
-                "transactional.id": probe_id(target),
-                "acks": "all",
-                "allow.auto.create.topics": False,
-            }
-        )
-        try:
-            producer.init_transactions(ANSWERS_WITHIN)
-            producer.begin_transaction()
-            producer.commit_transaction(ANSWERS_WITHIN)
-        finally:
-            with suppress(KafkaException):
-                producer.close()
-
-
-def _read_state(target: Target) -> TopicState:
-    complaints = Complaints()
-    with _blaming(target, complaints):
-        admin = AdminClient(client_options(target, complaints))
-        asked = admin.describe_topics(
-            TopicCollection([target.topic]),
-            include_authorized_operations=True,
-            request_timeout=ANSWERS_WITHIN,
-        )
-        found = asked[target.topic].result()
-        return TopicState(
-            tuple(
-                PartitionState(one.id, one.leader is not None and one.leader.id >= 0, len(_present(one.isr)))
-                for one in found.partitions
-            ),
-            _needed(admin, target.topic),
-            may_write=_allows(found.authorized_operations),
-        )
-
-
-def _present(nodes: Sequence[Any]) -> list[Any]:
-    return [node for node in nodes if node is not None and node.id >= 0]
-
-
-def _allows(operations: Sequence[AclOperation] | None) -> bool:
-    """Whether writing is among them; a broker that does not check rights may not name any."""
-    return not operations or bool({AclOperation.WRITE, AclOperation.ALL} & {*operations})
-
-
-def _needed(admin: AdminClient, topic: str) -> int:
-    """How many replicas have to be in sync; 1 where this user may not ask."""
-    resource = ConfigResource(ResourceType.TOPIC, topic)
     try:
-        found = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN)[resource].result()
-    except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise
-        return 1
-    return int(found[MIN_INSYNC].value)
-
-
-@contextmanager
-def _blaming(target: Target, complaints: Complaints) -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as error:
-        reason = complaints.about(error)
-        if error.args[0].code() in _NOT_ALLOWED:
+        if refusal := refusal_of(_read_state(target)):
+            raise TargetFailed(target, _WHAT, refusal)
+        with _turn:
+            _commit_nothing(target)
+    except KafkaFailure as error:
+        reason = error.reason
+        if isinstance(error, NotAuthorized):
             reason += f"; grant this user the transactional ids that begin with tidemark.{target.pipeline}."
         raise TargetFailed(target, _WHAT, reason) from error
+
+
+def _commit_nothing(target: TargetTopic) -> None:
+    with closing(TransactionalProducer(target.connection, probe_id(target), ANSWERS_WITHIN)) as producer:
+        producer.open()
+        producer.commit(())
+
+
+def _read_state(target: TargetTopic) -> TopicState:
+    questions = TopicQuestions(target.connection, ANSWERS_WITHIN)
+    found = questions.describe(target.topic, with_rights=True)
+    needed = questions.setting(target.topic, MIN_INSYNC)
+    return TopicState(found.partitions, 1 if needed is None else int(needed), found.may_write)

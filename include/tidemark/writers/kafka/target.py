@@ -4,39 +4,32 @@ Never creates a topic: its partitions decide where every key goes, for good, and
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ConfigResource,
-    ResourceType,
-)
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import TargetMissing
 from tidemark.errors import with_fields
+from tidemark.kafka.consumer import READ_COMMITTED, PartitionReader, WhenGone
+from tidemark.kafka.errors import KafkaFailure, ProducerFenced, UnknownTopic
+from tidemark.kafka.producer import TransactionalProducer
+from tidemark.kafka.topic_ids import librdkafka_text
+from tidemark.kafka.topics import TopicQuestions
 from tidemark.writers.errors import WriterError
 
 ANSWERS_WITHIN = 20.0
-"""Seconds after which a broker is said not to answer: less than whoever is asked to stop has left."""
-
-NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
-"""What a broker says that gives topics no ids."""
-
-_FENCED = frozenset({KafkaError._FENCED, KafkaError.PRODUCER_FENCED, KafkaError.INVALID_PRODUCER_EPOCH})
+"""Seconds after which a broker is said not to answer; less than a process has left after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class TargetTopic:
     """One writer's topic."""
 
     pipeline: str
     writer: str
     topic: str
     connection_id: str
+    """The name of the connection, for messages."""
     connection: KafkaConnection
 
     @property
@@ -45,7 +38,7 @@ class Target:
         return f"{self.pipeline}/{self.writer}"
 
     def transactional_id(self, partition: int) -> str:
-        """By which Kafka knows who writes to a partition, and stops whoever did so before."""
+        """The id of a partition's producer: Kafka fences the earlier producer with the same one."""
         return f"tidemark.{self.pipeline}.{self.writer}.{partition}"
 
 
@@ -53,7 +46,7 @@ class Target:
 class NoTargetTopic(TargetMissing):
     """The topic that a writer republishes to does not exist."""
 
-    target: Target
+    target: TargetTopic
 
     def __str__(self) -> str:
         create = f"tidemark topics create {self.target.pipeline} {self.target.writer} --partitions N"
@@ -68,7 +61,7 @@ class NoTargetTopic(TargetMissing):
 class TargetFailed(WriterError):
     """Kafka did not do what was asked of it."""
 
-    target: Target
+    target: TargetTopic
     what: str
     reason: str
 
@@ -82,9 +75,9 @@ class TargetFailed(WriterError):
 
 @with_fields
 class Fenced(WriterError):
-    """Somebody else writes to the partition by now."""
+    """A newer producer writes to the partition by now."""
 
-    target: Target
+    target: TargetTopic
     partition: int
 
     def __str__(self) -> str:
@@ -96,74 +89,48 @@ class Fenced(WriterError):
         )
 
 
-class Complaints:
-    """What a client of Kafka says while nobody waits for an answer: usually why there is none."""
-
-    def __init__(self) -> None:
-        self._last: str | None = None
-
-    def note(self, error: KafkaError) -> None:
-        """The client's ``error_cb``."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # says less than what came before it
-            self._last = error.str()
-
-    def about(self, error: KafkaException) -> str:
-        """The error, with what led to it."""
-        said = str(error.args[0].str())
-        return f"{said} ({self._last})" if self._last else said
+@contextmanager
+def reading(target: TargetTopic, what: str, isolation: str = READ_COMMITTED) -> Iterator[PartitionReader]:
+    """A reader of the topic; ``what`` ends the sentence about its failure."""
+    with blaming(target, what), _reader(target, isolation, ANSWERS_WITHIN) as reader:
+        yield reader
 
 
-def is_fenced(error: KafkaException) -> bool:
-    """Whether the client was stopped because there is a newer one."""
-    return error.args[0].code() in _FENCED
+def _reader(target: TargetTopic, isolation: str, patience: float) -> PartitionReader:
+    group, gone = target.transactional_id(0), WhenGone.BEGIN_AT_EARLIEST
+    return PartitionReader(target.connection, group, patience, isolation=isolation, when_gone=gone)
 
 
-def client_options(target: Target, complaints: Complaints) -> dict[str, Any]:
-    """What all clients have in common."""
-    return {
-        **target.connection.librdkafka_options(),
-        "error_cb": complaints.note,
-        "log_level": 0,  # what is worth knowing is in the errors that are raised
-    }
+def producer_of(target: TargetTopic, partition: int) -> TransactionalProducer:
+    """The one producer that may write to a partition, not opened yet."""
+    return TransactionalProducer(target.connection, target.transactional_id(partition), ANSWERS_WITHIN)
 
 
 @contextmanager
-def consuming(target: Target, what: str, isolation: str = "read_committed") -> Iterator[Consumer]:
-    """A consumer that belongs to no group; ``what`` ends the sentence about its failure."""
-    complaints = Complaints()
-    consumer = Consumer(
-        {
-            **client_options(target, complaints),
-            "group.id": target.transactional_id(0),  # has to be given; is never joined
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": isolation,
-            "enable.partition.eof": True,
-            "allow.auto.create.topics": False,
-            # The end of a partition is to be seen at once: nobody waits for more to come.
-            "fetch.wait.max.ms": 5,
-            "fetch.queue.backoff.ms": 5,
-        }
-    )
+def blaming(target: TargetTopic, what: str, partition: int | None = None) -> Iterator[None]:
+    """Raise failures with the target's name; ``what`` ends the sentence about them."""
     try:
-        yield consumer
-    except KafkaException as error:
-        with suppress(KafkaException):
-            consumer.poll(0)  # lets the client say why
-        raise TargetFailed(target, what, complaints.about(error)) from error
-    finally:
-        consumer.close()
+        yield
+    except ProducerFenced as error:
+        raise Fenced(target, partition or 0) from error
+    except KafkaFailure as error:
+        where = "" if partition is None else f" in partition {partition}"
+        raise TargetFailed(target, f"{what}{where}", error.reason) from error
 
 
-def count_partitions(target: Target) -> int:
+@contextmanager
+def _looking_at(target: TargetTopic) -> Iterator[None]:
+    with blaming(target, "could not be looked at"):
+        try:
+            yield
+        except UnknownTopic:
+            raise NoTargetTopic(target) from None
+
+
+def count_partitions(target: TargetTopic) -> int:
     """How many partitions the topic has now."""
-    with consuming(target, "could not be looked at") as consumer:
-        topic = consumer.list_topics(target.topic, timeout=ANSWERS_WITHIN / 2).topics[target.topic]
-        if topic.error is not None and topic.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise NoTargetTopic(target)
-        if topic.error is not None:
-            raise KafkaException(topic.error)
-        return len(topic.partitions)
+    with _looking_at(target), _reader(target, READ_COMMITTED, ANSWERS_WITHIN / 2) as reader:
+        return len(reader.partitions(target.topic))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,41 +138,19 @@ class DescribedTopic:
     """What a broker says of a topic."""
 
     id: str | None
-    """As Kafka's own tools print it; None where the broker gives topics no ids."""
+    """As librdkafka prints it; None where the broker gives topics no ids."""
     partitions: int
 
 
-@contextmanager
-def _asking(target: Target) -> Iterator[AdminClient]:
-    complaints = Complaints()
-    admin = AdminClient(client_options(target, complaints))
-    try:
-        yield admin
-    except KafkaException as error:
-        if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-            raise NoTargetTopic(target) from None
-        admin.poll(0)  # lets the client say why
-        raise TargetFailed(target, "could not be looked at", complaints.about(error)) from error
-
-
-def keeps_the_middle(target: Target) -> bool:
+def keeps_the_middle(target: TargetTopic) -> bool:
     """Whether Kafka removes messages from the beginning of the topic only; no, where it may not be asked."""
-    resource = ConfigResource(ResourceType.TOPIC, target.topic)
-    with _asking(target) as admin:
-        asked = admin.describe_configs([resource], request_timeout=ANSWERS_WITHIN / 2)
-        try:
-            found = asked[resource].result()
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                raise
-            return False
-    return "compact" not in str(found["cleanup.policy"].value)
+    with _looking_at(target):
+        policy = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).setting(target.topic, "cleanup.policy")
+    return policy is not None and "compact" not in policy
 
 
-def describe_topic(target: Target) -> DescribedTopic:
+def describe_topic(target: TargetTopic) -> DescribedTopic:
     """The topic's id and how many partitions it has now."""
-    with _asking(target) as admin:
-        asked = admin.describe_topics(TopicCollection([target.topic]), request_timeout=ANSWERS_WITHIN / 2)
-        found = asked[target.topic].result()
-    id_ = str(found.topic_id)
-    return DescribedTopic(None if id_ == NO_ID else id_, len(found.partitions))
+    with _looking_at(target):
+        found = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).describe(target.topic)
+    return DescribedTopic(librdkafka_text(found.id) if found.id else None, len(found.partitions))

@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
-from kafka.partitioner.default import murmur2
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import (
@@ -31,14 +30,15 @@ from tidemark.delivery.writer import (
     Written,
     admit,
 )
+from tidemark.kafka.partitioning import key_hash
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.pipeline.model import KafkaDeclaration
-from tidemark.writers.kafka.last_id import FIRST_WINDOW, find_last_id, read_tail
+from tidemark.writers.kafka.last_id import FIRST_WINDOW, end_of, find_last_id, read_tail
 from tidemark.writers.kafka.output import Outputs, let_go
 from tidemark.writers.kafka.probe import try_topic
-from tidemark.writers.kafka.redelivery import end_of, send_after_all
-from tidemark.writers.kafka.target import Target, count_partitions, describe_topic
+from tidemark.writers.kafka.redelivery import send_after_all
+from tidemark.writers.kafka.target import TargetTopic, count_partitions, describe_topic
 from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import Transformation
 
@@ -179,7 +179,7 @@ class KafkaWriter(Writer):
             send_after_all(self.target, changed, mark["partition"], mark["since"], lease)
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What is in the topic stays there: nobody can say that it was never written."""
+        """What is in the topic stays there, so it cannot be acknowledged as never written."""
         partition = partition_of(message["key"], message["id"], self._count)
         last_id = find_last_id(self.target, partition)
         if last_id < message["id"]:
@@ -211,10 +211,10 @@ class KafkaWriter(Writer):
         return self.partitions if self.partitions is not None else count_partitions(self.target)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> TargetTopic:
         """Its topic, and how it is reached."""
         declared = self.declared
-        return Target(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
+        return TargetTopic(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
 
     def _of_partition(self, number: int, messages: pa.RecordBatch) -> pa.RecordBatch:
         keys, ids = messages["key"].to_pylist(), messages["id"].to_pylist()
@@ -224,9 +224,4 @@ class KafkaWriter(Writer):
 
 def partition_of(key: bytes | None, id_: int, count: int) -> int:
     """Where a message goes: by its key as every producer of Kafka's own does it, without one by its id."""
-    return (id_ if key is None else _hash_of(key)) % count
-
-
-@lru_cache(maxsize=65_536)
-def _hash_of(key: bytes) -> int:
-    return int(murmur2(key)) & 0x7FFF_FFFF
+    return (id_ if key is None else key_hash(key)) % count

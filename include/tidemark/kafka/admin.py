@@ -1,0 +1,56 @@
+"""Administrative requests of short-lived processes: a client for a while, and its errors in our types."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer
+from kafka.errors import KafkaError
+
+from tidemark.connections import KafkaConnection
+from tidemark.kafka.errors import KafkaFailure
+
+BOOTSTRAP_MS = 10_000
+"""Milliseconds after which no broker is said to answer."""
+
+
+@contextmanager
+def translating() -> Iterator[None]:
+    """Raise the client's errors as ours."""
+    try:
+        yield
+    except KafkaError as error:
+        raise KafkaFailure(f"{type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def admin_client(connection: KafkaConnection) -> Iterator[KafkaAdminClient]:
+    """A client for administrative requests; every error of the client is raised as ``KafkaFailure``."""
+    with translating(), KafkaAdminClient(**_options(connection)) as admin:
+        yield admin
+
+
+@contextmanager
+def offsets_client(connection: KafkaConnection, isolation: str) -> Iterator[KafkaConsumer]:
+    """A client that asks for the offsets of many partitions at once; see ``admin_client``."""
+    with translating(), KafkaConsumer(isolation_level=isolation, **_options(connection)) as consumer:
+        yield consumer
+
+
+def _options(connection: KafkaConnection) -> dict[str, Any]:
+    return connection.client_options() | {"bootstrap_timeout_ms": BOOTSTRAP_MS}
+
+
+def broker_problem(host: str, port: int) -> str | None:
+    """Why no broker answers there; None when one does."""
+    try:
+        socket.create_connection((host, port), timeout=2).close()  # the client would log every refusal
+        client = KafkaAdminClient(bootstrap_servers=f"{host}:{port}", request_timeout_ms=5000)
+        try:
+            brokers = client.describe_cluster()["brokers"]
+        finally:
+            client.close()
+    except (OSError, KafkaError, KeyError) as error:
+        return f"{type(error).__name__}: {error}"
+    return None if brokers else "no broker is registered yet"

@@ -1,0 +1,182 @@
+"""Reading partitions by offset, without a consumer group: nothing is joined, and nothing is committed.
+
+A read ends at an offset that the caller names. Records that cannot be seen (markers of transactions, aborted
+ones) are passed over.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Any, Self, cast
+
+from confluent_kafka import (
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from tidemark.connections import KafkaConnection
+from tidemark.kafka.librdkafka import Complaints, client_options, timed_out, translating
+
+RECORDS_AT_ONCE = 500
+READ_COMMITTED, READ_UNCOMMITTED = "read_committed", "read_uncommitted"
+
+RecordHeaders = Sequence[tuple[str, bytes | None]]
+
+
+class WhenGone(StrEnum):
+    """What a read does when Kafka does not have its first offset any more."""
+
+    BEGIN_AT_EARLIEST = "earliest"
+    REFUSE = "error"
+    """Raises ``OffsetGone``."""
+
+
+class ReadRecord:
+    """A record that was read. Its parts are taken from the client when they are asked for.
+
+    Most readers look for a few keys among many records, so the other parts are usually not needed.
+    """
+
+    __slots__ = ("_message", "offset")
+
+    def __init__(self, message: Message, offset: int) -> None:
+        self._message, self.offset = message, offset
+
+    @property
+    def key(self) -> bytes | None:
+        """The record's key."""
+        return _bytes(self._message.key())
+
+    @property
+    def value(self) -> bytes | None:
+        """The record's value."""
+        return _bytes(self._message.value())
+
+    @property
+    def headers(self) -> RecordHeaders:
+        """The record's headers, in their order."""
+        return cast("RecordHeaders", self._message.headers() or ())
+
+    @property
+    def timestamp_type(self) -> int:
+        """As Kafka numbers them: 0 for none, 1 for the producer's time, 2 for the broker's."""
+        return int(self._message.timestamp()[0])
+
+    @property
+    def timestamp(self) -> int | None:
+        """In milliseconds; None when the record has none."""
+        kind, timestamp = self._message.timestamp()
+        return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)
+
+
+class PartitionReader:
+    """A consumer that is told which partition to read. Not to be shared by threads."""
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        group: str,
+        patience: float,
+        *,
+        isolation: str = READ_COMMITTED,
+        when_gone: WhenGone = WhenGone.REFUSE,
+        fetched_ahead: int | None = None,
+        fetched_at_once: int | None = None,
+    ) -> None:
+        """Connect at the first question.
+
+        ``group`` has to be given to the client; it shows in the brokers' logs and is never joined.
+        ``patience`` is how many seconds an answer may take. ``fetched_ahead`` (kilobytes) and
+        ``fetched_at_once`` (bytes, compressed) bound the memory of long reads.
+        """
+        self._isolation, self._patience, self._complaints = isolation, patience, Complaints()
+        options: dict[str, Any] = {
+            **client_options(connection, self._complaints),
+            "group.id": group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": when_gone.value,
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "allow.auto.create.topics": False,
+            # The caller waits for what is there, and not for more to come.
+            "fetch.wait.max.ms": 5,
+            "fetch.queue.backoff.ms": 5,
+        }
+        if fetched_ahead is not None:
+            options["queued.max.messages.kbytes"] = fetched_ahead
+        if fetched_at_once is not None:
+            options["fetch.message.max.bytes"] = fetched_at_once
+        with translating(self._complaints):
+            self._consumer = Consumer(options)
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """The numbers of a topic's partitions; ``UnknownTopic`` where there is no such topic."""
+        with self._translating():
+            found = self._consumer.list_topics(topic, timeout=self._patience).topics[topic]
+            if found.error is not None:
+                raise KafkaException(found.error)
+            return tuple(sorted(found.partitions))
+
+    def offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first offset of a partition, and the one behind its last, as the reader's isolation sees it."""
+        with self._translating():
+            place = TopicPartition(topic, partition)
+            found = self._consumer.get_watermark_offsets(place, timeout=self._patience)
+            if found is None:
+                raise timed_out(f"no offsets: {self._silence}")
+            return int(found[0]), int(found[1])
+
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
+        """The records from offset ``first`` up to ``end``, which is not included."""
+        if first >= end:
+            return
+        with self._translating():
+            self._consumer.assign([TopicPartition(topic, partition, first)])
+            while True:
+                # The first one is waited for; what came with it is there already.
+                waited = self._consumer.poll(self._patience)
+                if waited is None:
+                    raise timed_out(self._silence)
+                for message in (waited, *self._consumer.consume(RECORDS_AT_ONCE, 0)):
+                    error, offset = message.error(), message.offset() or 0
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        raise KafkaException(error)
+                    # The end of a partition has an offset too, and what is left may be markers only.
+                    if offset >= end:
+                        return
+                    if error is None:
+                        yield ReadRecord(message, offset)
+                        if offset == end - 1:
+                            return
+
+    @property
+    def _silence(self) -> str:
+        is_stable = self._isolation == READ_UNCOMMITTED
+        why = "no answer" if is_stable else "no answer, or an open transaction"
+        return f"{why}, for {self._patience:g} s"
+
+    def _translating(self) -> AbstractContextManager[None]:
+        return translating(self._complaints, self._consumer.poll)
+
+    def rest(self) -> None:
+        """Stop fetching, and stay connected."""
+        self._consumer.unassign()
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._consumer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value

@@ -1,0 +1,104 @@
+"""The end of Kafka's partitions, read by many threads: readers are kept for the next read of their partition.
+
+A reader that waits fetches nothing. What is fetched ahead is bounded, so a long tail passes through little
+memory.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tidemark.connections import KafkaConnection
+from tidemark.kafka.consumer import PartitionReader, ReadRecord, WhenGone
+from tidemark.kafka.errors import OffsetGone, UnknownTopic
+
+FETCHED_AHEAD = 1_024
+"""Kilobytes: more is not quicker."""
+FETCHED_AT_ONCE = 262_144
+"""Bytes, as Kafka has them compressed."""
+MOST_IDLE = 8
+"""Readers that are kept for later reads."""
+
+
+class KafkaTail:
+    """Partitions of one cluster. May be shared by threads; every read has a reader of its own."""
+
+    def __init__(
+        self,
+        connection: KafkaConnection,
+        group: str,
+        patience: float,
+        *,
+        isolation: str,
+        most_idle: int = MOST_IDLE,
+    ) -> None:
+        """See ``PartitionReader`` for the parameters; ``most_idle=0`` keeps no reader."""
+        self._connection, self._group, self._patience = connection, group, patience
+        self._isolation, self._most_idle = isolation, most_idle
+        self._lock = threading.Lock()
+        self._idle: dict[tuple[str, int], list[PartitionReader]] = {}
+        self._is_closed = False
+
+    def offsets(self, topic: str) -> dict[int, tuple[int, int]] | None:
+        """First and next offset of every partition of a topic; None where there is no such topic."""
+        with self._reader(topic, 0) as reader:
+            try:
+                return {number: reader.offsets(topic, number) for number in reader.partitions(topic)}
+            except UnknownTopic:
+                return None
+
+    def end(self, topic: str, partition: int) -> int:
+        """The next offset of a partition."""
+        with self._reader(topic, partition) as reader:
+            return reader.offsets(topic, partition)[1]
+
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
+        """The records from offset ``first`` up to ``end``, not included, or ``OffsetGone``."""
+        if first < end:
+            with self._reader(topic, partition) as reader:
+                yield from reader.records(topic, partition, first, end)
+
+    @contextmanager
+    def _reader(self, topic: str, partition: int) -> Iterator[PartitionReader]:
+        """A reader for a while; reads of one partition at the same time have one each."""
+        with self._lock:
+            idle = self._idle.get((topic, partition))
+            reader = idle.pop() if idle else None
+        reader = reader or self._new_reader()
+        try:
+            yield reader
+        except (GeneratorExit, OffsetGone):
+            self._put_back(topic, partition, reader)
+            raise
+        except BaseException:
+            reader.close()
+            raise
+        self._put_back(topic, partition, reader)
+
+    def _put_back(self, topic: str, partition: int, reader: PartitionReader) -> None:
+        reader.rest()
+        with self._lock:
+            if not self._is_closed and sum(map(len, self._idle.values())) < self._most_idle:
+                self._idle.setdefault((topic, partition), []).append(reader)
+                return
+        reader.close()
+
+    def _new_reader(self) -> PartitionReader:
+        return PartitionReader(
+            self._connection,
+            self._group,
+            self._patience,
+            isolation=self._isolation,
+            when_gone=WhenGone.REFUSE,
+            fetched_ahead=FETCHED_AHEAD,
+            fetched_at_once=FETCHED_AT_ONCE,
+        )
+
+    def close(self) -> None:
+        """Close the readers that wait; those at work close when they are done."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, {}
+        for readers in idle.values():
+            for reader in readers:
+                reader.close()
