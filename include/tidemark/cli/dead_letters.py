@@ -1,13 +1,13 @@
 """``tidemark dead-letters``: messages that were let pass unwritten, and putting them through after all."""
 
-import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import demand_reason, open_pipeline
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.open_pipeline import open_pipeline
+from tidemark.cli.options import Json, PipelineName, print_json
+from tidemark.cli.plans import PlanOptions, plan_lines, plan_options
 
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
@@ -59,40 +59,43 @@ def show(
 
 
 @app.command()
+@plan_options
 def redeliver(
     pipeline: PipelineName,
     writer: SomeWriter = None,
     ids: Annotated[
         list[int] | None, typer.Argument(metavar="ID…", help="These letters; all dead ones when left out.")
     ] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Put dead letters through their writers after all, where nothing later contradicts them."""
-    from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.state.writer_state import Deed
     from tidemark.errors import TidemarkError
 
-    demand_reason(reason, execute)
-    who, opened = by or getpass.getuser(), open_pipeline(pipeline)
+    options.require_reason()
+    opened = open_pipeline(pipeline)
     done: list[Plan] = []
     refused: list[str] = []
     for letter in _chosen(opened, writer, ids or []):
         # One after the other: each changes what the next one comes after.
         try:
             plan = opened.plan_redelivery(letter)
-            if execute:
-                plan.execute(Deed(plan.action, who, reason.strip(), wall_clock()))
+            if options.execute:
+                plan.execute(options.deed(plan.action))
             done.append(plan)
         except TidemarkError as error:
             refused.append(str(error))
-    if as_json:
+    if not options.as_json:
+        for problem in refused:
+            typer.echo(problem, err=True)
+    if done or options.as_json:
         plans = [plan.to_dict() for plan in done]
-        print_json({"letters": plans, "refused": refused, "who": who, "executed": execute})
-    else:
-        _print_plans(pipeline, done, refused, who, execute)
+        options.print_result(
+            {"letters": plans, "refused": refused, "who": options.who, "executed": options.execute},
+            [line for plan in done for line in plan_lines(plan)],
+        )
+    elif not refused:
+        typer.echo(f"{pipeline}: no dead letters.")
     if refused and (ids or not done):
         raise typer.Exit(1)
 
@@ -105,17 +108,3 @@ def _chosen(opened: "OpenPipeline", writer: str | None, ids: list[int]) -> "list
         opened.letters(writer)  # refuses a writer that never was
         return [opened.letter_box.letter(writer, id_) for id_ in sorted(set(ids))]
     return [one for one in opened.letters(writer) if one.fate is Fate.DEAD]
-
-
-def _print_plans(pipeline: str, done: "list[Plan]", refused: list[str], who: str, execute: bool) -> None:
-    for plan in done:
-        typer.echo(f"{plan.pipeline}/{plan.writer}: {plan.action}")
-        for line in plan.lines:
-            typer.echo(f"  {line}")
-    for problem in refused:
-        typer.echo(problem, err=True)
-    if not done and not refused:
-        typer.echo(f"{pipeline}: no dead letters.")
-    elif done:
-        undone = 'Nothing was changed. Add --execute --reason "…" to do it.'
-        typer.echo(f"Done by {who}." if execute else undone)

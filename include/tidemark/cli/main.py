@@ -12,7 +12,7 @@ import typer
 
 from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
-from tidemark.cli.journal.client import app as journal
+from tidemark.cli.journal.main import app as journal
 from tidemark.cli.log.main import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
@@ -21,7 +21,7 @@ from tidemark.cli.services import app as services
 from tidemark.cli.status import status
 from tidemark.cli.topics import app as topics
 from tidemark.cli.verify import verify
-from tidemark.cli.work import app as work
+from tidemark.cli.work.main import app as work
 from tidemark.errors import TidemarkError
 
 app = typer.Typer(
@@ -55,7 +55,7 @@ app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airfl
 def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) -> None:
     """Redeliver to a stopped writer one message at a time; its gate opens where that succeeds."""
     from tidemark.app.resume import resume as resume_writer
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
 
     holder = f"tidemark resume by {getpass.getuser()}"
     opened = open_pipeline(pipeline)

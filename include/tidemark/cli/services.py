@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tidemark.cli.options import Json, print_json
+from tidemark.cli.output.services import services_table
 from tidemark.embedded.display import display
 from tidemark.embedded.home import check_home, remove_home
 from tidemark.embedded.jars.class_archive import ensure_class_archive
@@ -19,13 +18,12 @@ from tidemark.embedded.lifecycle import up as start_services
 from tidemark.embedded.logs import checked_services, read_log
 from tidemark.embedded.services import cassandra
 from tidemark.embedded.services.airflow import passwords_file
-from tidemark.embedded.status import ProgramStatus, is_healthy, service_status, uptime
+from tidemark.embedded.status import is_healthy, service_status
 from tidemark.settings import Settings
 
 app = typer.Typer(help="Kafka, Cassandra, Airflow and Spark on this machine.", no_args_is_help=True)
 
 Only = Annotated[str, typer.Option(help="Only these, separated by commas, e.g. kafka,cassandra.")]
-COLOURS = {"running": "green", "stopped": "dim", "died": "red", "silent": "yellow"}
 
 
 @app.command()
@@ -84,7 +82,7 @@ def status(as_json: Json = False) -> None:
     if as_json:
         print_json({"home": str(settings.home), "services": [line.as_dict() for line in lines]})
     else:
-        Console().print(_table(lines))
+        Console().print(services_table(lines))
     raise typer.Exit(0 if is_healthy(lines) else 1)
 
 
@@ -154,14 +152,3 @@ def clean(
         remove_home(settings)
     elif not as_json:
         print("Nothing was changed. Add --execute to do it.")
-
-
-def _table(lines: list[ProgramStatus]) -> Table:
-    table = Table("program", "status", "pid", "port", "for", "memory", box=None, pad_edge=False)
-    for line in lines:
-        memory = f"{line.memory / 1e6:,.0f} MB" if line.memory else ""
-        shown = f"[{COLOURS[line.status]}]{line.status}[/]" + escape(
-            f": {line.detail}" if line.detail else ""
-        )
-        table.add_row(line.program, shown, str(line.pid or ""), str(line.port or ""), uptime(line), memory)
-    return table

@@ -43,21 +43,21 @@ def status(
 
 def _one(name: str) -> "PipelineStatus | PipelineTrouble":
     """One pipeline; what keeps the control plane from being read at all is said in its place."""
-    from tidemark.cli.known_pipeline import look_at_control_plane, open_known
+    from tidemark.cli.pipeline_state import open_control_plane, open_pipeline_state
     from tidemark.pipeline.loader import PipelineRefused, UnknownPipeline, find_pipeline
 
     try:
         declared = find_pipeline(name)
     except UnknownPipeline:
-        return open_known(name).status()
+        return open_pipeline_state(name).status()
     except PipelineRefused as refused:
-        state = _of_orphan(name, look_at_control_plane())
+        state = _of_orphan(name, open_control_plane())
         if state is None:
             raise
         return replace(state, declared=True, error=str(refused))
     trouble = _connection_trouble(declared)
     try:
-        consensus = look_at_control_plane()
+        consensus = open_control_plane()
     except TidemarkError:
         if trouble is not None:
             raise trouble from None
@@ -66,12 +66,12 @@ def _one(name: str) -> "PipelineStatus | PipelineTrouble":
 
 
 def _all() -> "list[PipelineStatus | PipelineTrouble]":
-    from tidemark.cli.known_pipeline import look_at_control_plane
+    from tidemark.cli.pipeline_state import open_control_plane
     from tidemark.delivery.state.known_pipelines import names_in_control_plane
     from tidemark.delivery.status import PipelineTrouble
     from tidemark.pipeline.loader import load_pipelines
 
-    loaded, consensus = load_pipelines(), look_at_control_plane()
+    loaded, consensus = load_pipelines(), open_control_plane()
     found = [_of_declared(one, consensus) for one in loaded.pipelines]
     orphans = sorted(names_in_control_plane(consensus) - loaded.names)
     states = {name: state for name in orphans if (state := _of_orphan(name, consensus))}

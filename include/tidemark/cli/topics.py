@@ -29,7 +29,7 @@ def create(
 ) -> None:
     """Create the topics of a pipeline that are missing; those that exist are shown and never changed."""
     from tidemark.app.topics import create_topics_of
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
     from tidemark.kafka.topic_shape import TopicShape
     from tidemark.pipeline.quantities import parse_retention
 

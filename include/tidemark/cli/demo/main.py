@@ -18,8 +18,7 @@ from rich.table import Table
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli import services
 from tidemark.cli.connections import look_up
-from tidemark.cli.demo.airflow import DemoFailed, task_failures, wait
-from tidemark.cli.demo.expiry import PURGE_DAG, show_expiry
+from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
 from tidemark.cli.demo.orders import expired_order, sample_actions
 from tidemark.cli.demo.send import send_actions
 from tidemark.cli.demo.work import show_work
@@ -43,7 +42,6 @@ PIPELINE = "orders"
 DAG_ID = f"{PIPELINE}.replicate"
 FIRST, AGAIN = 4000, 400
 PARTITIONS = 3
-FINISHED = ("success", "failed")
 STEPS = ("bind", "capture", "audit", "publish", "deliver")
 console = Console()
 show = partial(console.print, highlight=False, soft_wrap=True)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import open_pipeline
+from tidemark.cli.open_pipeline import open_pipeline
 from tidemark.cli.options import Json, PipelineName, print_json
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tables for people: what the commands print when nobody asked for JSON."""
+"""Tables and lines for people: what commands about pipelines print without ``--json``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,9 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from tidemark.delivery.dead_letters.listing import ListedLetter
+from tidemark.delivery.operator.accept_plan import Consequence
 from tidemark.delivery.state.writer_state import Acknowledgement, Deed, OffsetEntry, Redelivered, WriterState
 from tidemark.delivery.status import PipelineStatus
 from tidemark.log.message_text import text_of
+from tidemark.log.model.gate import LogGate
+from tidemark.log.model.loss import AcceptedLoss
 from tidemark.log.verify import Verification
 from tidemark.pipeline.model import Pipeline
 
@@ -102,6 +105,27 @@ def verification_lines(found: Verification) -> Iterator[str]:
     for problem in found.problems:
         yield f"  [red]wrong:[/red] {escape(problem)}"
     yield "Everything is as it was written." if found.is_right else f"{len(found.problems)} problems."
+
+
+def acceptance_lines(
+    pipeline: str,
+    gate: LogGate | None,
+    before: Sequence[AcceptedLoss],
+    consequences: Sequence[Consequence],
+) -> Iterator[str]:
+    """What an operator accepts by opening a log's gate, and the consequences for the writers.
+
+    Without a gate, ``before`` are the losses that were accepted without a plan for the writers.
+    """
+    if gate:
+        yield f"{pipeline}: the log's gate is closed: {gate.reason}"
+        yield from (f"  lost for ever: {loss}" for loss in gate.losses)
+        if gate.ids:
+            yield f"  ids {gate.ids[0]} to {gate.ids[1]}"
+    else:
+        yield f"{pipeline}: accepted before, but not what becomes of the writers:"
+        yield from (f"  {one.loss}, accepted by {one.who}" for one in before)
+    yield from (f"  {one}" for one in consequences)
 
 
 def _cut(data: bytes | None) -> str:

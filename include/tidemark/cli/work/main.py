@@ -8,31 +8,25 @@ import getpass
 import json
 from dataclasses import asdict
 from datetime import timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from rich.console import Console
 
-from tidemark.cli.opened_pipeline import demand_reason
-from tidemark.cli.opened_work import (
-    answer,
-    letter_lines,
-    opened,
-    parsed_duration,
-    parsed_json,
-    print_table,
-    say_ended,
-    say_nothing,
-    say_planned,
-    ticket,
-    typed_key,
-)
-from tidemark.cli.options import By, Execute, Json, Reason, print_json
+from tidemark.cli.options import By, Json, Reason, print_json
+from tidemark.cli.plans import PlanOptions, plan_options
+from tidemark.cli.work.arguments import claim_ticket, open_journal, parse_json, parse_key, parse_wait
+
+if TYPE_CHECKING:
+    from tidemark.work.client import Work
+    from tidemark.work.model.entry_view import WorkEntry
 
 app = typer.Typer(help="Work journals.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="JOURNAL", help="Name of the work journal.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key: its text, or JSON for several columns.")]
 Token = Annotated[str, typer.Argument(metavar="TOKEN", help="What the claim gave.")]
+SomeKey = Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")]
 Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
 
 
@@ -50,7 +44,7 @@ def create(journal: Name, as_json: Json = False) -> None:
     warning = work.copies_warning()
     said = "is as declared now" if made else "was as declared already; nothing was changed"
     fields = {"journal": journal, "changed": made, "warnings": [warning] if warning else []}
-    answer(as_json, fields, f"{journal}: {said}.")
+    print_answer(as_json, fields, f"{journal}: {said}.")
     if warning and not as_json:
         typer.echo(f"warning: {warning}", err=True)
 
@@ -66,16 +60,16 @@ def insert(
     as_json: Json = False,
 ) -> None:
     """Ask for something to be done; merged with what is asked for already."""
-    body = parsed_json(payload, "--payload")
-    with opened(journal) as work:
+    body = parse_json(payload, "--payload")
+    with open_journal(journal) as work:
         outcome = work.insert(
-            typed_key(work, key),
+            parse_key(work, key),
             body,
             priority=priority,
-            process=parsed_duration(process_in, "--process-in"),
-            expires=parsed_duration(expires_in, "--expires-in"),
+            process=parse_wait(process_in, "--process-in"),
+            expires=parse_wait(expires_in, "--expires-in"),
         )
-    say_ended(as_json, journal, key, outcome.value)
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -87,7 +81,7 @@ def claim(
     as_json: Json = False,
 ) -> None:
     """Take due entries, smallest priority and earliest date first; each line has the token to end it with."""
-    with opened(journal) as work:
+    with open_journal(journal) as work:
         items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
     if as_json:
         print_json([item.to_json() for item in items])
@@ -101,17 +95,17 @@ def claim(
 @app.command()
 def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Begin the time limit of a claim anew."""
-    with opened(journal) as work:
-        work.refresh(ticket(work, key, token))
-    answer(as_json, {"journal": journal, "key": key, "outcome": "refreshed"}, f"{journal}/{key}: refreshed.")
+    with open_journal(journal) as work:
+        work.refresh(claim_ticket(work, key, token))
+    print_outcome(as_json, journal, key, "refreshed")
 
 
 @app.command()
 def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Say that it is done; saying so twice does no harm."""
-    with opened(journal) as work:
-        outcome = work.done(ticket(work, key, token))
-    say_ended(as_json, journal, key, outcome.value)
+    with open_journal(journal) as work:
+        outcome = work.done(claim_ticket(work, key, token))
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -123,9 +117,9 @@ def fail(
     as_json: Json = False,
 ) -> None:
     """Say that it could not be done: it comes back later, or becomes a dead letter."""
-    with opened(journal) as work:
-        outcome = work.fail(ticket(work, key, token), error)
-    say_ended(as_json, journal, key, outcome.value)
+    with open_journal(journal) as work:
+        outcome = work.fail(claim_ticket(work, key, token), error)
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 @app.command()
@@ -137,64 +131,56 @@ def snooze(
     as_json: Json = False,
 ) -> None:
     """Give it back until later; counts as no failure."""
-    until = parsed_duration(lasting, "--for") or timedelta()
-    with opened(journal) as work:
-        outcome = work.snooze(ticket(work, key, token), until)
-    say_ended(as_json, journal, key, outcome.value)
+    until = parse_wait(lasting, "--for") or timedelta()
+    with open_journal(journal) as work:
+        outcome = work.snooze(claim_ticket(work, key, token), until)
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 @app.command()
 def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Give it back as it was."""
-    with opened(journal) as work:
-        outcome = work.release(ticket(work, key, token))
-    say_ended(as_json, journal, key, outcome.value)
+    with open_journal(journal) as work:
+        outcome = work.release(claim_ticket(work, key, token))
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 @app.command()
-def cancel(
-    journal: Name,
-    key: Key,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
-) -> None:
+@plan_options
+def cancel(journal: Name, key: Key, *, options: PlanOptions) -> None:
     """Forget a key with everything that is asked for; exit code 1 where there is nothing to forget."""
     from tidemark.work.model.decision import Outcome
 
-    demand_reason(reason, execute)
-    with opened(journal) as work:
-        found, who = work.get(typed_key(work, key)), by or getpass.getuser()
-        outcome = None
-        if execute:
-            outcome = work.cancel(typed_key(work, key), who=who, reason=reason.strip())
+    options.require_reason()
+    with open_journal(journal) as work:
+        found, outcome = work.get(parse_key(work, key)), None
+        if options.execute:
+            outcome = work.cancel(parse_key(work, key), who=options.who, reason=options.reason)
     is_nothing = found is None if outcome is None else outcome is not Outcome.CANCELLED
-    entry = None if found is None else found.to_json()
     plan = {
         "journal": journal,
         "key": key,
-        "entry": entry,
-        "executed": execute and not is_nothing,
+        "entry": None if found is None else found.to_json(),
+        "executed": options.execute and not is_nothing,
         "outcome": outcome,
     }
     if is_nothing:
-        say_nothing(as_json, plan, f"{journal}/{key}: there is no such entry. Nothing was cancelled.")
+        nothing_found(options, plan, f"{journal}/{key}: there is no such entry. Nothing was cancelled.")
     status = f"{found.status}, payload {found.payload}" if found else "came while this was planned"
-    say_planned(as_json, plan, [f"{journal}: cancel {key}", f"  {status}"], who if execute else None)
+    options.print_result(plan, [f"{journal}: cancel {key}", f"  {status}"])
 
 
 @app.command(name="list")
 def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
     """Show the live entries in the order of work."""
-    with opened(journal) as work:
+    with open_journal(journal) as work:
         entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
     if as_json:
         print_json([entry.to_json() for entry in entries])
         return
     from tidemark.cli.output.work import entries_table
 
-    print_table(entries_table(entries))
+    Console().print(entries_table(entries))
 
 
 @app.command()
@@ -205,66 +191,56 @@ def dead(
     as_json: Json = False,
 ) -> None:
     """Show the dead letters, newest first, and who has looked at them."""
-    with opened(journal) as work:
+    with open_journal(journal) as work:
         letters = [letter for letter, _ in zip(work.dead(unseen=unseen), range(limit), strict=False)]
     if as_json:
         print_json([letter.to_json() for letter in letters])
         return
     from tidemark.cli.output.work import dead_table
 
-    print_table(dead_table(letters))
+    Console().print(dead_table(letters))
 
 
 @app.command()
-def seen(
-    journal: Name,
-    key: Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
-) -> None:
+@plan_options
+def seen(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None:
     """Say that a person has looked at dead letters: work.sweep reports these no longer. They stay."""
-    demand_reason(reason, execute)
-    with opened(journal) as work:
-        wanted = None if key is None else typed_key(work, key)
-        letters = [one for one in work.dead(unseen=True) if wanted in (None, one.key)]
-        who = by or getpass.getuser()
-        for letter in letters if execute else ():
-            work.mark_seen(letter, who=who, reason=reason.strip())
-    plan = {"journal": journal, "keys": [one.key for one in letters], "executed": execute and bool(letters)}
+    from tidemark.cli.output.work import dead_lines
+
+    options.require_reason()
+    with open_journal(journal) as work:
+        letters = dead_letters(work, key, unseen=True)
+        for letter in letters if options.execute else ():
+            work.mark_seen(letter, who=options.who, reason=options.reason)
+    plan = letters_plan(journal, letters, executed=options.execute and bool(letters))
     if not letters:
         about = f"{journal}/{key}" if key is not None else journal
-        say_nothing(as_json, plan, f"{about}: there is no dead letter left to look at. Nothing was changed.")
-    lines = [f"{journal}: mark {len(letters)} dead letters as seen"]
-    say_planned(as_json, plan, [*lines, *letter_lines(letters)], who if execute else None)
+        nothing_found(
+            options, plan, f"{about}: there is no dead letter left to look at. Nothing was changed."
+        )
+    lines = [f"{journal}: mark {len(letters)} dead letters as seen", *dead_lines(letters)]
+    options.print_result(plan, lines)
 
 
 @app.command()
-def redrive(
-    journal: Name,
-    key: Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
-) -> None:
+@plan_options
+def redrive(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None:
     """Put dead letters back, to be done as soon as possible."""
-    demand_reason(reason, execute)
-    with opened(journal) as work:
-        wanted = None if key is None else typed_key(work, key)
-        letters, who = [one for one in work.dead() if wanted in (None, one.key)], by or getpass.getuser()
-        for letter in letters if execute else ():
-            work.redrive(letter, who=who, reason=reason.strip())
-    plan = {"journal": journal, "keys": [letter.key for letter in letters], "executed": execute}
-    lines = [f"{journal}: redrive {len(letters)} dead letters"]
-    say_planned(as_json, plan, [*lines, *letter_lines(letters)], who if execute else None)
+    from tidemark.cli.output.work import dead_lines
+
+    options.require_reason()
+    with open_journal(journal) as work:
+        letters = dead_letters(work, key)
+        for letter in letters if options.execute else ():
+            work.redrive(letter, who=options.who, reason=options.reason)
+    plan = letters_plan(journal, letters, executed=options.execute)
+    options.print_result(plan, [f"{journal}: redrive {len(letters)} dead letters", *dead_lines(letters)])
 
 
 @app.command()
 def stats(journal: Name, as_json: Json = False) -> None:
     """Show the journal in numbers."""
-    with opened(journal) as work:
+    with open_journal(journal) as work:
         found, warning = work.stats(), work.copies_warning()
     if as_json:
         print_json({**asdict(found), "warnings": [warning] if warning else []})
@@ -285,29 +261,69 @@ def history(
     as_json: Json = False,
 ) -> None:
     """Show which claims ended, how and when; empty unless the journal declares `history`."""
-    with opened(journal) as work:
+    with open_journal(journal) as work:
         runs = [run for run, _ in zip(work.history(days), range(limit), strict=False)]
     if as_json:
         print_json([run.to_json() for run in runs])
         return
     from tidemark.cli.output.work import history_table
 
-    print_table(history_table(runs))
+    Console().print(history_table(runs))
 
 
 @app.command()
 def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Give nothing out until it is resumed; inserts and running work go on."""
-    demand_reason(reason, True)
-    with opened(journal) as work:
+    demand_reason(reason)
+    with open_journal(journal) as work:
         work.pause(by or getpass.getuser(), reason.strip())
-    answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
+    print_answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
 
 
 @app.command()
 def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Give out again."""
-    demand_reason(reason, True)
-    with opened(journal) as work:
+    demand_reason(reason)
+    with open_journal(journal) as work:
         work.resume(by or getpass.getuser(), reason.strip())
-    answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
+    print_answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
+
+
+def dead_letters(work: "Work", key: str | None, *, unseen: bool = False) -> "list[WorkEntry]":
+    """The dead letters of one key, or all of them."""
+    wanted = None if key is None else parse_key(work, key)
+    return [letter for letter in work.dead(unseen=unseen) if wanted in (None, letter.key)]
+
+
+def letters_plan(journal: str, letters: "list[WorkEntry]", *, executed: bool) -> dict[str, Any]:
+    """A plan about dead letters, for ``--json``."""
+    return {"journal": journal, "keys": [letter.key for letter in letters], "executed": executed}
+
+
+def nothing_found(options: PlanOptions, plan: dict[str, Any], line: str) -> NoReturn:
+    """Say that there is nothing to do the plan to: exit code 1."""
+    if options.as_json:
+        print_json(plan)
+    typer.echo(line, err=True)
+    raise typer.Exit(1)
+
+
+def demand_reason(reason: str) -> None:
+    """Refuse a command that takes effect at once without a reason: exit code 2."""
+    if not reason.strip():
+        raise typer.BadParameter("say why", param_hint="--reason")
+
+
+def print_outcome(as_json: bool, journal: str, key: str, outcome: str) -> None:
+    """Print what became of a key."""
+    print_answer(
+        as_json, {"journal": journal, "key": key, "outcome": outcome}, f"{journal}/{key}: {outcome}."
+    )
+
+
+def print_answer(as_json: bool, fields: dict[str, Any], line: str) -> None:
+    """JSON for programs, a line for people."""
+    if as_json:
+        print_json(fields)
+    else:
+        typer.echo(line)
