@@ -13,7 +13,7 @@ import pyarrow as pa
 from cassandra.metadata import protect_name
 
 
-class Kind(StrEnum):
+class CqlKind(StrEnum):
     """A type's outermost word, as ``system_schema`` has it."""
 
     ASCII = "ascii"
@@ -59,7 +59,7 @@ class UserType:
 class CqlType:
     """A type, with those of its elements."""
 
-    kind: Kind
+    kind: CqlKind
     elements: tuple["CqlType", ...] = ()
     fields: tuple[str, ...] = ()
     """The names of a user-defined type's fields, and of a tuple's places: ``_1`` and so on."""
@@ -69,9 +69,9 @@ class CqlType:
     """Of a user-defined type."""
 
     def __str__(self) -> str:
-        if self.kind is Kind.USER_TYPE:
+        if self.kind is CqlKind.USER_TYPE:
             return self.name
-        inside = [*map(str, self.elements), *([str(self.size)] if self.kind is Kind.VECTOR else [])]
+        inside = [*map(str, self.elements), *([str(self.size)] if self.kind is CqlKind.VECTOR else [])]
         return f"{self.kind}<{', '.join(inside)}>" if inside else str(self.kind)
 
 
@@ -89,42 +89,52 @@ DECIMAL = pa.decimal128(38, 18)
 VARINT = pa.decimal128(38, 0)
 
 _ARROW = {
-    Kind.ASCII: pa.string(),
-    Kind.BIGINT: pa.int64(),
-    Kind.BLOB: pa.binary(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.COUNTER: pa.int64(),
-    Kind.DATE: pa.date32(),
-    Kind.DECIMAL: DECIMAL,
-    Kind.DOUBLE: pa.float64(),
-    Kind.DURATION: DURATION,
-    Kind.FLOAT: pa.float32(),
-    Kind.INET: pa.string(),
-    Kind.INT: pa.int32(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.TEXT: pa.string(),
-    Kind.TIME: pa.int64(),
-    Kind.TIMESTAMP: TIMESTAMP,
-    Kind.TIMEUUID: pa.string(),
-    Kind.TINYINT: pa.int8(),
-    Kind.UUID: pa.string(),
-    Kind.VARCHAR: pa.string(),
-    Kind.VARINT: VARINT,
+    CqlKind.ASCII: pa.string(),
+    CqlKind.BIGINT: pa.int64(),
+    CqlKind.BLOB: pa.binary(),
+    CqlKind.BOOLEAN: pa.bool_(),
+    CqlKind.COUNTER: pa.int64(),
+    CqlKind.DATE: pa.date32(),
+    CqlKind.DECIMAL: DECIMAL,
+    CqlKind.DOUBLE: pa.float64(),
+    CqlKind.DURATION: DURATION,
+    CqlKind.FLOAT: pa.float32(),
+    CqlKind.INET: pa.string(),
+    CqlKind.INT: pa.int32(),
+    CqlKind.SMALLINT: pa.int16(),
+    CqlKind.TEXT: pa.string(),
+    CqlKind.TIME: pa.int64(),
+    CqlKind.TIMESTAMP: TIMESTAMP,
+    CqlKind.TIMEUUID: pa.string(),
+    CqlKind.TINYINT: pa.int8(),
+    CqlKind.UUID: pa.string(),
+    CqlKind.VARCHAR: pa.string(),
+    CqlKind.VARINT: VARINT,
 }
 _WIDTHS = {
-    Kind.BIGINT: 8,
-    Kind.BOOLEAN: 1,
-    Kind.DOUBLE: 8,
-    Kind.FLOAT: 4,
-    Kind.INT: 4,
-    Kind.TIMESTAMP: 8,
-    Kind.TIMEUUID: 16,
-    Kind.UUID: 16,
+    CqlKind.BIGINT: 8,
+    CqlKind.BOOLEAN: 1,
+    CqlKind.DOUBLE: 8,
+    CqlKind.FLOAT: 4,
+    CqlKind.INT: 4,
+    CqlKind.TIMESTAMP: 8,
+    CqlKind.TIMEUUID: 16,
+    CqlKind.UUID: 16,
 }
 """Types whose cells have no length inside vectors. Those that Cassandra leaves out (``smallint``, ``date``
 and others of one width) have one there.
 """
-_ELEMENTS = {Kind.LIST: 1, Kind.SET: 1, Kind.MAP: 2}
+NUMBER_FORMATS = {
+    CqlKind.BIGINT: ">i8",
+    CqlKind.DOUBLE: ">f8",
+    CqlKind.FLOAT: ">f4",
+    CqlKind.INT: ">i4",
+    CqlKind.SMALLINT: ">i2",
+    CqlKind.TIME: ">i8",
+    CqlKind.TINYINT: ">i1",
+}
+"""Kinds whose cells are plain numbers, with the cells' numpy type."""
+_ELEMENTS = {CqlKind.LIST: 1, CqlKind.SET: 1, CqlKind.MAP: 2}
 
 
 @cache
@@ -135,22 +145,22 @@ def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
         if text == protect_name(known.name):
             inner = tuple(parse_type(each, user_types) for _, each in known.fields)
             names = tuple(name for name, _ in known.fields)
-            return CqlType(Kind.USER_TYPE, inner, fields=names, name=known.name)
+            return CqlType(CqlKind.USER_TYPE, inner, fields=names, name=known.name)
     name, _, inside = text.partition("<")
     parts = _split(inside.removesuffix(">")) if inside else []
     if name == "frozen" and len(parts) == 1:
         return parse_type(parts[0], user_types)
     try:
-        kind = Kind(name)
-        if kind is Kind.VECTOR:
+        kind = CqlKind(name)
+        if kind is CqlKind.VECTOR:
             element, size = parts
             return CqlType(kind, (parse_type(element, user_types),), size=int(size))
         elements = tuple(parse_type(each, user_types) for each in parts)
     except ValueError:
         raise NoPlaceInArrow(text) from None
-    if kind is Kind.TUPLE and elements:
+    if kind is CqlKind.TUPLE and elements:
         return CqlType(kind, elements, fields=tuple(f"_{place + 1}" for place in range(len(elements))))
-    if kind in (Kind.TUPLE, Kind.USER_TYPE) or len(elements) != _ELEMENTS.get(kind, 0):
+    if kind in (CqlKind.TUPLE, CqlKind.USER_TYPE) or len(elements) != _ELEMENTS.get(kind, 0):
         raise NoPlaceInArrow(text)
     return CqlType(kind, elements)
 
@@ -158,7 +168,7 @@ def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
 def arrow_type(cql_type: CqlType) -> pa.DataType:
     """The Arrow type of a column; the one that Spark has for the same."""
     inner = [arrow_type(element) for element in cql_type.elements]
-    if cql_type.kind is Kind.MAP:
+    if cql_type.kind is CqlKind.MAP:
         return pa.map_(*inner)
     if cql_type.fields:
         return pa.struct(list(zip(cql_type.fields, inner, strict=True)))
@@ -169,7 +179,7 @@ def arrow_type(cql_type: CqlType) -> pa.DataType:
 
 def vector_width(element: CqlType) -> int | None:
     """The bytes of each element of a vector; None where each has its length before it."""
-    if element.kind is Kind.VECTOR:
+    if element.kind is CqlKind.VECTOR:
         inner = vector_width(element.elements[0])
         return None if inner is None else inner * element.size
     return _WIDTHS.get(element.kind)

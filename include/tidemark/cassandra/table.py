@@ -7,7 +7,7 @@ from enum import StrEnum
 from cassandra.cluster import Session
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, UserType, parse_type
+from tidemark.cassandra.cql_types import CqlKind, CqlType, NoPlaceInArrow, UserType, parse_type
 from tidemark.errors import TidemarkError, did_you_mean
 
 
@@ -97,7 +97,7 @@ class Table:
     @property
     def has_counters(self) -> bool:
         """Whether it counts: such a table has no columns but counters beside its key."""
-        return any(column.type_name == Kind.COUNTER for column in self.columns)
+        return any(column.type_name == CqlKind.COUNTER for column in self.columns)
 
     @property
     def primary_key(self) -> tuple[str, ...]:

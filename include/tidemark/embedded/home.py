@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from tidemark.embedded.errors import HomeNotWritable, NotAHome
-from tidemark.embedded.whole_files import exclusive
+from tidemark.embedded.files import exclusive
 from tidemark.settings import Settings
 
 MARKER = ".tidemark-home"

@@ -17,7 +17,7 @@ from tidemark.embedded.jars.ivy import Progress
 from tidemark.embedded.jars.lock_file import version_of
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import free_port, is_free
-from tidemark.embedded.processes import Record, stop
+from tidemark.embedded.processes import PidFile, stop
 from tidemark.embedded.services import airflow, cassandra, kafka, spark
 from tidemark.embedded.services.service import SERVICES, Service
 from tidemark.embedded.services.starting import Report, refuse_taken_ports, start_service
@@ -85,10 +85,10 @@ def down(settings: Settings, only: Collection[str] = (), report: Report = lambda
         return _stop(settings, only or SERVICES, "stopping", report)
 
 
-def all_records(settings: Settings) -> list[Record]:
+def all_records(settings: Settings) -> list[PidFile]:
     """The record of every program that was started in this home and not stopped."""
     run = settings.home / "run"
-    found = (Record.read(run, path.stem) for path in sorted(run.glob("*.pid")))
+    found = (PidFile.read(run, path.stem) for path in sorted(run.glob("*.pid")))
     return [record for record in found if record]
 
 

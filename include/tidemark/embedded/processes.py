@@ -17,8 +17,8 @@ from pathlib import Path
 import psutil
 
 from tidemark.embedded.errors import StillRunning
+from tidemark.embedded.files import write_atomically
 from tidemark.embedded.services.service import Program
-from tidemark.embedded.whole_files import write_atomically
 
 TOKEN = "TIDEMARK_PROCESS"
 LOG_LIMIT = 20_000_000
@@ -29,7 +29,7 @@ _children: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PidFile:
     """A pid file: which process was started for a program, and on which port it answers."""
 
     name: str
@@ -40,7 +40,7 @@ class Record:
     log_start: int
 
     @classmethod
-    def read(cls, run: Path, name: str) -> "Record | None":
+    def read(cls, run: Path, name: str) -> "PidFile | None":
         """The record of a program that was started and not stopped since; a torn file counts as none."""
         try:
             return cls(**json.loads((run / f"{name}.pid").read_text(encoding="utf-8")))
@@ -74,13 +74,13 @@ class Record:
             return None
 
 
-def start(program: Program, run: Path, log: Path) -> Record:
+def start(program: Program, run: Path, log: Path) -> PidFile:
     """Start a program in a session of its own, its output going to ``log``, and record it."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
     position = log.stat().st_size if log.exists() else 0
-    record = Record(program.name, 0, 0.0, uuid.uuid4().hex, program.port, position)
+    record = PidFile(program.name, 0, 0.0, uuid.uuid4().hex, program.port, position)
     record.write(run)  # before it exists: whatever interrupts us here, its token leads to it
     with log.open("ab") as output:
         child = subprocess.Popen(
@@ -102,7 +102,7 @@ def start(program: Program, run: Path, log: Path) -> Record:
     return record
 
 
-def family(records: Iterable[Record]) -> list[psutil.Process]:
+def family(records: Iterable[PidFile]) -> list[psutil.Process]:
     """Every living process that these records or their descendants are: by ancestry, session and token."""
     records = list(records)
     tokens = {record.token for record in records}
@@ -119,7 +119,7 @@ def family(records: Iterable[Record]) -> list[psutil.Process]:
     return [process for process in found.values() if process.pid != os.getpid() and _lives(process)]
 
 
-def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
+def stop(records: Sequence[PidFile], run: Path, patience: float = 20.0) -> int:
     """End these programs with all they started, gently first; returns how many processes there were."""
     members = family(records)
     leaders = [process for record in records if (process := record.process())]

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from tidemark.embedded.errors import StateDamaged
-from tidemark.embedded.whole_files import write_atomically
+from tidemark.embedded.files import write_atomically
 from tidemark.settings import Settings
 
 SparkMode = Literal["local", "cluster"]

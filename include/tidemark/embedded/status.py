@@ -7,7 +7,7 @@ from typing import Literal
 import psutil
 
 from tidemark.embedded.lifecycle import all_records, service_of
-from tidemark.embedded.processes import Record, family
+from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services import airflow, cassandra, kafka, spark
 from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.state import State
@@ -55,7 +55,7 @@ def is_healthy(lines: list[ProgramStatus]) -> bool:
     return "running" in kinds and not kinds & {"died", "silent"}
 
 
-def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
+def _line(service: str, record: PidFile, complaint: str | None) -> ProgramStatus:
     process = record.process()
     if process is None:
         return ProgramStatus(service, record.name, "died", record.pid, record.port)
@@ -71,7 +71,7 @@ def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
     )
 
 
-def _ask(name: str, state: State, records: list[Record]) -> str | None:
+def _ask(name: str, state: State, records: list[PidFile]) -> str | None:
     """The same question ``up`` asks, on the port the service was started with."""
     front = {"airflow": "airflow-api-server", "spark": "spark-master"}.get(name, name)
     port = next((record.port for record in records if record.name == front), None)

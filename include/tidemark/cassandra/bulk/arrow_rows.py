@@ -20,7 +20,7 @@ from cassandra.cqltypes import DecimalType, IntegerType
 from cassandra.marshal import uvint_pack
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.cql_types import CqlType, Kind, arrow_type, vector_width
+from tidemark.cassandra.cql_types import NUMBER_FORMATS, CqlKind, CqlType, arrow_type, vector_width
 
 _PROTOCOL = 5
 _length = Struct(">i").pack
@@ -41,7 +41,7 @@ class CannotEncode(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class BoundColumn:
     """Where a column of a DataFrame goes."""
 
     name: str
@@ -50,7 +50,7 @@ class Target:
     """The cell for null; None where null is refused."""
 
 
-def encode_rows(targets: Sequence[Target], arrays: Iterable[pa.Array]) -> list[bytes]:
+def encode_rows(targets: Sequence[BoundColumn], arrays: Iterable[pa.Array]) -> list[bytes]:
     """The cells of each row, joined."""
     pieces: list[list[bytes]] = []
     block: list[Fixed] = []
@@ -65,7 +65,7 @@ def encode_rows(targets: Sequence[Target], arrays: Iterable[pa.Array]) -> list[b
     return list(map(b"".join, zip(*pieces, strict=True))) if len(pieces) > 1 else pieces[0]
 
 
-def _encode_column(target: Target, array: pa.Array) -> Fixed | list[bytes]:
+def _encode_column(target: BoundColumn, array: pa.Array) -> Fixed | list[bytes]:
     if len(array) == 0:
         return []
     if not array.null_count:
@@ -84,14 +84,14 @@ def _encode_column(target: Target, array: pa.Array) -> Fixed | list[bytes]:
 def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
     """The cells of a column, any cell where it has null."""
     match cql_type.kind:
-        case Kind.LIST | Kind.SET:
+        case CqlKind.LIST | CqlKind.SET:
             return _collections(array, _elements(cql_type.elements[0], array.values))
-        case Kind.MAP:
+        case CqlKind.MAP:
             parts = map(_elements, cql_type.elements, (array.keys, array.items))
             return _collections(array, list(map(bytes.__add__, *parts)))
-        case Kind.TUPLE | Kind.USER_TYPE:
+        case CqlKind.TUPLE | CqlKind.USER_TYPE:
             return _structs(cql_type, array)
-        case Kind.VECTOR:
+        case CqlKind.VECTOR:
             return _vectors(cql_type, array)
         case kind if kind in _BY_VALUE:
             write = _BY_VALUE[kind]
@@ -102,14 +102,14 @@ def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
 
 
 def _elements(cql_type: CqlType, array: pa.Array, absent: bytes | None = None) -> list[bytes]:
-    column = _encode_column(Target("", cql_type, absent), array)
+    column = _encode_column(BoundColumn("", cql_type, absent), array)
     return column if isinstance(column, list) else _as_cells([column])[0]
 
 
 def _structs(cql_type: CqlType, array: pa.Array) -> list[bytes]:
     # Flat columns are null where the struct is; fields of a user-defined type may come in another order.
     columns = array.flatten()
-    if cql_type.kind is Kind.USER_TYPE:
+    if cql_type.kind is CqlKind.USER_TYPE:
         columns = [columns[array.type.get_field_index(name)] for name in cql_type.fields]
     parts = [_elements(each, part, cells.NULL) for each, part in zip(cql_type.elements, columns, strict=True)]
     return [cells.blob(b"".join(row)) for row in zip(*parts, strict=True)]
@@ -236,29 +236,23 @@ def _as_cells(columns: Sequence[Fixed]) -> list[list[bytes]]:
     return [[data[start : start + width] for start in range(0, len(data), width)]]
 
 
-_BY_VALUE: dict[Kind, Callable[[Any], bytes]] = {
-    Kind.DECIMAL: _decimal,
-    Kind.DURATION: _duration,
-    Kind.INET: _address,
-    Kind.VARINT: _varint,
+_BY_VALUE: dict[CqlKind, Callable[[Any], bytes]] = {
+    CqlKind.DECIMAL: _decimal,
+    CqlKind.DURATION: _duration,
+    CqlKind.INET: _address,
+    CqlKind.VARINT: _varint,
 }
-_BY_COLUMN: dict[Kind, Callable[[pa.Array], Fixed | list[bytes]]] = {
-    Kind.ASCII: _ascii,
-    Kind.BIGINT: _numbers(">i8"),
-    Kind.BLOB: _texts,
-    Kind.BOOLEAN: _booleans,
-    Kind.DATE: _dates,
-    Kind.DOUBLE: _numbers(">f8"),
-    Kind.FLOAT: _numbers(">f4"),
-    Kind.INT: _numbers(">i4"),
-    Kind.SMALLINT: _numbers(">i2"),
-    Kind.TEXT: _texts,
-    Kind.TIME: _numbers(">i8"),
-    Kind.TIMESTAMP: _timestamps,
-    Kind.TIMEUUID: _uuids,
-    Kind.TINYINT: _numbers(">i1"),
-    Kind.UUID: _uuids,
-    Kind.VARCHAR: _texts,
+_BY_COLUMN: dict[CqlKind, Callable[[pa.Array], Fixed | list[bytes]]] = {
+    **{kind: _numbers(dtype) for kind, dtype in NUMBER_FORMATS.items()},
+    CqlKind.ASCII: _ascii,
+    CqlKind.BLOB: _texts,
+    CqlKind.BOOLEAN: _booleans,
+    CqlKind.DATE: _dates,
+    CqlKind.TEXT: _texts,
+    CqlKind.TIMESTAMP: _timestamps,
+    CqlKind.TIMEUUID: _uuids,
+    CqlKind.UUID: _uuids,
+    CqlKind.VARCHAR: _texts,
 }
-FIXED_WIDTH = frozenset(_BY_COLUMN) - {Kind.ASCII, Kind.BLOB, Kind.TEXT, Kind.VARCHAR}
+FIXED_WIDTH = frozenset(_BY_COLUMN) - {CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT, CqlKind.VARCHAR}
 """Kinds whose cells are all of the same width."""

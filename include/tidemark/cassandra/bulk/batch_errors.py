@@ -37,7 +37,7 @@ _PASSING = (
 _TOO_LARGE = ("Batch too large", "exceeds allowed maximum", "oversized mutation")
 
 
-class Verdict(Enum):
+class RetryDecision(Enum):
     """What to do with a batch after an error."""
 
     AGAIN = auto()
@@ -48,15 +48,15 @@ class Verdict(Enum):
     NEVER = auto()
 
 
-def judge(error: Exception) -> Verdict:
+def judge(error: Exception) -> RetryDecision:
     """What an error of the driver or of the server means."""
     if isinstance(error, _OVERLOAD):
-        return Verdict.SLOWER
+        return RetryDecision.SLOWER
     if isinstance(error, _PASSING):
-        return Verdict.AGAIN
+        return RetryDecision.AGAIN
     if isinstance(error, InvalidRequest) and any(words in str(error) for words in _TOO_LARGE):
-        return Verdict.SMALLER
-    return Verdict.NEVER
+        return RetryDecision.SMALLER
+    return RetryDecision.NEVER
 
 
 def describe(error: Exception) -> str:

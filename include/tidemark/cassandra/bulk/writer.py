@@ -20,7 +20,14 @@ from typing import Self
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from tidemark.cassandra.bulk.batch_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import (
+    Allowance,
+    BulkFailed,
+    Retries,
+    RetryDecision,
+    describe,
+    judge,
+)
 from tidemark.cassandra.bulk.batch_request import BatchSender
 from tidemark.cassandra.bulk.replicas import Replicas, ReplicaSets
 
@@ -232,13 +239,13 @@ class BulkWriter:
             self._count(batch)
             return
         verdict = judge(error)
-        if verdict is Verdict.SMALLER and len(batch.rows) > 1:
+        if verdict is RetryDecision.SMALLER and len(batch.rows) > 1:
             # The next ones need not be refused first.
             self._wire_bytes = min(self._wire_bytes, batch.size // 2)
             for half in batch.halves():
                 self._send_later(half, pause=0)
-        elif verdict in (Verdict.AGAIN, Verdict.SLOWER) and batch.attempts <= self._retries.most:
-            if verdict is Verdict.SLOWER:
+        elif verdict in (RetryDecision.AGAIN, RetryDecision.SLOWER) and batch.attempts <= self._retries.most:
+            if verdict is RetryDecision.SLOWER:
                 self._allowance.overloaded(number, self._sent)
             self.counts = replace(self.counts, retries=self.counts.retries + 1)
             self._send_later(batch, self._retries.pause(batch.attempts))
@@ -278,7 +285,7 @@ class BulkWriter:
                 self._count(batch)
 
 
-def _failed(batch: _Batch, error: Exception, verdict: Verdict) -> BulkFailed:
+def _failed(batch: _Batch, error: Exception, verdict: RetryDecision) -> BulkFailed:
     tables = tuple(sorted({statement.table for statement in batch.statements}))
-    refused = verdict in (Verdict.SMALLER, Verdict.NEVER)
+    refused = verdict in (RetryDecision.SMALLER, RetryDecision.NEVER)
     return BulkFailed(tables, len(batch.rows), batch.attempts, describe(error), refused)

@@ -10,11 +10,11 @@ from enum import StrEnum
 
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.cql_types import CqlKind, CqlType
 from tidemark.cassandra.table import Role, Table
 from tidemark.errors import TidemarkError
 
-_MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
+_MULTI_CELL = (CqlKind.LIST, CqlKind.MAP, CqlKind.SET, CqlKind.USER_TYPE)
 
 
 class Fact(StrEnum):
@@ -26,7 +26,7 @@ class Fact(StrEnum):
     """In µs since 1970."""
 
 
-_TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
+_TYPES = {Fact.TTL: CqlType(CqlKind.INT), Fact.WRITE_TIME: CqlType(CqlKind.BIGINT)}
 
 
 class FactRefused(TidemarkError):
@@ -76,5 +76,5 @@ def _fact_of(table: Table, fact: Fact, column: str) -> CellFact:
     cql_type = _TYPES[fact]
     is_frozen = found.type_name.startswith("frozen<")
     if not is_frozen and table.type_of(column).kind in _MULTI_CELL:
-        cql_type = CqlType(Kind.LIST, (cql_type,))
+        cql_type = CqlType(CqlKind.LIST, (cql_type,))
     return CellFact(column, fact, cql_type)

@@ -7,15 +7,15 @@ from typing import Self
 import pyarrow as pa
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.cql_types import DURATION, CqlKind, CqlType, arrow_type
 from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.scan.cell_facts import CellFact
 from tidemark.cassandra.scan.errors import ValueRefused
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
 
-_INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
-_NUMBERS = (Kind.DECIMAL, Kind.VARINT)
+_INTEGERS = {CqlKind.TINYINT: 8, CqlKind.SMALLINT: 16, CqlKind.INT: 32, CqlKind.BIGINT: 64, CqlKind.TIME: 64}
+_NUMBERS = (CqlKind.DECIMAL, CqlKind.VARINT)
 
 
 class TypeMismatch(ValueError):
@@ -87,7 +87,7 @@ def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
         return parts is not None and all(map(gives, cql_type.elements, parts))
     if cql_type.kind in _NUMBERS:
         return bool(pa.types.is_decimal128(arrow))
-    return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
+    return _is_duration(arrow) if cql_type.kind is CqlKind.DURATION else bool(arrow == arrow_type(cql_type))
 
 
 def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
@@ -100,15 +100,15 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     match cql_type.kind:
         case kind if kind in _INTEGERS:
             return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
-        case Kind.DOUBLE:
+        case CqlKind.DOUBLE:
             return bool(pa.types.is_float32(arrow) or pa.types.is_float64(arrow))
-        case Kind.DECIMAL | Kind.VARINT:
+        case CqlKind.DECIMAL | CqlKind.VARINT:
             return bool(pa.types.is_decimal(arrow) or pa.types.is_signed_integer(arrow))
-        case Kind.TIMESTAMP:
+        case CqlKind.TIMESTAMP:
             return bool(pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz)
-        case Kind.DURATION:
+        case CqlKind.DURATION:
             return _is_duration(arrow)
-        case Kind.BLOB:
+        case CqlKind.BLOB:
             return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
     usual = arrow_type(cql_type)
     return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
@@ -117,9 +117,9 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
 def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
     """The types of what is inside, in the order of the elements; None where that is something else."""
     match cql_type.kind:
-        case Kind.MAP:
+        case CqlKind.MAP:
             return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None
-        case Kind.TUPLE | Kind.USER_TYPE:
+        case CqlKind.TUPLE | CqlKind.USER_TYPE:
             return _fields(cql_type, arrow, in_order)
         case _:
             return [arrow.value_type] if pa.types.is_list(arrow) else None
@@ -129,7 +129,7 @@ def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.Da
     if not pa.types.is_struct(arrow) or arrow.num_fields != len(cql_type.fields):
         return None
     by_name = {field.name: field.type for field in arrow}
-    if cql_type.kind is Kind.TUPLE and not in_order:
+    if cql_type.kind is CqlKind.TUPLE and not in_order:
         return [field.type for field in arrow]
     if (in_order and tuple(by_name) != cql_type.fields) or set(by_name) != set(cql_type.fields):
         return None

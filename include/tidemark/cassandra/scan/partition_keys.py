@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 from uuid import UUID
 
-from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.cql_types import CqlKind, CqlType
 
 MOST_KEYS = 10_000
 """Partitions that are looked up one by one; for more, the table is read and filtered."""
@@ -68,24 +68,24 @@ def _same(value: Any) -> Any:
     return value
 
 
-_CONVERT: dict[Kind, Callable[[Any], Any]] = {
-    Kind.ASCII: _ascii,
-    Kind.BIGINT: _same,
-    Kind.BLOB: bytes,
-    Kind.BOOLEAN: _same,
-    Kind.DATE: _same,
-    Kind.INET: lambda value: str(ip_address(value)),
-    Kind.INT: _same,
-    Kind.SMALLINT: _same,
-    Kind.TEXT: _same,
-    Kind.TIME: _same,
-    Kind.TIMESTAMP: _milliseconds,
-    Kind.TIMEUUID: _timeuuid,
-    Kind.TINYINT: _same,
-    Kind.UUID: UUID,
-    Kind.VARCHAR: _same,
+_CONVERT: dict[CqlKind, Callable[[Any], Any]] = {
+    CqlKind.ASCII: _ascii,
+    CqlKind.BIGINT: _same,
+    CqlKind.BLOB: bytes,
+    CqlKind.BOOLEAN: _same,
+    CqlKind.DATE: _same,
+    CqlKind.INET: lambda value: str(ip_address(value)),
+    CqlKind.INT: _same,
+    CqlKind.SMALLINT: _same,
+    CqlKind.TEXT: _same,
+    CqlKind.TIME: _same,
+    CqlKind.TIMESTAMP: _milliseconds,
+    CqlKind.TIMEUUID: _timeuuid,
+    CqlKind.TINYINT: _same,
+    CqlKind.UUID: UUID,
+    CqlKind.VARCHAR: _same,
 }
-_SPELLED = (Kind.INET, Kind.TIMEUUID, Kind.UUID)
+_SPELLED = (CqlKind.INET, CqlKind.TIMEUUID, CqlKind.UUID)
 """Texts that may be spelled in several ways, of which a column has one."""
 
 

@@ -20,7 +20,7 @@ from cassandra import ConsistencyLevel
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from tidemark.cassandra.bulk.batch_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import Retries, RetryDecision, describe, judge
 from tidemark.cassandra.scan.clustering import Restriction
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.errors import ScanFailed
@@ -162,13 +162,13 @@ class _Scan:
     def _ask_later(self, reading: _Reading, error: Exception) -> None:
         verdict, retries = judge(error), self._settings.retries
         reading.failures += 1
-        if verdict not in (Verdict.AGAIN, Verdict.SLOWER) or reading.failures > retries.most:
+        if verdict not in (RetryDecision.AGAIN, RetryDecision.SLOWER) or reading.failures > retries.most:
             place = (str(self._selected.table), str(reading.part))
             raise ScanFailed(*place, reading.failures, describe(error)) from error
-        if verdict is Verdict.SLOWER:
+        if verdict is RetryDecision.SLOWER:
             reading.most_rows = max(self._rows(reading) // 2, 1)
         due = time.monotonic() + retries.pause(reading.failures)
-        for each in self._narrowed(reading) if verdict is Verdict.SLOWER else [reading]:
+        for each in self._narrowed(reading) if verdict is RetryDecision.SLOWER else [reading]:
             heapq.heappush(self._paused, (due, next(self._order), each))
 
     def _narrowed(self, reading: _Reading) -> list[_Reading]:

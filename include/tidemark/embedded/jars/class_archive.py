@@ -18,11 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tidemark.embedded.errors import ArchiveFailed
+from tidemark.embedded.files import exclusive
 from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.embedded.jars.lock_file import HERE, jar_set
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.whole_files import exclusive
 from tidemark.settings import Settings
 
 KEPT = 3

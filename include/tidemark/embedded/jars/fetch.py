@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.embedded.errors import CacheNotWritable, JarDamaged, NoSpace, RegistryUnreachable
+from tidemark.embedded.files import exclusive
 from tidemark.embedded.jars.ivy import Fetching, Progress, flat_module, run_ivy, settings_xml
 from tidemark.embedded.jars.lock_file import CONFS, Conf, Jar, file_sha256, jar_set, locked_jars
 from tidemark.embedded.java import find_java
-from tidemark.embedded.whole_files import exclusive
 from tidemark.settings import Settings
 
 SPARE = 100_000_000

@@ -16,12 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tidemark.embedded.errors import ServiceDied
+from tidemark.embedded.files import write_atomically
 from tidemark.embedded.home import OWNER_ONLY
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow_environment import airflow_environment
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import write_atomically
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("airflow.worker_log", "airflow.trigger_log")

@@ -3,12 +3,12 @@
 import os
 import socket
 
+from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.services.service import Program, Service, one_program_service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import filled, write_atomically
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("cassandra.storage",)
@@ -49,15 +49,7 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
         port=port,
         variable="TIDEMARK_CASSANDRA_PORT",
     )
-    return Service(
-        name="cassandra",
-        title="Cassandra",
-        programs=(program,),
-        prepare=prepare,
-        question=lambda _: ask_cassandra(port),
-        deadline=180.0,
-        address=f"{LOOPBACK}:{port}",
-    )
+    return one_program_service(program, prepare, lambda: ask_cassandra(port), deadline=180.0)
 
 
 def ask_cassandra(port: int) -> str | None:

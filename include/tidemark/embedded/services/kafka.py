@@ -8,12 +8,12 @@ import uuid
 from pathlib import Path
 
 from tidemark.embedded.errors import ServiceDied
+from tidemark.embedded.files import fill, filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.services.service import Program, Service, one_program_service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import fill, filled, write_atomically
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("kafka.controller",)
@@ -50,15 +50,7 @@ def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> S
         port=port,
         variable="TIDEMARK_KAFKA_PORT",
     )
-    return Service(
-        name="kafka",
-        title="Kafka",
-        programs=(program,),
-        prepare=prepare,
-        question=lambda _: ask_kafka(port),
-        deadline=90.0,
-        address=f"{LOOPBACK}:{port}",
-    )
+    return one_program_service(program, prepare, lambda: ask_kafka(port), deadline=90.0)
 
 
 def ask_kafka(port: int) -> str | None:

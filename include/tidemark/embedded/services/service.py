@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.embedded.ports import LOOPBACK
+
 SERVICES = ("kafka", "cassandra", "airflow", "spark")
 """All services, in the order people read about them. Spark is one only when a cluster is asked for."""
 
@@ -37,3 +39,21 @@ class Service:
     question: Callable[[float], str | None]
     deadline: float
     address: str
+
+
+def one_program_service(
+    program: Program,
+    prepare: Callable[[], None],
+    question: Callable[[], str | None],
+    deadline: float,
+) -> Service:
+    """A service that is one program of the same name and answers on that program's port."""
+    return Service(
+        name=program.name,
+        title=program.title,
+        programs=(program,),
+        prepare=prepare,
+        question=lambda _: question(),
+        deadline=deadline,
+        address=f"{LOOPBACK}:{program.port}",
+    )

@@ -8,12 +8,12 @@ import os
 import sys
 import urllib.request
 
+from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import filled, write_atomically
 from tidemark.settings import Settings
 
 WORKERS = 2

@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource  # noqa: TID253  (it is its class)
 
-from tidemark.cassandra.bulk.delete import Delete
-from tidemark.cassandra.bulk.insert import Columns, Insert
-from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.statements import DeleteStatement, InsertOptions, InsertStatement, RowStatement
 from tidemark.cassandra.cql_types import arrow_type
 from tidemark.cassandra.scan.cell_facts import CellFact, Fact, facts_of
 from tidemark.cassandra.scan.columns import Selected, TypeMismatch
@@ -21,7 +19,7 @@ from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
 from tidemark.spark.source import own_scans
 from tidemark.spark.source.errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
-from tidemark.spark.source.options import PREFIX, CassandraOptions, Operation, names_connection
+from tidemark.spark.source.options import PREFIX, CassandraOptions, RowOperation, names_connection
 from tidemark.spark.source.python_workers import check_workers
 from tidemark.spark.source.reader import CassandraReader, PushingReader
 from tidemark.spark.source.writer import CassandraStreamWriter, CassandraWriter, RowWriting
@@ -89,10 +87,10 @@ class CassandraDataSource(DataSource):
     def _statement(self, schema: "StructType") -> RowStatement:
         table, options, arrow = self._table(), self._options, to_arrow(schema)
         with in_words_of_spark(table):
-            if options.operation is Operation.WRITE:
-                return Insert.of(table, arrow, Columns(options.using, options.ignore_nulls))
-            ranges = options.operation is Operation.DELETE_RANGES
-            return Delete.of(table, arrow, options.using, ranges)
+            if options.operation is RowOperation.WRITE:
+                return InsertStatement.of(table, arrow, InsertOptions(options.using, options.ignore_nulls))
+            ranges = options.operation is RowOperation.DELETE_RANGES
+            return DeleteStatement.of(table, arrow, options.using, ranges)
 
     def _facts(self, table: Table) -> list[CellFact]:
         lives = facts_of(table, Fact.TTL, self._options.ttl_of)

@@ -19,15 +19,15 @@ from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     LessThanOrEqual,
 )
 
-from tidemark.cassandra.scan.clustering import Comparison, Condition, Restriction, restrict
+from tidemark.cassandra.scan.clustering import ColumnCondition, CqlOperator, Restriction, restrict
 from tidemark.cassandra.scan.partition_keys import PartitionKey, combine, key_values
 from tidemark.cassandra.table import Table
 
 _RANGES = {
-    GreaterThan: Comparison.GREATER,
-    GreaterThanOrEqual: Comparison.GREATER_OR_EQUAL,
-    LessThan: Comparison.LESS,
-    LessThanOrEqual: Comparison.LESS_OR_EQUAL,
+    GreaterThan: CqlOperator.GREATER,
+    GreaterThanOrEqual: CqlOperator.GREATER_OR_EQUAL,
+    LessThan: CqlOperator.LESS,
+    LessThanOrEqual: CqlOperator.LESS_OR_EQUAL,
 }
 
 
@@ -52,7 +52,10 @@ def push(table: Table, filters: Sequence[Filter]) -> Pushed:
     chosen: dict[str, tuple[Filter, list[Any]]] = {}
     for each, condition in found:
         column = condition.column
-        if column not in table.partition_key or condition.comparison not in (Comparison.EQUAL, Comparison.IN):
+        if column not in table.partition_key or condition.comparison not in (
+            CqlOperator.EQUAL,
+            CqlOperator.IN,
+        ):
             continue
         values = key_values(table.type_of(column), condition.values)
         if values is not None and (column not in chosen or len(values) < len(chosen[column][1])):
@@ -70,19 +73,19 @@ def push(table: Table, filters: Sequence[Filter]) -> Pushed:
     )
 
 
-def _condition(each: Filter) -> Condition | None:
+def _condition(each: Filter) -> ColumnCondition | None:
     match each:
         case EqualNullSafe(value=None):  # rows without a value: nothing that could be looked up
             return None
         case EqualTo(attribute=(column,), value=value) | EqualNullSafe(attribute=(column,), value=value):
-            return Condition(column, Comparison.EQUAL, (value,))
+            return ColumnCondition(column, CqlOperator.EQUAL, (value,))
         case In(attribute=(column,), value=values):
-            return Condition(column, Comparison.IN, tuple(values))
+            return ColumnCondition(column, CqlOperator.IN, tuple(values))
         case (
             GreaterThan(attribute=(column,), value=value)
             | GreaterThanOrEqual(attribute=(column,), value=value)
             | LessThan(attribute=(column,), value=value)
             | LessThanOrEqual(attribute=(column,), value=value)
         ):
-            return Condition(column, _RANGES[type(each)], (value,))
+            return ColumnCondition(column, _RANGES[type(each)], (value,))
     return None

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     WriterCommitMessage,
 )
 
-from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.statements import RowStatement
 from tidemark.cassandra.bulk.writer import BulkCounts, BulkStatement, BulkWriter
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
@@ -28,7 +28,7 @@ BATCH_ID = "streaming.sql.batchId"
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class WrittenRows(WriterCommitMessage):
     """What one task has written."""
 
     counts: BulkCounts
@@ -78,9 +78,9 @@ class CassandraWriter(DataSourceArrowWriter):
     def __init__(self, writing: RowWriting) -> None:
         self._writing = writing
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenRows:
         """Write one partition of the DataFrame."""
-        return Written(self._writing.write(iterator))
+        return WrittenRows(self._writing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Say how much was written."""
@@ -97,15 +97,15 @@ class CassandraStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, writing: RowWriting) -> None:
         self._writing = writing
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenRows:
         """Write one partition of a batch."""
-        return Written(self._writing.write(iterator), _batch_of_task())
+        return WrittenRows(self._writing.write(iterator), _batch_of_task())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
         """Accept a batch whose tasks have all written their rows of this very batch."""
         table = str(self._writing.statement.table)
         for message in messages:
-            if not isinstance(message, Written):
+            if not isinstance(message, WrittenRows):
                 raise BatchIncomplete(table, batchId, "a task did not say what it has written")
             if message.batch not in (None, batchId):
                 raise BatchIncomplete(table, batchId, f"a task has written rows of batch {message.batch}")
@@ -132,5 +132,5 @@ def _logger() -> Any:
 
 
 def _total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, int]:
-    done = [each.counts for each in messages if isinstance(each, Written)]
+    done = [each.counts for each in messages if isinstance(each, WrittenRows)]
     return {each.name: sum(getattr(one, each.name) for one in done) for each in fields(BulkCounts)}
