@@ -2,8 +2,8 @@
 
 INSERT takes columns of the table, and columns with each row's write time or time to live. It needs the whole
 primary key, without nulls. DELETE takes columns of the key only, so that a DataFrame of whole rows is not
-deleted by mistake. It refuses a part of the key unless ranges are asked for, because that deletes rows that the
-DataFrame does not name. Both refuse tables of counters: adding to a counter is not idempotent.
+deleted by mistake. It refuses a part of the key unless ranges are asked for, because that deletes rows which
+the DataFrame does not name. Both refuse tables of counters: adding to a counter is not idempotent.
 """
 
 from collections.abc import Mapping, Sequence

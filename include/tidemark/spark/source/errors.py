@@ -23,7 +23,7 @@ class OverwriteRefused(TidemarkError):
 
     def __init__(self, table: str) -> None:
         super().__init__(
-            f"{table}: mode overwrite would have to empty the table before anybody knows whether the new "
+            f"{table}: mode overwrite would have to empty the table before it is known whether the new "
             "rows arrive. Nothing was written. Use mode append, which replaces rows with the same key; where "
             f"old rows must go, TRUNCATE {table} first."
         )

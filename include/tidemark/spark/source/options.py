@@ -1,8 +1,7 @@
 """The options of the data source ``cassandra``, checked when it is opened.
 
 Names are those of the Spark Cassandra connector where they fit. Spark hands options over in lower case, so
-case does not matter. An option that is unknown is refused; a message never repeats a value that may be a
-secret.
+case does not matter. Unknown options are refused. A message never repeats a value, which may be a secret.
 """
 
 from collections.abc import Mapping
@@ -30,14 +29,14 @@ from tidemark.pipeline.choices import Consistency
 
 PREFIX = "spark.cassandra."
 CONNECTION = ("connection.", "auth.")
-"""What options that say where Cassandra is begin with, after the prefix."""
+"""The beginnings, after the prefix, of options about the connection."""
 
 OTHER_NAMES = {PREFIX + "output.ttl": "ttl", PREFIX + "output.timestamp": "writetime"}
-"""What the connector calls the same in a session's configuration."""
+"""The Spark Cassandra connector's names of our options."""
 
 
 class OptionsRefused(TidemarkError):
-    """Options that cannot be meant, all of them at once."""
+    """Options that are unknown, missing or invalid: all of their problems at once."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__(f"Data source cassandra: {' '.join(problems)} Nothing was read or written.")
@@ -89,7 +88,7 @@ class RowOperation(StrEnum):
 
 
 class CassandraOptions(BaseModel):
-    """One ``load`` or ``save``."""
+    """The options of one ``load`` or ``save``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -102,7 +101,7 @@ class CassandraOptions(BaseModel):
     writetime_of: Names = ()
     operation: Annotated[RowOperation, BeforeValidator(_lower)] = RowOperation.WRITE
     checkpoint: str | None = Field(None, alias="checkpointlocation", title="checkpointLocation")
-    """Of a stream, and Spark's own."""
+    """An option of streams that belongs to Spark."""
 
     hosts: Names = _spark("connection.host", ("127.0.0.1",))
     port: PositiveInt = _spark("connection.port", 9042)
@@ -129,7 +128,7 @@ class CassandraOptions(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, str], session: Mapping[str, str] | None = None) -> Self:
-        """What a ``load`` or ``save`` was given, and for the rest what the Spark session says."""
+        """The options given to a ``load`` or ``save``, then the Spark session's, then defaults."""
         known = {field.alias or name for name, field in cls.model_fields.items()}
         usual = {name: value for name, value in _by_own_names(session or {}).items() if name in known}
         try:
@@ -155,7 +154,7 @@ class CassandraOptions(BaseModel):
 
     @property
     def connection(self) -> CassandraConnection:
-        """Where Cassandra is, going by these options."""
+        """The connection that these options describe."""
         return CassandraConnection(
             hosts=self.hosts,
             port=self.port,
@@ -169,7 +168,7 @@ class CassandraOptions(BaseModel):
 
     @property
     def using(self) -> dict[Using, int | str]:
-        """What rows are written with."""
+        """The write time and the time to live of rows, where they are set."""
         given = {Using.TIMESTAMP: self.writetime, Using.TTL: self.ttl}
         return {using: value for using, value in given.items() if value is not None}
 
@@ -190,7 +189,7 @@ def _by_own_names(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def names_connection(given: Mapping[str, str]) -> bool:
-    """Whether options say where Cassandra is, so that nothing else may."""
+    """Whether options describe a connection, which then replaces any other as a whole."""
     return any(name.lower().startswith(tuple(PREFIX + part for part in CONNECTION)) for name in given)
 
 

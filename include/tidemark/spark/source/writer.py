@@ -1,6 +1,6 @@
-"""Writes a DataFrame, or the batches of a stream, into a table: each task its partition, idempotent.
+"""Writing a DataFrame, or the batches of a stream, to a table: each task writes one partition, idempotently.
 
-What a failed write has written stays: rows have no transaction around them. Writing again is harmless.
+There is no transaction: rows of a failed write stay, and writing them again is harmless.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class WrittenRows(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class RowWriting:
-    """How rows get into a table."""
+    """A write: the connection, the options and the statement."""
 
     connection: CassandraConnection
     options: CassandraOptions
@@ -62,12 +62,12 @@ class RowWriting:
         return writer.counts
 
     def report(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
-        """Say how much was written."""
+        """Log how much was written."""
         said = {"table": str(self.statement.table), "operation": self.options.operation.value}
         _logger().info("rows written", **said, **about, **_total(messages))
 
     def report_failure(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         said = {"table": str(self.statement.table), "operation": self.options.operation.value}
         _logger().warning("write failed; what was written stays", **said, **about, **_total(messages))
 
@@ -83,11 +83,11 @@ class CassandraWriter(DataSourceArrowWriter):
         return WrittenRows(self._writing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say how much was written."""
+        """Log how much was written."""
         self._writing.report(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         self._writing.report_failure(messages)
 
 
@@ -102,7 +102,7 @@ class CassandraStreamWriter(DataSourceStreamArrowWriter):
         return WrittenRows(self._writing.write(iterator), _batch_of_task())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Accept a batch whose tasks have all written their rows of this very batch."""
+        """Accept a batch if every task reports rows of this batch; else raise ``BatchIncomplete``."""
         table = str(self._writing.statement.table)
         for message in messages:
             if not isinstance(message, WrittenRows):
@@ -112,7 +112,7 @@ class CassandraStreamWriter(DataSourceStreamArrowWriter):
         self._writing.report(messages, batch=batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         self._writing.report_failure(messages, batch=batchId)
 
 
@@ -125,7 +125,7 @@ def _batch_of_task() -> int | None:
 
 
 def _logger() -> Any:
-    # Every task imports this module; only the end of a write has something to say.
+    # Every task imports this module; only the end of a write logs.
     import structlog
 
     return structlog.get_logger()
