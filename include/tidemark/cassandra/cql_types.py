@@ -1,7 +1,7 @@
-"""The types of CQL that have a place in Arrow, as a tree. Nothing here touches a value.
+"""CQL types that Arrow can represent, parsed into a tree. Nothing here touches a value.
 
-A type that is ``frozen`` has the same cells as one that is not, so the word is dropped. What has no place
-(custom types of Java, anything unknown) is refused by ``parse_type``.
+``frozen`` does not change the cells of a type, so it is dropped. ``parse_type`` refuses types without an
+Arrow representation: custom Java types and unknown ones.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cassandra.metadata import protect_name
 
 
 class CqlKind(StrEnum):
-    """A type's outermost word, as ``system_schema`` has it."""
+    """A type's outermost name, as ``system_schema`` spells it."""
 
     ASCII = "ascii"
     BIGINT = "bigint"
@@ -39,7 +39,7 @@ class CqlKind(StrEnum):
     TINYINT = "tinyint"
     TUPLE = "tuple"
     USER_TYPE = "user-defined type"
-    """The only one that is not a word of CQL: such a type goes by its own name."""
+    """Not a CQL name: such a type is called by its own name."""
     UUID = "uuid"
     VARCHAR = "varchar"
     VARINT = "varint"
@@ -48,16 +48,16 @@ class CqlKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserType:
-    """A type of a keyspace's own, as ``system_schema.types`` has it."""
+    """A user-defined type of a keyspace, from ``system_schema.types``."""
 
     name: str
     fields: tuple[tuple[str, str], ...]
-    """Names, and types as the server spells them."""
+    """Names and types, spelled as by the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class CqlType:
-    """A type, with those of its elements."""
+    """A type with the types of its elements."""
 
     kind: CqlKind
     elements: tuple["CqlType", ...] = ()
@@ -76,7 +76,7 @@ class CqlType:
 
 
 class NoPlaceInArrow(ValueError):
-    """A type whose values cannot be columns of a DataFrame here."""
+    """A type that has no Arrow representation."""
 
     def __init__(self, type_name: str) -> None:
         super().__init__(f"no column can hold {type_name}")
@@ -121,8 +121,8 @@ _WIDTHS = {
     CqlKind.TIMEUUID: 16,
     CqlKind.UUID: 16,
 }
-"""Types whose cells have no length inside vectors. Those that Cassandra leaves out (``smallint``, ``date``
-and others of one width) have one there.
+"""Types whose elements have no length prefix inside vectors. Other fixed-width types (``smallint``, ``date``)
+have one: Cassandra does not treat them as fixed there.
 """
 NUMBER_FORMATS = {
     CqlKind.BIGINT: ">i8",
@@ -139,7 +139,7 @@ _ELEMENTS = {CqlKind.LIST: 1, CqlKind.SET: 1, CqlKind.MAP: 2}
 
 @cache
 def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
-    """A type as ``system_schema.columns`` spells it, in a keyspace with these types of its own."""
+    """Parse a type of ``system_schema.columns``, in a keyspace with these user-defined types."""
     text = text.strip()
     for known in user_types:
         if text == protect_name(known.name):
@@ -166,7 +166,7 @@ def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
 
 
 def arrow_type(cql_type: CqlType) -> pa.DataType:
-    """The Arrow type of a column; the one that Spark has for the same."""
+    """The Arrow type of a column, which is also Spark's."""
     inner = [arrow_type(element) for element in cql_type.elements]
     if cql_type.kind is CqlKind.MAP:
         return pa.map_(*inner)
@@ -178,7 +178,7 @@ def arrow_type(cql_type: CqlType) -> pa.DataType:
 
 
 def vector_width(element: CqlType) -> int | None:
-    """The bytes of each element of a vector; None where each has its length before it."""
+    """Bytes of each element of a vector; None where elements are length-prefixed."""
     if element.kind is CqlKind.VECTOR:
         inner = vector_width(element.elements[0])
         return None if inner is None else inner * element.size
@@ -186,7 +186,7 @@ def vector_width(element: CqlType) -> int | None:
 
 
 def _split(text: str) -> Sequence[str]:
-    """What stands between commas that are in no brackets and no quotes."""
+    """Split at commas outside brackets and quotes."""
     parts, depth, is_quoted = [""], 0, False
     for character in text:
         is_quoted ^= character == '"'

@@ -1,4 +1,4 @@
-"""What a table looks like, read from the server itself: the driver's own picture may be seconds old."""
+"""The schema of a table, read from the server: the driver's own metadata may be seconds old."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,11 +12,13 @@ from tidemark.errors import TidemarkError, did_you_mean
 
 
 class Role(StrEnum):
-    """What a column is for, in the order in which ``SELECT *`` has them."""
+    """The kind of a column, in the order of ``SELECT *``."""
 
     PARTITION_KEY = "partition_key"
     CLUSTERING = "clustering"
+    """Part of the primary key that orders rows within a partition."""
     STATIC = "static"
+    """One value for all rows of a partition."""
     REGULAR = "regular"
 
 
@@ -74,14 +76,14 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     user_types: tuple[UserType, ...] = ()
-    """The types of the keyspace's own."""
+    """The user-defined types of the keyspace."""
 
     def __str__(self) -> str:
         return f"{self.keyspace}.{self.name}"
 
     @property
     def cql_name(self) -> str:
-        """The name as statements have it."""
+        """The quoted name for statements."""
         return f"{protect_name(self.keyspace)}.{protect_name(self.name)}"
 
     @property
@@ -96,7 +98,7 @@ class Table:
 
     @property
     def has_counters(self) -> bool:
-        """Whether it counts: such a table has no columns but counters beside its key."""
+        """Whether it is a table of counters, which has no other columns beside its key."""
         return any(column.type_name == CqlKind.COUNTER for column in self.columns)
 
     @property
@@ -106,7 +108,7 @@ class Table:
         return tuple(column.name for column in self.columns if column.role in keys)
 
     def type_of(self, column: str) -> CqlType:
-        """The type of a column, which must be there and have one that we know."""
+        """The type of a column. Raises ``UnknownColumn``, or ``TypeRefused`` for a type unknown here."""
         found = self.column(column)
         try:
             return parse_type(found.type_name, self.user_types)
@@ -114,7 +116,7 @@ class Table:
             raise TypeRefused(str(self), column, found.type_name) from None
 
     def column(self, name: str) -> Column:
-        """A column, which must be there."""
+        """A column by name. Raises ``UnknownColumn``."""
         for found in self.columns:
             if found.name == name:
                 return found
@@ -137,7 +139,7 @@ def read_table(session: Session, keyspace: str, table: str) -> Table:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names of columns as statements have them."""
+    """Column names, quoted for a statement and joined."""
     return ", ".join(map(protect_name, names))
 
 

@@ -7,7 +7,7 @@ from tidemark.errors import TidemarkError
 
 
 class EmbeddedError(TidemarkError):
-    """Something about the embedded services that a person can put right."""
+    """A problem of the embedded services that an operator can solve."""
 
 
 class JavaMissing(EmbeddedError):
@@ -90,7 +90,7 @@ class JarDamaged(EmbeddedError):
 
 
 class PortTaken(EmbeddedError):
-    """Somebody else listens where a service should."""
+    """Another process listens on the port of a service."""
 
     def __init__(
         self, service: str, port: int, variable: str, pid: int | None = None, command: str | None = None
@@ -146,7 +146,7 @@ class StillRunning(EmbeddedError):
 
 
 class NotAHome(EmbeddedError):
-    """A folder that is not ours to remove."""
+    """A folder that was not made by the embedded services, and so is not removed."""
 
     def __init__(self, folder: Path, marker: str) -> None:
         super().__init__(

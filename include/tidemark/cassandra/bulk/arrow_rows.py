@@ -1,8 +1,7 @@
 """Arrow columns → rows of cells for ``BulkWriter``, a column at a time.
 
-Neighbouring columns of fixed width become one piece of a row, so it pays to put them side by side. Timestamps
-lose what is below a millisecond, which Cassandra does not have; any other value that its column cannot hold
-is refused (``CannotEncode``).
+Adjacent columns of fixed width are encoded together, so put them side by side. Timestamps are truncated to
+milliseconds, Cassandra's resolution. Any other value that its column cannot hold raises ``CannotEncode``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +32,7 @@ _UUID_DASHES = [8, 13, 18, 23]
 _UUID_DIGITS = np.delete(np.arange(36), _UUID_DASHES)
 
 Fixed = npt.NDArray[np.uint8]
-"""Cells of the same width, lengths included: a row of the array is a cell."""
+"""Cells of one width, with their length prefixes: each row of the array is a cell."""
 
 
 class CannotEncode(ValueError):
@@ -42,7 +41,7 @@ class CannotEncode(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class BoundColumn:
-    """Where a column of a DataFrame goes."""
+    """A column of a DataFrame and the type of the bind marker that takes it."""
 
     name: str
     cql_type: CqlType
@@ -51,7 +50,7 @@ class BoundColumn:
 
 
 def encode_rows(targets: Sequence[BoundColumn], arrays: Iterable[pa.Array]) -> list[bytes]:
-    """The cells of each row, joined."""
+    """The cells of each row, concatenated."""
     pieces: list[list[bytes]] = []
     block: list[Fixed] = []
     for target, array in zip(targets, arrays, strict=True):
@@ -82,7 +81,7 @@ def _encode_column(target: BoundColumn, array: pa.Array) -> Fixed | list[bytes]:
 
 
 def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
-    """The cells of a column, any cell where it has null."""
+    """The cells of a column; the cells of nulls are arbitrary."""
     match cql_type.kind:
         case CqlKind.LIST | CqlKind.SET:
             return _collections(array, _elements(cql_type.elements[0], array.values))
@@ -107,7 +106,7 @@ def _elements(cql_type: CqlType, array: pa.Array, absent: bytes | None = None) -
 
 
 def _structs(cql_type: CqlType, array: pa.Array) -> list[bytes]:
-    # Flat columns are null where the struct is; fields of a user-defined type may come in another order.
+    # flatten() keeps the nulls of the struct; fields of a user-defined type may come in another order.
     columns = array.flatten()
     if cql_type.kind is CqlKind.USER_TYPE:
         columns = [columns[array.type.get_field_index(name)] for name in cql_type.fields]
@@ -228,7 +227,7 @@ def _fixed(values: npt.NDArray[Any]) -> Fixed:
 
 
 def _as_cells(columns: Sequence[Fixed]) -> list[list[bytes]]:
-    """Columns of fixed width side by side, as one piece a row; no piece for no columns."""
+    """Fixed-width columns joined into one column of byte strings; no column for none."""
     if not columns:
         return []
     block = np.hstack(columns)
@@ -255,4 +254,4 @@ _BY_COLUMN: dict[CqlKind, Callable[[pa.Array], Fixed | list[bytes]]] = {
     CqlKind.VARCHAR: _texts,
 }
 FIXED_WIDTH = frozenset(_BY_COLUMN) - {CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT, CqlKind.VARCHAR}
-"""Kinds whose cells are all of the same width."""
+"""Kinds whose cells all have the same width."""

@@ -1,7 +1,7 @@
 """Cells as Cassandra sends them → Arrow arrays, a column at a time.
 
-An empty cell of a type that has no empty value is null, as the driver has it. A value that Arrow's type
-cannot hold is refused (``DoesNotFit``), never rounded or cut.
+An empty cell of a type without an empty value is null, as in the driver. A value that the Arrow type cannot
+hold raises ``DoesNotFit``; it is never rounded or truncated.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class DoesNotFit(ValueError):
 
 
 def decode(cql_type: CqlType, cells: Sequence[bytes | None], wanted: pa.DataType | None = None) -> pa.Array:
-    """A column of cells as Arrow; ``wanted`` where a decimal shall have another precision than usual."""
+    """A column of cells as Arrow; ``wanted`` is another type than the default, for decimals' precision."""
     return _decode(cql_type, RawColumn.of(cells), wanted or arrow_type(cql_type))
 
 
@@ -163,7 +163,7 @@ def _structs(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Ar
 
 
 def _vectors(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Array:
-    """Elements one after the other: those of a fixed width as they are, others with their length before."""
+    """Elements are concatenated: fixed-width ones as they are, others length-prefixed."""
     size, element = cql_type.size, cql_type.elements[0]
     width = vector_width(element)
     filled = column.lengths > 0
@@ -196,12 +196,12 @@ def _offsets(counts: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _absent(column: RawColumn) -> pa.Array:
-    # A collection without entries still has their number.
+    # A collection without entries still has their count, four bytes.
     return pa.array(column.lengths < 4)
 
 
 def _fixed(column: RawColumn, cell: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The values, any where there is none, and where that is."""
+    """The values, arbitrary for nulls, and the mask of nulls."""
     found = column.lengths == cell.itemsize
     if found.all():
         return column.data.view(cell), None

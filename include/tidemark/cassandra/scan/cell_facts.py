@@ -1,7 +1,7 @@
-"""What Cassandra knows about cells beside their values: when they were written, and how long they live.
+"""Metadata of cells as columns: write time and remaining time to live.
 
-Only of columns outside the primary key, whose cells have neither. A collection or user-defined type that is
-not frozen has a cell for each of its elements, and a list of such facts.
+Only columns outside the primary key have them. A collection or user-defined type that is not frozen has a
+cell for each element, so its metadata is a list.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ _MULTI_CELL = (CqlKind.LIST, CqlKind.MAP, CqlKind.SET, CqlKind.USER_TYPE)
 
 
 class Fact(StrEnum):
-    """A function of CQL, and the end of its column's name."""
+    """A CQL function, and the suffix of its column's name."""
 
     TTL = "ttl"
-    """Seconds that are left; null where a cell lives for ever."""
+    """Seconds left; null for a cell without a time to live."""
     WRITE_TIME = "writetime"
     """In µs since 1970."""
 
@@ -30,7 +30,7 @@ _TYPES = {Fact.TTL: CqlType(CqlKind.INT), Fact.WRITE_TIME: CqlType(CqlKind.BIGIN
 
 
 class FactRefused(TidemarkError):
-    """A fact that a column does not have, or no name for it."""
+    """A fact that a column does not have, or whose column name is taken."""
 
     def __init__(self, table: str, column: str, fact: str, problem: str) -> None:
         super().__init__(f"{table}: there is no {fact} of column `{column}`: {problem} Nothing was read.")
@@ -42,7 +42,7 @@ class FactRefused(TidemarkError):
 
 @dataclass(frozen=True, slots=True)
 class CellFact:
-    """One fact about a column, which is a column of its own."""
+    """One fact about a column, read as a column of its own."""
 
     column: str
     fact: Fact
@@ -50,12 +50,12 @@ class CellFact:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of its column."""
         return f"{self.column}_{self.fact}"
 
     @property
     def expression(self) -> str:
-        """What a SELECT says."""
+        """The expression for a SELECT."""
         return f"{self.fact}({protect_name(self.column)})"
 
 

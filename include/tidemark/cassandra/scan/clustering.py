@@ -1,9 +1,8 @@
-"""Conditions on clustering columns → the restrictions that CQL takes for them. Pure.
+"""Conditions on clustering columns → CQL restrictions. Pure.
 
-The rule of CQL: ``=`` or ``IN`` on the first clustering columns, then a range on one more. Only where the
-order and the equality of Cassandra are those of Arrow's values: floating point has two zeros, and UUIDs and
-addresses sort by other rules than their text, so those have no ranges. What is not taken is left to the
-caller.
+CQL allows ``=`` or ``IN`` on the first clustering columns, then a range on the next one. A condition is used
+only where Cassandra compares as Arrow does: floating point has two zeros, and UUIDs and addresses do not sort
+as their texts do, so those have no ranges. Conditions that are not used are left to the caller.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,10 +20,10 @@ from tidemark.cassandra.scan.partition_keys import key_values, whole_millisecond
 from tidemark.cassandra.table import Table
 
 MOST_VALUES = 100
-"""Combinations of the values of ``IN`` in one statement; more of them are left to the caller."""
+"""Combinations of ``IN`` values in one statement; conditions with more are left to the caller."""
 
 _HAS_EMPTY = frozenset({CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT, CqlKind.VARCHAR})
-"""Types whose empty cell is a value. For the others it is null, which sorts below all in Cassandra."""
+"""Types whose empty cell is a value. For others it is null, which Cassandra sorts first."""
 _AS_THEY_ARE = frozenset(
     {
         *_HAS_EMPTY,
@@ -41,7 +40,7 @@ _AS_THEY_ARE = frozenset(
 
 
 class CqlOperator(StrEnum):
-    """How a column is compared, as CQL spells it."""
+    """A comparison operator of CQL."""
 
     IN = "IN"
     EQUAL = "="
@@ -58,16 +57,17 @@ _UPPER = (CqlOperator.LESS, CqlOperator.LESS_OR_EQUAL)
 
 @dataclass(frozen=True, slots=True)
 class ColumnCondition:
-    """One condition that rows must meet: a column that is not null and compares so with one of the values."""
+    """A condition on rows: the column is not null and compares like this with one of the values."""
 
     column: str
     comparison: CqlOperator
     values: tuple[Any, ...]
+    """One, or several for ``IN``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A condition as a statement has it, with the value that the driver takes."""
+    """A condition in a statement, with the value in the driver's type."""
 
     column: str
     comparison: CqlOperator
@@ -79,15 +79,15 @@ class Restriction:
 
 @dataclass(slots=True)
 class Restricted:
-    """What goes into a statement instead of being looked at afterwards."""
+    """The restrictions of a statement, and what they leave to do."""
 
     restrictions: list[Restriction] = field(default_factory=list)
     settled: list[ColumnCondition] = field(default_factory=list)
-    """Conditions that all rows found will meet."""
+    """Conditions that every returned row meets."""
     is_empty: bool = False
-    """Whether no row can meet them."""
+    """Whether no row can meet the conditions."""
     without_nulls: list[str] = field(default_factory=list)
-    """Columns in which rows found may be null, against a settled condition: those are to be left out."""
+    """Columns that may be null in returned rows despite a settled condition: the caller drops such rows."""
 
 
 def restrict(table: Table, conditions: Sequence[ColumnCondition]) -> Restricted:
@@ -115,7 +115,7 @@ def restrict(table: Table, conditions: Sequence[ColumnCondition]) -> Restricted:
 
 
 def _points(cql_type: CqlType, condition: ColumnCondition) -> list[Any] | None:
-    """The values that a cell may have; None where that cannot be said."""
+    """The values that a cell may have; None where equality cannot be used."""
     given = [value for value in condition.values if value is not None]
     if cql_type.kind is CqlKind.DECIMAL:
         return list(dict.fromkeys(given))
@@ -137,7 +137,7 @@ def _restrict_range(found: Restricted, cql_type: CqlType, conditions: Sequence[C
 
 
 def _bound(cql_type: CqlType, condition: ColumnCondition) -> Restriction | None:
-    """One end of a range; None where Cassandra's order is not that of the values."""
+    """One bound of a range; None where Cassandra sorts the type differently."""
     (value,) = condition.values
     if value is None:
         return None
@@ -149,8 +149,7 @@ def _bound(cql_type: CqlType, condition: ColumnCondition) -> Restriction | None:
     whole = _WHOLE.get(cql_type.kind)
     if whole is None:
         return None
-    # No cell lies between two whole numbers: the one below the value bounds `>` and `<=`, the one above the
-    # others.
+    # Cells are whole numbers: `>` and `<=` round the value down, the others round it up.
     towards = floor if condition.comparison in (CqlOperator.GREATER, CqlOperator.LESS_OR_EQUAL) else ceil
     return Restriction(condition.column, condition.comparison, whole(value, towards))
 
@@ -168,4 +167,4 @@ _WHOLE: dict[CqlKind, Callable[[Any, Callable[[Any], int]], int]] = {
     CqlKind.TIMESTAMP: _milliseconds,
     CqlKind.VARINT: _integer,
 }
-"""Types whose cells are whole numbers where the values compared with them need not be."""
+"""Types whose cells are whole numbers, while compared values may have fractions."""

@@ -1,4 +1,4 @@
-"""Columns of a table as fields of Arrow: which types go together, and rows of raw cells as batches."""
+"""Columns of a table as Arrow fields: which types are compatible, and rows of raw cells as batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _NUMBERS = (CqlKind.DECIMAL, CqlKind.VARINT)
 
 
 class TypeMismatch(ValueError):
-    """A field whose type is not for the column of its name."""
+    """A field whose type is incompatible with the column of its name."""
 
     def __init__(self, column: str, cql_type: CqlType, given: pa.DataType) -> None:
         super().__init__(f"{column} is a {cql_type}, not for {given}")
@@ -37,7 +37,7 @@ class Selected:
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
-        """These columns, or all, with the types that they usually have; then the facts."""
+        """These columns, or all, with their default types; then the facts."""
         names = [column.name for column in table.columns] if columns is None else columns
         types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
         names = [*names, *(fact.name for fact in facts)]
@@ -46,7 +46,7 @@ class Selected:
 
     @classmethod
     def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
-        """The columns and facts of this schema: types as usual but for decimals, nulls as it says."""
+        """The columns and facts of this schema, which may set decimals' precision and nullability."""
         known = {fact.name: fact.cql_type for fact in facts}
         types = tuple(known.get(name) or table.type_of(name) for name in schema.names)
         for field, cql_type in zip(schema, types, strict=True):
@@ -56,12 +56,12 @@ class Selected:
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """The names of columns and facts."""
         return list(self.schema.names)
 
     @property
     def expressions(self) -> str:
-        """What a SELECT names."""
+        """The select list of a statement."""
         by_name = {fact.name: fact.expression for fact in self.facts}
         return ", ".join(by_name.get(name) or protect_name(name) for name in self.columns)
 
@@ -81,7 +81,7 @@ class Selected:
 
 
 def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
+    """Whether cells can be read as this type: the default one, or a decimal of another precision."""
     if cql_type.elements:
         parts = _parts(cql_type, arrow, in_order=True)
         return parts is not None and all(map(gives, cql_type.elements, parts))
@@ -91,7 +91,7 @@ def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
 
 
 def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    """Whether such an array can be written as cells: the usual one, or smaller numbers."""
+    """Whether arrays of this type can be written as cells: the default type, or smaller numbers."""
     if pa.types.is_null(arrow):
         return True
     if cql_type.elements:
@@ -115,7 +115,7 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
 
 
 def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
-    """The types of what is inside, in the order of the elements; None where that is something else."""
+    """The types inside, in the order of the elements; None where the structure differs."""
     match cql_type.kind:
         case CqlKind.MAP:
             return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None

@@ -18,7 +18,11 @@ from tidemark.cli.plans import PlanOptions, plan_options
 from tidemark.cli.work.arguments import claim_ticket, open_journal, parse_json, parse_key, parse_wait
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tidemark.work.claimed_item import Ticket
     from tidemark.work.client import Work
+    from tidemark.work.model.decision import Outcome
     from tidemark.work.model.entry_view import WorkEntry
 
 app = typer.Typer(help="Work journals.", no_args_is_help=True)
@@ -103,9 +107,7 @@ def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> Non
 @app.command()
 def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Say that it is done; saying so twice does no harm."""
-    with open_journal(journal) as work:
-        outcome = work.done(claim_ticket(work, key, token))
-    print_outcome(as_json, journal, key, outcome.value)
+    end_claim(as_json, journal, key, token, lambda work, claim: work.done(claim))
 
 
 @app.command()
@@ -117,9 +119,7 @@ def fail(
     as_json: Json = False,
 ) -> None:
     """Say that it could not be done: it comes back later, or becomes a dead letter."""
-    with open_journal(journal) as work:
-        outcome = work.fail(claim_ticket(work, key, token), error)
-    print_outcome(as_json, journal, key, outcome.value)
+    end_claim(as_json, journal, key, token, lambda work, claim: work.fail(claim, error))
 
 
 @app.command()
@@ -132,17 +132,13 @@ def snooze(
 ) -> None:
     """Give it back until later; counts as no failure."""
     until = parse_wait(lasting, "--for") or timedelta()
-    with open_journal(journal) as work:
-        outcome = work.snooze(claim_ticket(work, key, token), until)
-    print_outcome(as_json, journal, key, outcome.value)
+    end_claim(as_json, journal, key, token, lambda work, claim: work.snooze(claim, until))
 
 
 @app.command()
 def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
     """Give it back as it was."""
-    with open_journal(journal) as work:
-        outcome = work.release(claim_ticket(work, key, token))
-    print_outcome(as_json, journal, key, outcome.value)
+    end_claim(as_json, journal, key, token, lambda work, claim: work.release(claim))
 
 
 @app.command()
@@ -312,6 +308,15 @@ def demand_reason(reason: str) -> None:
     """Refuse a command that takes effect at once without a reason: exit code 2."""
     if not reason.strip():
         raise typer.BadParameter("say why", param_hint="--reason")
+
+
+def end_claim(
+    as_json: bool, journal: str, key: str, token: str, end: "Callable[[Work, Ticket], Outcome]"
+) -> None:
+    """End the claim of a key, and print what became of the entry."""
+    with open_journal(journal) as work:
+        outcome = end(work, claim_ticket(work, key, token))
+    print_outcome(as_json, journal, key, outcome.value)
 
 
 def print_outcome(as_json: bool, journal: str, key: str, outcome: str) -> None:

@@ -1,13 +1,12 @@
-"""Cassandra 5: one node with loopback addresses. Several homes can have one each: only their ports differ."""
+"""Cassandra 5: one node on the loopback address. Several homes can run one each, on different ports."""
 
-import os
 import socket
 
 from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service, one_program_service
+from tidemark.embedded.services.service import Service, one_program_service
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
 
@@ -16,7 +15,7 @@ HEAP = "1g"
 
 
 def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, heap: str = HEAP) -> Service:
-    """Cassandra of this home, as one can start it."""
+    """Cassandra of this home, ready to be started."""
     folder = settings.home / "cassandra"
     port = settings.cassandra_port
 
@@ -36,24 +35,25 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
         )
         write_atomically(folder / "jvm.options", options)
 
-    program = Program(
-        name="cassandra",
-        title="Cassandra",
-        command=(
-            str(java.path),
-            f"@{folder / 'jvm.options'}",
-            "org.apache.cassandra.service.CassandraDaemon",
-        ),
-        environ=dict(os.environ),
-        cwd=settings.home,
-        port=port,
-        variable="TIDEMARK_CASSANDRA_PORT",
+    command = (
+        str(java.path),
+        f"@{folder / 'jvm.options'}",
+        "org.apache.cassandra.service.CassandraDaemon",
     )
-    return one_program_service(program, prepare, lambda: ask_cassandra(port), deadline=180.0)
+    return one_program_service(
+        settings,
+        "cassandra",
+        "Cassandra",
+        command,
+        port,
+        prepare=prepare,
+        question=ask_cassandra,
+        deadline=180.0,
+    )
 
 
 def ask_cassandra(port: int) -> str | None:
-    """Run a CQL query; nothing when rows come back, else what went wrong."""
+    """Run a CQL query; None when it returns rows, else the problem."""
     from cassandra import DriverException
     from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable
     from cassandra.policies import RoundRobinPolicy

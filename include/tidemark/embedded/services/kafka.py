@@ -1,7 +1,6 @@
-"""Kafka: one KRaft process, broker and controller in one."""
+"""Kafka: one KRaft process that is both broker and controller."""
 
 import base64
-import os
 import socket
 import subprocess
 import uuid
@@ -12,7 +11,7 @@ from tidemark.embedded.files import fill, filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service, one_program_service
+from tidemark.embedded.services.service import Service, one_program_service
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
 
@@ -21,7 +20,7 @@ HEAP = "768m"
 
 
 def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> Service:
-    """Kafka of this home, as one can start it."""
+    """Kafka of this home, ready to be started."""
     folder = settings.home / "kafka"
     config = folder / "server.properties"
     port = settings.kafka_port
@@ -37,24 +36,18 @@ def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> S
         if not (folder / "data" / "meta.properties").exists():
             _format_storage(java, jars, config, logging, settings.home / "logs" / "kafka.log")
 
-    program = Program(
-        name="kafka",
-        title="Kafka",
-        command=(
-            *(str(java.path), "-Xms256m", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError"),
-            *("-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", logging),
-            *("-cp", jars.classpath("kafka"), "kafka.Kafka", str(config)),
-        ),
-        environ=dict(os.environ),
-        cwd=settings.home,
-        port=port,
-        variable="TIDEMARK_KAFKA_PORT",
+    command = (
+        *(str(java.path), "-Xms256m", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError"),
+        *("-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", logging),
+        *("-cp", jars.classpath("kafka"), "kafka.Kafka", str(config)),
     )
-    return one_program_service(program, prepare, lambda: ask_kafka(port), deadline=90.0)
+    return one_program_service(
+        settings, "kafka", "Kafka", command, port, prepare=prepare, question=ask_kafka, deadline=90.0
+    )
 
 
 def ask_kafka(port: int) -> str | None:
-    """Ask for the cluster's metadata; nothing when a broker answers, else what went wrong."""
+    """Request the cluster's metadata; None when a broker is registered, else the problem."""
     from kafka import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -71,10 +64,10 @@ def ask_kafka(port: int) -> str | None:
 
 
 def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Path) -> None:
-    """Give the data folder its identity, once."""
+    """Format the data folder with a new cluster id."""
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
     command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
-    # One word, because an id may begin with a dash and would be taken for another option.
+    # One argument, because an id that begins with a dash would be parsed as an option.
     command += [f"--cluster-id={_new_cluster_id(uuid.uuid4())}", "--config", str(config)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
@@ -82,5 +75,5 @@ def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Pat
 
 
 def _new_cluster_id(uid: uuid.UUID) -> str:
-    """Kafka's text of a UUID: 22 characters of URL-safe base 64."""
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64."""
     return base64.urlsafe_b64encode(uid.bytes).decode().rstrip("=")
