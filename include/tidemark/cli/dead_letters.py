@@ -1,4 +1,4 @@
-"""``tidemark dead-letters``: messages that were let pass unwritten, and putting them through after all."""
+"""``tidemark dead-letters``: messages that were acknowledged without being written, and their redelivery."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from tidemark.delivery.dead_letters.listing import ListedLetter
     from tidemark.delivery.operator.actions import Plan
 
-app = typer.Typer(help="Messages that were let pass unwritten.", no_args_is_help=True)
+app = typer.Typer(help="Messages that were acknowledged without being written.", no_args_is_help=True)
 
-SomeWriter = Annotated[str | None, typer.Argument(metavar="WRITER", help="One writer; all when left out.")]
+SomeWriter = Annotated[str | None, typer.Argument(metavar="WRITER", help="One writer; by default all.")]
 
 
 @app.command(name="list")
 def list_letters(pipeline: PipelineName, writer: SomeWriter = None, as_json: Json = False) -> None:
-    """List the dead letters, and what became of each."""
+    """List the dead letters and their state."""
     from tidemark.cli.output.tables import letters_table
 
     found = open_pipeline(pipeline).letters(writer)
@@ -37,10 +37,10 @@ def list_letters(pipeline: PipelineName, writer: SomeWriter = None, as_json: Jso
 def show(
     pipeline: PipelineName,
     writer: SomeWriter = None,
-    id_: Annotated[int | None, typer.Argument(metavar="ID", help="One letter; all when left out.")] = None,
+    id_: Annotated[int | None, typer.Argument(metavar="ID", help="One letter; by default all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show dead letters whole: the message, the error, and who let it pass and why."""
+    """Show dead letters with message, error, operator and reason."""
     from tidemark.cli.output.tables import letter_lines
 
     opened = open_pipeline(pipeline)
@@ -64,12 +64,12 @@ def redeliver(
     pipeline: PipelineName,
     writer: SomeWriter = None,
     ids: Annotated[
-        list[int] | None, typer.Argument(metavar="ID…", help="These letters; all dead ones when left out.")
+        list[int] | None, typer.Argument(metavar="ID…", help="These letters; by default all that are dead.")
     ] = None,
     *,
     options: PlanOptions,
 ) -> None:
-    """Put dead letters through their writers after all, where nothing later contradicts them."""
+    """Redeliver dead letters to their writers, unless later messages forbid it."""
     from tidemark.errors import TidemarkError
 
     options.require_reason()
@@ -77,7 +77,7 @@ def redeliver(
     done: list[Plan] = []
     refused: list[str] = []
     for letter in _chosen(opened, writer, ids or []):
-        # One after the other: each changes what the next one comes after.
+        # One at a time: each redelivery changes what the next plan is based on.
         try:
             plan = opened.plan_redelivery(letter)
             if options.execute:
@@ -101,10 +101,10 @@ def redeliver(
 
 
 def _chosen(opened: "OpenPipeline", writer: str | None, ids: list[int]) -> "list[ListedLetter]":
-    """The letters that are meant, in the order of their ids."""
+    """The selected letters, by ascending id."""
     from tidemark.delivery.dead_letters.listing import Fate
 
     if writer is not None and ids:
-        opened.letters(writer)  # refuses a writer that never was
+        opened.letters(writer)  # refuses an unknown writer
         return [opened.letter_box.letter(writer, id_) for id_ in sorted(set(ids))]
     return [one for one in opened.letters(writer) if one.fate is Fate.DEAD]

@@ -1,4 +1,4 @@
-"""``tidemark gate``: why a writer is stopped, and how a person stops or opens it."""
+"""``tidemark gate``: why a writer is stopped, and how an operator stops or opens it."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -15,10 +15,10 @@ app = typer.Typer(help="Writers' gates.", no_args_is_help=True)
 @app.command()
 def show(
     pipeline: PipelineName,
-    writer: Annotated[str | None, typer.Argument(help="One writer; all when left out.")] = None,
+    writer: Annotated[str | None, typer.Argument(help="One writer; by default all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which gates are closed, why, and what to do."""
+    """Show which gates are closed, why, and how to go on."""
     from tidemark.cli.pipeline_state import open_pipeline_state
 
     known = open_pipeline_state(pipeline)

@@ -1,4 +1,4 @@
-"""``tidemark offsets``: how far the writers have come, and what a person may do about it."""
+"""``tidemark offsets``: the writers' positions, and how an operator changes them."""
 
 from dataclasses import asdict
 from typing import Annotated
@@ -81,7 +81,7 @@ def ack(
     carry_out(plan, options)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})  # else -1 would be an option
+@app.command(context_settings={"ignore_unknown_options": True})  # -1 is an argument, not an option
 @plan_options
 def rewind(
     pipeline: PipelineName,
@@ -115,7 +115,7 @@ def forget(
 @app.command()
 @plan_options
 def compact(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; all when left out.")] = None,
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; by default all.")] = None,
     writer: Annotated[str | None, typer.Argument(help="One of its writers.")] = None,
     *,
     options: PlanOptions,

@@ -1,4 +1,4 @@
-"""``tidemark pipelines``: what files declare, what only the control plane knows, and forgetting it."""
+"""``tidemark pipelines``: declared pipelines, those that only the control plane knows, and removing those."""
 
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
@@ -19,7 +19,7 @@ app = typer.Typer(help="Pipelines.", invoke_without_command=True)
 
 @app.callback()
 def pipelines(context: typer.Context, as_json: Json = False) -> None:
-    """List the pipelines, the files that were refused, and what only the control plane knows."""
+    """List the pipelines, the refused files, and pipelines that only the control plane knows."""
     if context.invoked_subcommand is not None:
         return
     from tidemark.cli.output.tables import pipelines_table
@@ -46,7 +46,7 @@ def pipelines(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _orphans(loaded: "LoadedPipelines") -> "tuple[list[PipelineStatus], str | None]":
-    """The pipelines that no file declares; or why the control plane cannot be asked for them."""
+    """The pipelines that no file declares, or why the control plane cannot be read."""
     from tidemark.cli.pipeline_state import open_control_plane
     from tidemark.delivery.state.known_pipelines import orphans
     from tidemark.delivery.status import read_orphan_status
@@ -75,7 +75,7 @@ def forget(
     *,
     options: PlanOptions,
 ) -> None:
-    """Remove what the control plane knows of a pipeline that no file declares; outputs stay."""
+    """Remove a pipeline that no file declares from the control plane; outputs stay."""
     from tidemark.cli.connections import look_up
     from tidemark.cli.pipeline_state import folders_of, open_control_plane
     from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
@@ -97,7 +97,7 @@ def forget(
 
 
 def _session(look_up: Any) -> Any:
-    """Cassandra's session of the control plane."""
+    """A session with the control plane's Cassandra."""
     from tidemark.cassandra.session import connect
     from tidemark.connections import CONTROL, CassandraConnection
 

@@ -38,7 +38,7 @@ def up(
     ] = cassandra.HEAP,
     as_json: Json = False,
 ) -> None:
-    """Start what does not run yet and wait until everything answers."""
+    """Start services that do not run, and wait until all answer."""
     settings = Settings.read()
     with display(Console(stderr=True)) as show:
         running = start_services(
@@ -63,7 +63,7 @@ def up(
 
 @app.command()
 def down(only: Only = "", as_json: Json = False) -> None:
-    """Stop everything this home runs. Data stays."""
+    """Stop all services of this home. Data stays."""
     with display(Console(stderr=True)) as show:
         ended = stop_services(Settings.read(), checked_services(only), show.service)
     if as_json:
@@ -76,7 +76,7 @@ def down(only: Only = "", as_json: Json = False) -> None:
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """What runs, where and since when. Exit code 0 only if everything that was started is healthy."""
+    """Show what runs, where and since when. Exit code 0 only if everything that was started is healthy."""
     settings = Settings.read()
     lines = service_status(settings)
     if as_json:
@@ -90,10 +90,10 @@ def status(as_json: Json = False) -> None:
 def logs(
     service: Annotated[str, typer.Argument(help="kafka, cassandra, airflow-scheduler, …")],
     lines: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The last lines of a service's log."""
+    """Show the last lines of a service's log."""
     try:
         for line in read_log(Settings.read(), service, lines, follow):
             print(json.dumps({"service": service, "line": line}) if as_json else line, flush=follow)
@@ -104,10 +104,10 @@ def logs(
 @app.command()
 def fetch(
     only: Annotated[Conf | None, typer.Option(help="Only these jars.")] = None,
-    verify: Annotated[bool, typer.Option(help="Compare the digest of every jar, not only its size.")] = False,
+    verify: Annotated[bool, typer.Option(help="Check the digest of every jar, not only its size.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Fetch the jars of the services, so that `up` need not."""
+    """Fetch the jars of the services ahead of `up`."""
     with display(Console(stderr=True)) as show:
         jars = ensure_jars(Settings.read(), only, show.fetching, verify=verify)
     if as_json:
@@ -118,7 +118,7 @@ def fetch(
 
 @app.command()
 def warm(as_json: Json = False) -> None:
-    """Archive Spark's classes: every application then starts in half the time. Takes a minute, once."""
+    """Archive Spark's classes, which halves the start of every application. Takes a minute, once."""
     with Console(stderr=True).status("archiving Spark's classes"):
         archive = ensure_class_archive(Settings.read())
     if as_json:
@@ -129,10 +129,10 @@ def warm(as_json: Json = False) -> None:
 
 @app.command()
 def clean(
-    execute: Annotated[bool, typer.Option(help="Do it, instead of saying what would be done.")] = False,
+    execute: Annotated[bool, typer.Option(help="Carry out the plan instead of only showing it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop everything and remove all data of this home. The fetched jars stay."""
+    """Stop all services and remove all data of this home. The fetched jars stay."""
     settings = Settings.read()
     if not settings.home.exists():
         if as_json:

@@ -1,8 +1,8 @@
-"""``tidemark verify``: what every writer of a pipeline has put somewhere, against the log.
+"""``tidemark verify``: verifies the output of every writer of a pipeline against the log.
 
-Files and topics are judged in this process; for a journal Spark is started here, as by ``tidemark journal
-verify``. A difference is exit code 1 and closes the gate of a files or kafka writer, so that a resume mends
-it; ``--look`` changes nothing.
+Files and topics are verified in this process; for a journal Spark is started in it, as by ``tidemark journal
+verify``. A difference is exit code 1 and closes the gate of a files or kafka writer, so that a resume repairs
+it. With ``--look`` it is read-only.
 """
 
 import getpass
@@ -27,18 +27,18 @@ Outcome = tuple[dict[str, Any], "RenderableType"]
 @plan_options
 def verify(
     pipeline: PipelineName,
-    writer: Annotated[str | None, typer.Argument(help="One writer; all when left out.")] = None,
+    writer: Annotated[str | None, typer.Argument(help="One writer; by default all.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Read every file and every message, not only a sample.")
     ] = False,
-    look: Annotated[bool, typer.Option("--look", help="Close no gate over a difference.")] = False,
+    look: Annotated[bool, typer.Option("--look", help="Read-only: close no gate over a difference.")] = False,
     let_go: Annotated[
-        bool, typer.Option("--let-go", help="Plan to ask for the missing files of a writer no more.")
+        bool, typer.Option("--let-go", help="Plan to accept that files of a writer are missing.")
     ] = False,
     *,
     options: PlanOptions,
 ) -> None:
-    """Prove what writers have delivered against the log. Exit code 1 when something is different."""
+    """Verify what writers have delivered against the log. Exit code 1 if there are differences."""
     opened = open_pipeline(pipeline)
     if let_go:
         _let_go(opened, writer, options)
@@ -105,7 +105,7 @@ def _verify_output(opened: "OpenPipeline", writer: "Writer", everything: bool, l
         body = {"pipeline": opened.pipeline.name, "writer": writer.name, "clean": True}
         return body, f"{opened.pipeline.name}/{writer.name}  there is nothing to look at yet"
     held = ""
-    if usual and not look:  # with `reconcile: 0` a difference is meant to be there, and closes nothing
+    if usual and not look:  # with `reconcile: 0` differences are expected, and close no gate
         holder, root = f"tidemark verify by {getpass.getuser()}", opened.pipeline.log.path
         try:
             reconcile_output(found, opened.positions, root, holder)

@@ -15,7 +15,7 @@ SECONDS = 300.0
 
 
 class DemoFailed(TidemarkError):
-    """The demo did not get to its end."""
+    """The demo failed."""
 
 
 def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:

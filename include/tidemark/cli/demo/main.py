@@ -1,6 +1,6 @@
-"""``make demo``: services, a few thousand actions, runs of ``orders.replicate``, and what came of it.
+"""``make demo``: starts services, sends a few thousand actions, replicates them and shows the result.
 
-Calling it again starts nothing twice: it sends another, smaller batch of orders and replicates that.
+A second call uses the running services: it sends another, smaller batch of orders and replicates that.
 """
 
 import sys
@@ -48,12 +48,12 @@ show = partial(console.print, highlight=False, soft_wrap=True)
 
 
 def main() -> int:
-    """Run the demo; the exit code."""
+    """Run the demo; returns the exit code."""
     began = time.monotonic()
     try:
         settings, pipeline = Settings.read(), find_pipeline(PIPELINE)
         with ThreadPoolExecutor(1) as beside:
-            # Spark starts in half the time with it, and making it hides behind the downloads.
+            # Spark starts in half the time with the archive; it is made while jars are downloaded.
             archive = beside.submit(ensure_class_archive, settings)
             services.up(only="", spark=None)
             if isinstance(failure := archive.exception(), ArchiveFailed):
@@ -78,7 +78,7 @@ def main() -> int:
 
 
 def create_topics(pipeline: Pipeline, connections: Connections) -> None:
-    """Make the pipeline's topics where they are missing."""
+    """Create the pipeline's missing topics."""
     with KafkaAdminClient(**connections.kafka.client_options()) as admin:
         for topic in pipeline.source.kafka.topics:
             try:
@@ -88,7 +88,7 @@ def create_topics(pipeline: Pipeline, connections: Connections) -> None:
 
 
 def send_orders(pipeline: Pipeline, connections: Connections) -> int:
-    """Send a batch of actions, more the first time; how many."""
+    """Send a batch of actions, a larger one the first time; returns their number."""
     (topic,) = pipeline.source.kafka.topics
     options = connections.kafka.client_options()
     with KafkaConsumer(**options) as consumer:
@@ -115,7 +115,7 @@ def let_dag_run(api: AirflowApi, dag_id: str) -> None:
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
-    """Show the run's tasks until it ends; a failed one says why."""
+    """Show the run's tasks until it ends. Raises ``DemoFailed`` with the log of failed tasks."""
     deadline = time.monotonic() + seconds
     shown: dict[str, str | None] = {}
     console.print(f"{DAG_ID}, run {run_id}:", highlight=False, soft_wrap=True)
@@ -138,7 +138,7 @@ def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
 
 
 def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
-    """What was replicated, and where to look next."""
+    """Print what was replicated, and what to look at next."""
     status = read_status(pipeline, look_at_control(connections))
     console.print()
     console.print(status_table(status))

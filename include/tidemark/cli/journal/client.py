@@ -31,17 +31,19 @@ def append(
     pipeline: PipelineName,
     key: Key,
     json_event: Annotated[
-        list[str] | None, typer.Option(help="An event's payload, JSON; `-` for one a line from stdin.")
+        list[str] | None, typer.Option(help="An event's payload, JSON; `-` for one per line from stdin.")
     ] = None,
     text: Annotated[
-        list[str] | None, typer.Option(help="An event's payload, text; `-` for one a line from stdin.")
+        list[str] | None, typer.Option(help="An event's payload, text; `-` for one per line from stdin.")
     ] = None,
     seq_nr: Annotated[
-        int | None, typer.Option(min=1, help="The first event's number; the next one when left out.")
+        int | None, typer.Option(min=1, help="The first event's number; by default the next one.")
     ] = None,
     expected_last: Annotated[
         int | None,
-        typer.Option(min=0, help="Only if this is the number of the last event; 0 for no such entity."),
+        typer.Option(
+            min=0, help="Append only if this is the last event's number; 0: if there is no such entity."
+        ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag of every event.")] = None,
     expire_after: Annotated[
@@ -57,7 +59,7 @@ def append(
     if bool(json_event) == bool(text):
         raise typer.BadParameter("give either --json-event or --text", param_hint="--json-event")
     payloads = list(_payloads(json_event or text or []))
-    # Before the number is asked for, which leaves a mark in Kafka.
+    # Checked before the next number is requested, which sends a mark to Kafka.
     _events(payloads, bool(json_event), seq_nr or 1, tag or [])
     with _opened(pipeline, key, topic, writer) as (settings, journal):
         Checks(settings.topic).expire_after(key, expire_after)
@@ -97,7 +99,7 @@ def purge(
     *,
     options: PlanOptions,
 ) -> None:
-    """Remove an entity with everything it had."""
+    """Remove an entity with all its events."""
     options.require_reason()
     with _opened(pipeline, key, topic, writer) as (settings, journal):
         carry_out(_plan_purge(pipeline, settings, journal, key), options)
@@ -111,7 +113,7 @@ def read(
     writer: Writer = None,
     as_json: Json = False,
 ) -> None:
-    """Show an entity's events, those too that are not replicated yet; with --json one a line."""
+    """Show an entity's events, also those not replicated yet; with --json one per line."""
     from tidemark.cli.output.events import EVENT_HEADINGS, event_json, event_line
 
     with _opened(pipeline, key, topic, writer) as (_, journal):

@@ -11,7 +11,7 @@ from tidemark.cli.plans import PlanOptions, carry_out, plan_options
 
 @plan_options
 def hand_back(pipeline: PipelineName, writer: WriterName, *, options: PlanOptions) -> None:
-    """Let a kafka-journal replicator go on where a stopped writer is."""
+    """Let a kafka-journal replicator continue from a stopped writer's position."""
     carry_out(open_pipeline(pipeline).plan_hand_back(writer), options)
 
 
@@ -22,7 +22,7 @@ def check(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what a take-over from a kafka-journal replicator needs; changes nothing."""
+    """Show what a take-over from a kafka-journal replicator needs. Read-only."""
     found = open_pipeline(pipeline).check_take_over(writer)
     if as_json:
         print_json(found.to_dict())
@@ -34,5 +34,5 @@ def check(
 
 @plan_options
 def take_over(pipeline: PipelineName, writer: WriterName, *, options: PlanOptions) -> None:
-    """Let a stopped writer go on behind what a kafka-journal replicator has written meanwhile."""
+    """Let a stopped writer continue after what a kafka-journal replicator has written."""
     carry_out(open_pipeline(pipeline).plan_take_over(writer), options)

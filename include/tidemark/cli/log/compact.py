@@ -15,12 +15,12 @@ def compact(
     pipeline: PipelineName,
     policy: Annotated[
         str | None,
-        typer.Option(help="Another policy than the pipeline's, for once: journal, latest, progress."),
+        typer.Option(help="Another policy than the pipeline's, this time: journal, latest, progress."),
     ] = None,
     *,
     options: PlanOptions,
 ) -> None:
-    """Take out of the log what later messages made obsolete; in this process alone, without Spark."""
+    """Remove messages from the log that later ones made obsolete; in this process, without Spark."""
     from tidemark.compaction.compact import Compacted, Compaction
     from tidemark.compaction.engine import InProcess
     from tidemark.compaction.report import compacted_document, plan_document, plan_lines
@@ -68,7 +68,7 @@ def compact(
 
 @plan_options
 def sweep(pipeline: PipelineName, *, options: PlanOptions) -> None:
-    """Remove files that nobody names any more, after their grace time. Without --execute only shows them."""
+    """Remove files that no manifest names, after their grace time. Without --execute only shows them."""
     from tidemark.consensus.lease import SECOND, wall_clock
     from tidemark.log.state.control import Decision
     from tidemark.log.sweep import look_for_orphans, sweep_log

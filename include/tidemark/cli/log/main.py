@@ -1,4 +1,4 @@
-"""``tidemark log``: look at a pipeline's commit log, prove it, and let it go on over what closed its gate."""
+"""``tidemark log``: show and verify a pipeline's commit log, and accept what closed its gate."""
 
 import json
 import time
@@ -28,13 +28,13 @@ app.command()(compact.sweep)
 def show(
     pipeline: PipelineName,
     first: Annotated[int, typer.Option("--from", help="First id.")] = 0,
-    last: Annotated[int | None, typer.Option("--to", help="Last id; left out, the end of the log.")] = None,
+    last: Annotated[int | None, typer.Option("--to", help="Last id; by default the end of the log.")] = None,
     t: Annotated[int | None, typer.Option("--t", help="Only the binding at this time (µs).")] = None,
     namespace: Annotated[list[str] | None, typer.Option(help="Only this namespace; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(min=0, help="How many messages at most; 0 for all.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Show messages. A table with payloads cut, or with --json one whole message per line."""
+    """Show messages: a table with truncated payloads, or with --json one whole message per line."""
     from tidemark.cli.output.tables import messages_table
     from tidemark.log.message_text import readable
     from tidemark.log.publish import read_manifest
@@ -70,7 +70,7 @@ def show(
 
 @app.command()
 def verify(pipeline: PipelineName, as_json: Json = False) -> None:
-    """Verify every digest and every range; explain every gap. Exit code 1 when something is wrong."""
+    """Verify every digest and every range; explain every gap. Exit code 1 if something is wrong."""
     from tidemark.cli.output.tables import verification_lines
     from tidemark.log.state.readers import reading_log
     from tidemark.log.verify import LogVerifier
@@ -91,7 +91,7 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
 @app.command()
 @plan_options
 def accept(pipeline: PipelineName, *, options: PlanOptions) -> None:
-    """Let the log go on over what closed its gate: lost offsets become holes, a failed audit is overruled."""
+    """Accept what closed the log's gate: lost offsets become holes, a failed audit is overruled."""
     from tidemark.cli.output.tables import acceptance_lines
     from tidemark.delivery.operator.accept_plan import read_consequences
     from tidemark.delivery.state.positions import Positions

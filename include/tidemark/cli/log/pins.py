@@ -14,7 +14,7 @@ DONE = "Done."
 
 
 def list_pins(pipeline: PipelineName, as_json: Json = False) -> None:
-    """Show the ids that compaction never takes away, and who wanted that."""
+    """Show the ids that compaction never removes, with operator and reason."""
     from tidemark.cli.output.tables import moment
     from tidemark.log.state.pins import pins
 
@@ -31,7 +31,7 @@ def list_pins(pipeline: PipelineName, as_json: Json = False) -> None:
 
 @plan_options
 def pin(pipeline: PipelineName, id_: MessageId, *, options: PlanOptions) -> None:
-    """Keep a message, whatever compaction would do with it. Without --execute only the plan is shown."""
+    """Keep a message in spite of compaction. Without --execute only the plan is shown."""
     from tidemark.consensus.lease import wall_clock
     from tidemark.log.state.pins import Pin, pin_message, refuse_missing
 
@@ -49,7 +49,7 @@ def pin(pipeline: PipelineName, id_: MessageId, *, options: PlanOptions) -> None
 
 @plan_options
 def unpin(pipeline: PipelineName, id_: MessageId, *, options: PlanOptions) -> None:
-    """Let compaction have a message again. Without --execute only the plan is shown."""
+    """Let compaction remove a message again. Without --execute only the plan is shown."""
     from tidemark.consensus.lease import wall_clock
     from tidemark.log.state.pins import release_pin, require_pin
 

@@ -1,4 +1,4 @@
-"""A table for people: the embedded services and how each is."""
+"""A table for people: the status of the embedded services."""
 
 from collections.abc import Sequence
 

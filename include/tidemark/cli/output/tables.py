@@ -75,7 +75,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
 
 
 def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
-    """One line per message, payloads cut."""
+    """One line per message, with truncated payloads."""
     table = Table("id", "sent", "from", "key", "value", "headers", box=None, pad_edge=False)
     for message in messages:
         headers = ", ".join(header["name"] for header in message["headers"] or ())
@@ -137,7 +137,7 @@ def _cut(data: bytes | None) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """A time for people."""
+    """A time as text, in UTC."""
     return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -157,7 +157,7 @@ def history_table(
     passed: Sequence[Acknowledgement] = (),
     redelivered: Mapping[int, Redelivered] | None = None,
 ) -> RenderableType:
-    """One writer: where it stands, its namespaces, newest moves, what was let pass and what people did."""
+    """One writer: position, namespaces, offset log, acknowledged messages and operators' actions."""
     name = escape(f"{state.pipeline}/{state.name}")
     head = f"[bold]{name}[/bold]  position {state.position:,}, {state.status}"
     if state.lease:
@@ -194,7 +194,7 @@ def _acknowledged_table(passed: Sequence[Acknowledgement], redelivered: Mapping[
 
 
 def ranges_of(ids: Sequence[int]) -> str:
-    """Ids in as few words as possible; those that follow each other as a range."""
+    """Ids as text, consecutive ones as ranges."""
     ranges: list[list[int]] = []
     for id_ in sorted(ids):
         if ranges and id_ == ranges[-1][1] + 1:
@@ -205,7 +205,7 @@ def ranges_of(ids: Sequence[int]) -> str:
 
 
 def letters_table(letters: Sequence[ListedLetter]) -> Table:
-    """One line per dead letter, payloads left out."""
+    """One line per dead letter, without payloads."""
     names = ("writer", "id", "from", "key", "fate", "when", "who", "why", "error")
     table = Table(*names, box=None, pad_edge=False)
     for one in letters:
@@ -226,7 +226,7 @@ def letters_table(letters: Sequence[ListedLetter]) -> Table:
 
 
 def letter_lines(one: ListedLetter) -> Iterator[str]:
-    """A dead letter whole, for people."""
+    """A whole dead letter."""
     yield f"{one.pipeline}/{one.writer}: id {one.id} ({one.place}), {one.fate}"
     if one.letter is None:
         return

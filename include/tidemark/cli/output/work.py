@@ -68,7 +68,7 @@ def _time(at: datetime | None) -> str:
 
 
 def figures_lines(found: Figures) -> Iterator[str]:
-    """A journal in a few lines."""
+    """The figures of a journal."""
     paused = f"; paused: {found.paused}" if found.paused is not None else ""
     unseen = f" ({found.unseen} not looked at)" if found.unseen else ""
     yield (

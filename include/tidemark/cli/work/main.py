@@ -1,7 +1,6 @@
-"""``tidemark work``: journals of work to be done, by hand: ask for work, claim it, say what became of it.
+"""``tidemark work``: work journals by hand: insert entries, claim them, end claims, handle dead letters.
 
-What cannot be taken back (cancel, redrive, seen) shows its plan first, and is done with ``--execute
---reason``.
+Commands that cannot be undone (cancel, redrive, seen) show their plan first.
 """
 
 import getpass
@@ -29,14 +28,14 @@ app = typer.Typer(help="Work journals.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="JOURNAL", help="Name of the work journal.")]
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The key: its text, or JSON for several columns.")]
-Token = Annotated[str, typer.Argument(metavar="TOKEN", help="What the claim gave.")]
-SomeKey = Annotated[str | None, typer.Argument(help="One key; all dead letters when left out.")]
+Token = Annotated[str, typer.Argument(metavar="TOKEN", help="The token of the claim.")]
+SomeKey = Annotated[str | None, typer.Argument(help="One key; by default all dead letters.")]
 Limit = Annotated[int, typer.Option(min=1, help="How many at most.")]
 
 
 @app.command()
 def create(journal: Name, as_json: Json = False) -> None:
-    """Make a journal that a file in include/work declares; or give it the changed declaration."""
+    """Create a journal that a file in include/work declares, or update it to a changed declaration."""
     from tidemark.cli.connections import look_up
     from tidemark.connections import CassandraConnection
     from tidemark.work.client import Work
@@ -59,11 +58,11 @@ def insert(
     key: Key,
     payload: Annotated[str, typer.Option(help="The payload's columns, JSON.")],
     priority: Annotated[int, typer.Option(help="0 to 255, smallest first.")] = 180,
-    process_in: Annotated[str | None, typer.Option(help="When to begin, from now: 30s, 10m, 1h.")] = None,
-    expires_in: Annotated[str | None, typer.Option(help="When nobody wants it any more, from now.")] = None,
+    process_in: Annotated[str | None, typer.Option(help="When it is due, from now: 30s, 10m, 1h.")] = None,
+    expires_in: Annotated[str | None, typer.Option(help="When it expires, from now.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask for something to be done; merged with what is asked for already."""
+    """Insert an entry, or merge it with the existing entry of its key."""
     body = parse_json(payload, "--payload")
     with open_journal(journal) as work:
         outcome = work.insert(
@@ -80,11 +79,11 @@ def insert(
 def claim(
     journal: Name,
     limit: Limit = 1,
-    owner: Annotated[str | None, typer.Option(help="Who claims; this process when left out.")] = None,
-    request: Annotated[str | None, typer.Option(help="Ask again with the same one after an error.")] = None,
+    owner: Annotated[str | None, typer.Option(help="The owner of the claim; by default this user.")] = None,
+    request: Annotated[str | None, typer.Option(help="An id of the request, repeated in a retry.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Take due entries, smallest priority and earliest date first; each line has the token to end it with."""
+    """Claim due entries, lowest priority number and earliest date first; each line has the claim's token."""
     with open_journal(journal) as work:
         items = work.claim(limit, owner=owner or f"{getpass.getuser()}@cli", request=request)
     if as_json:
@@ -98,7 +97,7 @@ def claim(
 
 @app.command()
 def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
-    """Begin the time limit of a claim anew."""
+    """Restart the time limit of a claim."""
     with open_journal(journal) as work:
         work.refresh(claim_ticket(work, key, token))
     print_outcome(as_json, journal, key, "refreshed")
@@ -106,7 +105,7 @@ def refresh(journal: Name, key: Key, token: Token, as_json: Json = False) -> Non
 
 @app.command()
 def done(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
-    """Say that it is done; saying so twice does no harm."""
+    """End a claim as done. Idempotent."""
     end_claim(as_json, journal, key, token, lambda work, claim: work.done(claim))
 
 
@@ -118,7 +117,7 @@ def fail(
     error: Annotated[str, typer.Option(help="What went wrong.")],
     as_json: Json = False,
 ) -> None:
-    """Say that it could not be done: it comes back later, or becomes a dead letter."""
+    """End a claim as failed: the entry is retried later, or becomes a dead letter."""
     end_claim(as_json, journal, key, token, lambda work, claim: work.fail(claim, error))
 
 
@@ -130,21 +129,21 @@ def snooze(
     lasting: Annotated[str, typer.Option("--for", help="How long: 30s, 10m, 1h.")],
     as_json: Json = False,
 ) -> None:
-    """Give it back until later; counts as no failure."""
+    """Return an entry until later; does not count as a failure."""
     until = parse_wait(lasting, "--for") or timedelta()
     end_claim(as_json, journal, key, token, lambda work, claim: work.snooze(claim, until))
 
 
 @app.command()
 def release(journal: Name, key: Key, token: Token, as_json: Json = False) -> None:
-    """Give it back as it was."""
+    """Return an entry as it was."""
     end_claim(as_json, journal, key, token, lambda work, claim: work.release(claim))
 
 
 @app.command()
 @plan_options
 def cancel(journal: Name, key: Key, *, options: PlanOptions) -> None:
-    """Forget a key with everything that is asked for; exit code 1 where there is nothing to forget."""
+    """Remove a key with everything inserted for it; exit code 1 if there is no entry."""
     from tidemark.work.model.decision import Outcome
 
     options.require_reason()
@@ -168,7 +167,7 @@ def cancel(journal: Name, key: Key, *, options: PlanOptions) -> None:
 
 @app.command(name="list")
 def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> None:
-    """Show the live entries in the order of work."""
+    """Show the live entries in the order of claims."""
     with open_journal(journal) as work:
         entries = [entry for entry, _ in zip(work.entries(), range(limit), strict=False)]
     if as_json:
@@ -183,10 +182,10 @@ def list_entries(journal: Name, limit: Limit = 100, as_json: Json = False) -> No
 def dead(
     journal: Name,
     limit: Limit = 100,
-    unseen: Annotated[bool, typer.Option("--unseen", help="Only those not looked at yet.")] = False,
+    unseen: Annotated[bool, typer.Option("--unseen", help="Only those not seen yet.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the dead letters, newest first, and who has looked at them."""
+    """Show the dead letters, newest first, and whether they were seen."""
     with open_journal(journal) as work:
         letters = [letter for letter, _ in zip(work.dead(unseen=unseen), range(limit), strict=False)]
     if as_json:
@@ -200,7 +199,7 @@ def dead(
 @app.command()
 @plan_options
 def seen(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None:
-    """Say that a person has looked at dead letters: work.sweep reports these no longer. They stay."""
+    """Mark dead letters as seen: they stay, but work.sweep no longer reports them."""
     from tidemark.cli.output.work import dead_lines
 
     options.require_reason()
@@ -221,7 +220,7 @@ def seen(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None:
 @app.command()
 @plan_options
 def redrive(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None:
-    """Put dead letters back, to be done as soon as possible."""
+    """Put dead letters back, due at once."""
     from tidemark.cli.output.work import dead_lines
 
     options.require_reason()
@@ -235,7 +234,7 @@ def redrive(journal: Name, key: SomeKey = None, *, options: PlanOptions) -> None
 
 @app.command()
 def stats(journal: Name, as_json: Json = False) -> None:
-    """Show the journal in numbers."""
+    """Show the figures of the journal."""
     with open_journal(journal) as work:
         found, warning = work.stats(), work.copies_warning()
     if as_json:
@@ -269,7 +268,7 @@ def history(
 
 @app.command()
 def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
-    """Give nothing out until it is resumed; inserts and running work go on."""
+    """Pause claims until the journal is resumed; inserts and claimed work go on."""
     demand_reason(reason)
     with open_journal(journal) as work:
         work.pause(by or getpass.getuser(), reason.strip())
@@ -278,7 +277,7 @@ def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = Fal
 
 @app.command()
 def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
-    """Give out again."""
+    """Resume claims."""
     demand_reason(reason)
     with open_journal(journal) as work:
         work.resume(by or getpass.getuser(), reason.strip())
@@ -297,7 +296,7 @@ def letters_plan(journal: str, letters: "list[WorkEntry]", *, executed: bool) ->
 
 
 def nothing_found(options: PlanOptions, plan: dict[str, Any], line: str) -> NoReturn:
-    """Say that there is nothing to do the plan to: exit code 1."""
+    """Report that the plan has no object: exit code 1."""
     if options.as_json:
         print_json(plan)
     typer.echo(line, err=True)
