@@ -1,8 +1,8 @@
-# Two commands matter: make demo, make test. Both install what they need; Python 3.11 and Java 17 are the prerequisites.
+# The main targets are demo and test. Both install what they need; Python 3.11 and Java 17 are prerequisites.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-# Every process would compile the library anew.
+# With it set, every process would compile the library again.
 unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help demo test up down status bench soak lint fmt docs clean lock
 
@@ -47,7 +47,7 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/expiry.py
 	@$(BIN)/python bench/work.py
 
-soak: $(INSTALLED) ## Long campaigns, half an hour or more: histories in 50 runs with 20 kills, everything at once with compaction, what people delete and make again (needs make up)
+soak: $(INSTALLED) ## Long randomized tests, half an hour or more: histories with kills, load with compaction, re-created topics and tables (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20
 	@$(BIN)/python tests/soak/compaction.py --minutes 10
 	@$(BIN)/python tests/soak/recreation.py --seeds 20

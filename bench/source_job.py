@@ -9,7 +9,7 @@ from pathlib import Path
 from tidemark.connections import CassandraConnection
 from tidemark.spark.source.cassandra import register_cassandra
 from tidemark.spark.source.join_by_key import join_by_key
-from tidemark.spark.source.pruned_read import query_table
+from tidemark.spark.source.query_table import query_table
 
 THREE = ("id", "seq_nr", "payload_txt")
 

@@ -1,4 +1,4 @@
-"""Put the administrator's password where Airflow's SimpleAuthManager reads it; other users keep theirs."""
+"""Writes the admin password to the file of Airflow's SimpleAuthManager; other users keep theirs."""
 
 import json
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write(path: Path, user: str, password: str) -> None:
-    """Set one user's password in the file, in one step and readable by its owner only."""
+    """Set one user's password in the file, atomically; the file has mode 0600."""
     passwords = json.loads(path.read_text() or "{}") if path.exists() else {}
     draft = path.with_suffix(".new")
     draft.touch(mode=0o600)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Before Airflow starts: its database, the pool for Spark applications, the administrator's password.
-# Safe to run again, and run at every `docker compose up`.
+# Runs before Airflow starts: migrates its database, sets the pool for Spark applications and the admin password.
+# Idempotent; runs at every `docker compose up`.
 set -euo pipefail
 
 airflow db migrate

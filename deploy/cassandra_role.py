@@ -1,6 +1,6 @@
-"""Give Cassandra the role that Tidemark logs in with, and take away the one every Cassandra is born with.
+"""Creates the role that Tidemark logs in with, and removes Cassandra's default superuser.
 
-Safe to run again, and run at every `docker compose up`. It changes no password that is already set.
+Idempotent; runs at every `docker compose up`. It changes no password that is already set.
 """
 
 import os
@@ -12,14 +12,14 @@ from cassandra.auth import PlainTextAuthProvider
 from cassandra.cluster import Cluster, NoHostAvailable, Session
 
 BORN_WITH = "cassandra"
-"""Name and password of the superuser that a new Cassandra creates some ten seconds after its start."""
+"""Name and password of the superuser that a new Cassandra creates about ten seconds after its start."""
 
 PATIENCE = 120.0
-"""Seconds until a login that keeps being refused is given up."""
+"""Seconds to retry a refused login."""
 
 
 def log_in(host: str, user: str, password: str) -> Session | None:
-    """A session, or None if Cassandra does not know this user with this password."""
+    """A session, or None if Cassandra refuses this user and password."""
     cluster = Cluster([host], auth_provider=PlainTextAuthProvider(user, password))
     try:
         return cluster.connect()
@@ -31,7 +31,7 @@ def log_in(host: str, user: str, password: str) -> Session | None:
 
 
 def create(session: Session, user: str, password: str) -> None:
-    """The role, as superuser: it creates keyspaces, and from now on it is the only role there is."""
+    """Create the role as a superuser: it creates keyspaces, and it becomes the only role."""
     name, secret = user.replace('"', '""'), password.replace("'", "''")
     session.execute(
         f"""CREATE ROLE "{name}" WITH PASSWORD = '{secret}' AND LOGIN = true AND SUPERUSER = true"""
@@ -39,7 +39,7 @@ def create(session: Session, user: str, password: str) -> None:
 
 
 def ensure(host: str, user: str, password: str, patience: float = PATIENCE) -> None:
-    """Return once Tidemark's role can log in and the one Cassandra was born with is gone."""
+    """Return when Tidemark's role can log in and the default superuser is removed."""
     deadline = time.monotonic() + patience
     while (session := log_in(host, user, password)) is None:
         if born := log_in(host, BORN_WITH, BORN_WITH):

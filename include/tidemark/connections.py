@@ -1,8 +1,8 @@
-"""Addresses and credentials of Kafka and Cassandra, from the form Airflow's connections have.
+"""Addresses and credentials of Kafka and Cassandra, read from Airflow's connections.
 
-Airflow's connections are the only place for secrets. This module turns them into what each client library
-wants and hands them to a Spark application through a file only its owner can read; it never prints one, and
-a ``repr`` shows stars.
+Airflow's connections are the only place for secrets. This module converts them for each client library and
+passes them to a Spark application in a file that only its owner can read. It never prints a secret, and a
+``repr`` masks it.
 """
 
 import json
@@ -39,7 +39,7 @@ _SECURITY_KEYS = frozenset(
 
 @with_fields
 class BadConnection(TidemarkError):
-    """A connection cannot be used as it stands."""
+    """A connection is missing, or its fields are invalid."""
 
     connection: str
     problem: str
@@ -48,12 +48,12 @@ class BadConnection(TidemarkError):
 
 
 class _Connection(BaseModel):
-    # What is refused may be a secret: messages name the field, never the value.
+    # A refused value may be a secret: messages name the field, never the value.
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     @classmethod
     def build(cls, connection: str, **fields: Any) -> Self:
-        """The connection, or a refusal that names it and what is wrong with it."""
+        """Validate the fields of a connection. Raises ``BadConnection``."""
         try:
             return cls(**fields)
         except ValidationError as error:
@@ -61,14 +61,14 @@ class _Connection(BaseModel):
             raise BadConnection(connection, f"{what}. Correct it in Airflow.") from None
 
     def revealed(self) -> dict[str, Any]:
-        """All fields, secrets in clear: only for the file that an application reads."""
+        """All fields with secrets in clear text: for the file that an application reads."""
         return {
             name: value.get_secret_value() if isinstance(value, SecretStr) else value for name, value in self
         }
 
 
 class KafkaConnection(_Connection):
-    """How to reach Kafka, in the words of librdkafka, which Airflow's Kafka connection uses."""
+    """How to reach Kafka; Airflow's Kafka connection uses librdkafka's names."""
 
     servers: str
     security_protocol: str = "PLAINTEXT"
@@ -83,7 +83,7 @@ class KafkaConnection(_Connection):
 
     @classmethod
     def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "KafkaConnection":
-        """The connection as Airflow keeps it: everything is in ``extra``."""
+        """Read Airflow's connection, which has everything in ``extra``. Raises ``BadConnection``."""
         extra = _extra_of(name, connection)
         if not extra.get("bootstrap.servers"):
             raise BadConnection(name, 'has no "bootstrap.servers" in its extra. Add it, e.g. "broker:9092".')
@@ -145,7 +145,7 @@ class KafkaConnection(_Connection):
         return {key: value for key, value in given.items() if value is not None}
 
     def spark_options(self) -> dict[str, str]:
-        """The options for Spark's Kafka source, whose clients are Java's."""
+        """The options for Spark's Kafka source, which uses the Java client."""
         options = {"bootstrap.servers": self.servers, "security.protocol": self.security_protocol}
         if self.sasl_mechanism:
             module = _PLAIN_LOGIN if self.sasl_mechanism == "PLAIN" else _SCRAM_LOGIN
@@ -171,7 +171,7 @@ class KafkaConnection(_Connection):
 
 
 class CassandraConnection(_Connection):
-    """How to reach Cassandra, in the words of Airflow's Cassandra connection."""
+    """How to reach Cassandra, with the fields of Airflow's Cassandra connection."""
 
     hosts: tuple[str, ...]
     port: int = 9042
@@ -185,11 +185,11 @@ class CassandraConnection(_Connection):
     control_replication: dict[str, str] = Field(
         default_factory=lambda: {"class": "SimpleStrategy", "replication_factor": "1"}
     )
-    """For the keyspace ``tidemark``, when it has to be made."""
+    """The replication of the keyspace ``tidemark``, if it has to be created."""
 
     @classmethod
     def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "CassandraConnection":
-        """The connection as Airflow keeps it: hosts separated by commas, TLS under ``ssl_options``."""
+        """Read Airflow's connection: hosts separated by commas, TLS in ``ssl_options``."""
         if not connection.get("host"):
             raise BadConnection(name, "has no host. Give one or several, separated by commas.")
         extra = _extra_of(name, connection)
@@ -217,44 +217,44 @@ class CassandraConnection(_Connection):
 
 
 class Connections(_Connection):
-    """Everything one application needs to reach its services."""
+    """The connections of one application."""
 
     kafka: KafkaConnection
     cassandra: dict[str, CassandraConnection]
-    """By the name of the connection: a writer may have one of its own."""
+    """By the name of the connection: a writer may name its own."""
     kafka_targets: dict[str, KafkaConnection] = Field(default_factory=dict)
-    """Where writers republish to, by the name of the connection."""
+    """The targets of Kafka writers, by the name of the connection."""
 
     @property
     def control(self) -> CassandraConnection:
-        """Where the control plane is."""
+        """The connection of the control plane."""
         return self.cassandra[CONTROL]
 
     def write(self, path: Path) -> None:
-        """Hand the connections over in a file that only this user can read."""
+        """Write the connections to a new file that only this user can read."""
         cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
         targets = {name: connection.revealed() for name, connection in self.kafka_targets.items()}
         _hand_over(path, {"kafka": self.kafka.revealed(), "cassandra": cassandra, "kafka_targets": targets})
 
     @classmethod
     def load(cls, path: Path) -> "Connections":
-        """The connections another process handed over."""
+        """Read the connections that another process wrote."""
         return cls.model_validate_json(path.read_bytes())
 
 
 class WorkConnections(_Connection):
-    """Everything needed to reach work journals."""
+    """The connections of work journals."""
 
     cassandra: dict[str, CassandraConnection]
     """By the name of the connection."""
 
     def write(self, path: Path) -> None:
-        """As ``Connections.write``."""
+        """See ``Connections.write``."""
         _hand_over(path, {"cassandra": {name: one.revealed() for name, one in self.cassandra.items()}})
 
     @classmethod
     def load(cls, path: Path) -> "WorkConnections":
-        """The connections another process handed over."""
+        """Read the connections that another process wrote."""
         return cls.model_validate_json(path.read_bytes())
 
 
@@ -265,7 +265,7 @@ def _hand_over(path: Path, revealed: Mapping[str, Any]) -> None:
 
 
 def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[str, Any] | None:
-    """The connection ``AIRFLOW_CONN_<NAME>`` holds, as JSON or as a URI; None when it is not set."""
+    """The connection in ``AIRFLOW_CONN_<NAME>``, JSON or a URI; None when it is not set."""
     variable = f"AIRFLOW_CONN_{name.upper()}"
     text = environ.get(variable)
     if not text:
@@ -288,7 +288,7 @@ def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[s
 
 
 def connection_fields(connection: Any) -> dict[str, Any]:
-    """What is read from one of Airflow's own connection objects."""
+    """The fields of one of Airflow's connection objects."""
     return {
         "host": connection.host,
         "port": connection.port,

@@ -1,6 +1,6 @@
-"""Where this installation keeps things: the one place that reads the environment.
+"""Paths and ports of this installation: the one module that reads them from the environment.
 
-Nothing here opens a file or a socket; paths are made by whoever writes to them.
+Nothing here opens a file or a socket; the code that writes to a path creates it.
 """
 
 import os
@@ -11,17 +11,16 @@ from pathlib import Path
 from tidemark.errors import TidemarkError, with_fields
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The checkout: the library is installed from it in place, so DAGs, applications and pipelines lie beside it.
-"""
+"""The checkout: the library is installed in place, so DAGs, applications and pipelines are beside it."""
 
 
 TRANSFORMS = "TIDEMARK_TRANSFORMS"
-"""Names the packages from which ``function`` transforms may call."""
+"""The variable with the packages that ``function`` transforms may call."""
 
 
 @with_fields
 class BadSetting(TidemarkError):
-    """An environment variable holds something that cannot be meant."""
+    """An environment variable has an invalid value."""
 
     name: str
     value: str
@@ -43,11 +42,11 @@ class Settings:
     airflow_port: int
     work_folders: tuple[Path, ...]
     transform_packages: tuple[str, ...] = ()
-    """Packages and modules whose functions pipeline files may name; none unless they are listed."""
+    """Packages and modules whose functions pipeline files may name; by default none."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":
-        """The settings the environment asks for; what it does not name has the documented default."""
+        """The settings of an environment, with the documented defaults. Raises ``BadSetting``."""
         env = os.environ if environ is None else environ
         root = Path(env.get("TIDEMARK_ROOT") or ROOT)
         cache_root = Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache")

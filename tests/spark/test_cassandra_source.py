@@ -22,9 +22,9 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from tests.support.cql_samples import USER_TYPES
 from tests.support.table_samples import ORDERS
 
-from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.statements import RowStatement
 from tidemark.cassandra.bulk.writer import BulkCounts
-from tidemark.cassandra.cql_types import Kind, arrow_type, parse_type
+from tidemark.cassandra.cql_types import CqlKind, arrow_type, parse_type
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.table import Column, Role, Table
@@ -44,7 +44,7 @@ from tidemark.spark.source.errors import (
 )
 from tidemark.spark.source.options import CassandraOptions
 from tidemark.spark.source.reader import CassandraReader, PushingReader, Split
-from tidemark.spark.source.writer import CassandraStreamWriter, RowWriting, Written
+from tidemark.spark.source.writer import CassandraStreamWriter, RowWriting, WrittenRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 NOWHERE = CassandraConnection(hosts=("127.0.0.1",), port=1, user="joe", password="hunter2-marker-7f3a")
-NESTED = (Kind.LIST, Kind.SET, Kind.MAP, Kind.TUPLE, Kind.USER_TYPE, Kind.VECTOR)
-TYPES = [kind.value for kind in Kind if kind not in NESTED]
+NESTED = (CqlKind.LIST, CqlKind.SET, CqlKind.MAP, CqlKind.TUPLE, CqlKind.USER_TYPE, CqlKind.VECTOR)
+TYPES = [kind.value for kind in CqlKind if kind not in NESTED]
 COLLECTIONS = [
     "tuple<int, text>",
     "address",
@@ -277,14 +277,14 @@ def test_clustering_filters_that_exclude_each_other_read_nothing() -> None:
 @pytest.mark.parametrize(
     ("messages", "said"),
     [
-        ([Written(BulkCounts(), 7), None], "a task did not say what it has written"),
-        ([Written(BulkCounts(), 7), Written(BulkCounts(), 6)], "a task has written rows of batch 6"),
+        ([WrittenRows(BulkCounts(), 7), None], "a task did not say what it has written"),
+        ([WrittenRows(BulkCounts(), 7), WrittenRows(BulkCounts(), 6)], "a task has written rows of batch 6"),
     ],
 )
 def test_a_batch_of_a_stream_is_committed_whole_or_not(messages: list[Any], said: str) -> None:
     writing = RowWriting(NOWHERE, reader()._options, RowStatement(ORDERS, (), ""))
     writer = CassandraStreamWriter(writing)
-    writer.commit([Written(BulkCounts(rows=5), 7), Written(BulkCounts(), 7)], 7)
+    writer.commit([WrittenRows(BulkCounts(rows=5), 7), WrittenRows(BulkCounts(), 7)], 7)
     with pytest.raises(BatchIncomplete, match=f"shop.orders: batch 7 of the stream .* {said}"):
         writer.commit(messages, 7)
 

@@ -23,7 +23,7 @@ from tests.system.conftest import MARKER
 from tidemark.cassandra.scan.raw_pages import raw_session
 from tidemark.settings import ROOT
 from tidemark.spark.application import cause_of
-from tidemark.spark.source.pruned_read import query_table
+from tidemark.spark.source.query_table import query_table
 
 pytestmark = pytest.mark.system
 

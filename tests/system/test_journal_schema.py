@@ -23,7 +23,7 @@ from tidemark.journal_tables.errors import (
     SchemaVersionUnknown,
     TablesLost,
 )
-from tidemark.journal_tables.schema.create import AS_DESIGNED, Limits, Prepared, create_journal
+from tidemark.journal_tables.schema.create import AS_DESIGNED, Prepared, SchemaLimits, create_journal
 from tidemark.journal_tables.schema.lock import schema_lock
 from tidemark.pipeline.model import JournalDeclaration
 
@@ -81,7 +81,7 @@ class Target:
         keys = {"name": "cassandra", "kind": "journal", "keyspace": self.keyspace} | self.settings
         return JournalDeclaration.model_validate(keys, context={})
 
-    def create(self, limits: Limits = AS_DESIGNED, session: Any = None) -> Prepared:
+    def create(self, limits: SchemaLimits = AS_DESIGNED, session: Any = None) -> Prepared:
         return create_journal(session or self.session, "orders", self.declared, limits)
 
     def execute(self, *statements: str) -> Any:
@@ -411,7 +411,7 @@ def test_tombstones_that_end_too_soon_are_refused(short_of_grace):
 
 
 def test_a_test_may_say_how_soon_tombstones_may_end(short_of_grace):
-    assert short_of_grace.create(Limits(shortest_grace=60)) == Prepared()
+    assert short_of_grace.create(SchemaLimits(shortest_grace=60)) == Prepared()
 
 
 # Beside others
@@ -440,7 +440,7 @@ def test_a_lock_that_is_held_for_too_long_is_an_error_that_names_the_holder(read
     ready.version = "7"
     ready.lock(seconds=60)
     with pytest.raises(SchemaLockHeld, match=r"akka-7 has been changing .* since 2026-03-01 12:00:00 UTC"):
-        ready.create(Limits(wait=0.3))
+        ready.create(SchemaLimits(wait=0.3))
     assert ([row.metadata for row in ready.locks], ready.version) == (["akka-7"], "7")
 
 

@@ -1,1 +1,1 @@
-"""Sessions and statements for Cassandra. No Spark in here."""
+"""Cassandra: sessions, schemas, bulk writes and scans. Imports no Spark."""

@@ -1,12 +1,12 @@
-"""Values as CQL cells: the bytes that the protocol (version 3 and later) has for them, length first.
+"""Values as CQL cells: length-prefixed bytes, as protocol version 3 and later encodes them.
 
 A row for ``BulkWriter`` is its cells one after the other, in the order of the statement's bind markers. What
-is None becomes the ``absent`` cell: UNSET leaves the column as it is, NULL removes what it has. Nothing here
-looks at a table: the caller says which type a column has, and a value that does not fit is an error of Python
-(``struct.error``, ``OverflowError``, ``AttributeError``), never a shorter or a rounded cell.
+is None becomes the ``absent`` cell: UNSET leaves the column as it is, NULL deletes its value. Nothing here
+reads a schema: the caller knows the type of a column. A value that does not fit raises Python's own error
+(``struct.error``, ``OverflowError``, ``AttributeError``); it is never truncated or rounded.
 
-One value has a function named after its type. A whole column has the plural where doing it at once is worth
-it (a quarter to a third less time a cell); elsewhere it would save nothing.
+Each type has a function for one value, named after it. Types for which encoding a whole column at once saves
+time (a quarter to a third per cell) also have a plural.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -95,17 +95,17 @@ def duration(value: tuple[int, int, int] | None, absent: bytes = UNSET) -> bytes
 
 
 def text_set(values: Collection[str] | None, absent: bytes = UNSET) -> bytes:
-    """A cell of ``set<text>``, elements in the order they come; an empty one is not absent."""
+    """A cell of ``set<text>``, elements in the given order; an empty set is not absent."""
     return absent if values is None else _collection(len(values), values)
 
 
 def text_map(values: Mapping[str, str] | None, absent: bytes = UNSET) -> bytes:
-    """A cell of ``map<text, text>``, entries in the order they come; an empty one is not absent."""
+    """A cell of ``map<text, text>``, entries in the given order; an empty map is not absent."""
     return absent if values is None else _collection(len(values), chain.from_iterable(values.items()))
 
 
 def rows(*columns: Iterable[bytes]) -> list[bytes]:
-    """Columns of cells as rows: what ``BulkWriter.add`` takes."""
+    """Columns of cells as rows for ``BulkWriter.add``."""
     return list(map(b"".join, zip(*columns, strict=True)))
 
 
@@ -127,7 +127,7 @@ def _uuid_bytes(value: UUID | bytes) -> bytes:
 
 
 def _vint(value: int) -> bytes:
-    """The protocol's number of one to nine bytes: zigzag, the first byte's leading ones count the others."""
+    """The protocol's vint: zigzag, one to nine bytes; leading ones of the first byte count the others."""
     number = (value << 1) ^ (value >> 63)
     if number < 0x80:
         return bytes((number,))

@@ -1,7 +1,7 @@
-"""The types of CQL that have a place in Arrow, as a tree. Nothing here touches a value.
+"""CQL types that Arrow can represent, parsed into a tree. Nothing here touches a value.
 
-A type that is ``frozen`` has the same cells as one that is not, so the word is dropped. What has no place
-(custom types of Java, anything unknown) is refused by ``parse_type``.
+``frozen`` does not change the cells of a type, so it is dropped. ``parse_type`` refuses types without an
+Arrow representation: custom Java types and unknown ones.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ import pyarrow as pa
 from cassandra.metadata import protect_name
 
 
-class Kind(StrEnum):
-    """A type's outermost word, as ``system_schema`` has it."""
+class CqlKind(StrEnum):
+    """A type's outermost name, as ``system_schema`` spells it."""
 
     ASCII = "ascii"
     BIGINT = "bigint"
@@ -39,7 +39,7 @@ class Kind(StrEnum):
     TINYINT = "tinyint"
     TUPLE = "tuple"
     USER_TYPE = "user-defined type"
-    """The only one that is not a word of CQL: such a type goes by its own name."""
+    """Not a CQL name: such a type is called by its own name."""
     UUID = "uuid"
     VARCHAR = "varchar"
     VARINT = "varint"
@@ -48,18 +48,18 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class UserType:
-    """A type of a keyspace's own, as ``system_schema.types`` has it."""
+    """A user-defined type of a keyspace, from ``system_schema.types``."""
 
     name: str
     fields: tuple[tuple[str, str], ...]
-    """Names, and types as the server spells them."""
+    """Names and types, spelled as by the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class CqlType:
-    """A type, with those of its elements."""
+    """A type with the types of its elements."""
 
-    kind: Kind
+    kind: CqlKind
     elements: tuple["CqlType", ...] = ()
     fields: tuple[str, ...] = ()
     """The names of a user-defined type's fields, and of a tuple's places: ``_1`` and so on."""
@@ -69,14 +69,14 @@ class CqlType:
     """Of a user-defined type."""
 
     def __str__(self) -> str:
-        if self.kind is Kind.USER_TYPE:
+        if self.kind is CqlKind.USER_TYPE:
             return self.name
-        inside = [*map(str, self.elements), *([str(self.size)] if self.kind is Kind.VECTOR else [])]
+        inside = [*map(str, self.elements), *([str(self.size)] if self.kind is CqlKind.VECTOR else [])]
         return f"{self.kind}<{', '.join(inside)}>" if inside else str(self.kind)
 
 
 class NoPlaceInArrow(ValueError):
-    """A type whose values cannot be columns of a DataFrame here."""
+    """A type that has no Arrow representation."""
 
     def __init__(self, type_name: str) -> None:
         super().__init__(f"no column can hold {type_name}")
@@ -89,76 +89,86 @@ DECIMAL = pa.decimal128(38, 18)
 VARINT = pa.decimal128(38, 0)
 
 _ARROW = {
-    Kind.ASCII: pa.string(),
-    Kind.BIGINT: pa.int64(),
-    Kind.BLOB: pa.binary(),
-    Kind.BOOLEAN: pa.bool_(),
-    Kind.COUNTER: pa.int64(),
-    Kind.DATE: pa.date32(),
-    Kind.DECIMAL: DECIMAL,
-    Kind.DOUBLE: pa.float64(),
-    Kind.DURATION: DURATION,
-    Kind.FLOAT: pa.float32(),
-    Kind.INET: pa.string(),
-    Kind.INT: pa.int32(),
-    Kind.SMALLINT: pa.int16(),
-    Kind.TEXT: pa.string(),
-    Kind.TIME: pa.int64(),
-    Kind.TIMESTAMP: TIMESTAMP,
-    Kind.TIMEUUID: pa.string(),
-    Kind.TINYINT: pa.int8(),
-    Kind.UUID: pa.string(),
-    Kind.VARCHAR: pa.string(),
-    Kind.VARINT: VARINT,
+    CqlKind.ASCII: pa.string(),
+    CqlKind.BIGINT: pa.int64(),
+    CqlKind.BLOB: pa.binary(),
+    CqlKind.BOOLEAN: pa.bool_(),
+    CqlKind.COUNTER: pa.int64(),
+    CqlKind.DATE: pa.date32(),
+    CqlKind.DECIMAL: DECIMAL,
+    CqlKind.DOUBLE: pa.float64(),
+    CqlKind.DURATION: DURATION,
+    CqlKind.FLOAT: pa.float32(),
+    CqlKind.INET: pa.string(),
+    CqlKind.INT: pa.int32(),
+    CqlKind.SMALLINT: pa.int16(),
+    CqlKind.TEXT: pa.string(),
+    CqlKind.TIME: pa.int64(),
+    CqlKind.TIMESTAMP: TIMESTAMP,
+    CqlKind.TIMEUUID: pa.string(),
+    CqlKind.TINYINT: pa.int8(),
+    CqlKind.UUID: pa.string(),
+    CqlKind.VARCHAR: pa.string(),
+    CqlKind.VARINT: VARINT,
 }
 _WIDTHS = {
-    Kind.BIGINT: 8,
-    Kind.BOOLEAN: 1,
-    Kind.DOUBLE: 8,
-    Kind.FLOAT: 4,
-    Kind.INT: 4,
-    Kind.TIMESTAMP: 8,
-    Kind.TIMEUUID: 16,
-    Kind.UUID: 16,
+    CqlKind.BIGINT: 8,
+    CqlKind.BOOLEAN: 1,
+    CqlKind.DOUBLE: 8,
+    CqlKind.FLOAT: 4,
+    CqlKind.INT: 4,
+    CqlKind.TIMESTAMP: 8,
+    CqlKind.TIMEUUID: 16,
+    CqlKind.UUID: 16,
 }
-"""Types whose cells have no length inside vectors. Those that Cassandra leaves out (``smallint``, ``date``
-and others of one width) have one there.
+"""Types whose elements have no length prefix inside vectors. Other fixed-width types (``smallint``, ``date``)
+have one: Cassandra does not treat them as fixed there.
 """
-_ELEMENTS = {Kind.LIST: 1, Kind.SET: 1, Kind.MAP: 2}
+NUMBER_FORMATS = {
+    CqlKind.BIGINT: ">i8",
+    CqlKind.DOUBLE: ">f8",
+    CqlKind.FLOAT: ">f4",
+    CqlKind.INT: ">i4",
+    CqlKind.SMALLINT: ">i2",
+    CqlKind.TIME: ">i8",
+    CqlKind.TINYINT: ">i1",
+}
+"""Kinds whose cells are plain numbers, with the cells' numpy type."""
+_ELEMENTS = {CqlKind.LIST: 1, CqlKind.SET: 1, CqlKind.MAP: 2}
 
 
 @cache
 def parse_type(text: str, user_types: tuple[UserType, ...] = ()) -> CqlType:
-    """A type as ``system_schema.columns`` spells it, in a keyspace with these types of its own."""
+    """Parse a type of ``system_schema.columns``, in a keyspace with these user-defined types."""
     text = text.strip()
     for known in user_types:
         if text == protect_name(known.name):
             inner = tuple(parse_type(each, user_types) for _, each in known.fields)
             names = tuple(name for name, _ in known.fields)
-            return CqlType(Kind.USER_TYPE, inner, fields=names, name=known.name)
+            return CqlType(CqlKind.USER_TYPE, inner, fields=names, name=known.name)
     name, _, inside = text.partition("<")
     parts = _split(inside.removesuffix(">")) if inside else []
     if name == "frozen" and len(parts) == 1:
         return parse_type(parts[0], user_types)
     try:
-        kind = Kind(name)
-        if kind is Kind.VECTOR:
+        kind = CqlKind(name)
+        if kind is CqlKind.VECTOR:
             element, size = parts
             return CqlType(kind, (parse_type(element, user_types),), size=int(size))
         elements = tuple(parse_type(each, user_types) for each in parts)
     except ValueError:
         raise NoPlaceInArrow(text) from None
-    if kind is Kind.TUPLE and elements:
+    if kind is CqlKind.TUPLE and elements:
         return CqlType(kind, elements, fields=tuple(f"_{place + 1}" for place in range(len(elements))))
-    if kind in (Kind.TUPLE, Kind.USER_TYPE) or len(elements) != _ELEMENTS.get(kind, 0):
+    if kind in (CqlKind.TUPLE, CqlKind.USER_TYPE) or len(elements) != _ELEMENTS.get(kind, 0):
         raise NoPlaceInArrow(text)
     return CqlType(kind, elements)
 
 
 def arrow_type(cql_type: CqlType) -> pa.DataType:
-    """The Arrow type of a column; the one that Spark has for the same."""
+    """The Arrow type of a column, which is also Spark's."""
     inner = [arrow_type(element) for element in cql_type.elements]
-    if cql_type.kind is Kind.MAP:
+    if cql_type.kind is CqlKind.MAP:
         return pa.map_(*inner)
     if cql_type.fields:
         return pa.struct(list(zip(cql_type.fields, inner, strict=True)))
@@ -168,15 +178,15 @@ def arrow_type(cql_type: CqlType) -> pa.DataType:
 
 
 def vector_width(element: CqlType) -> int | None:
-    """The bytes of each element of a vector; None where each has its length before it."""
-    if element.kind is Kind.VECTOR:
+    """Bytes of each element of a vector; None where elements are length-prefixed."""
+    if element.kind is CqlKind.VECTOR:
         inner = vector_width(element.elements[0])
         return None if inner is None else inner * element.size
     return _WIDTHS.get(element.kind)
 
 
 def _split(text: str) -> Sequence[str]:
-    """What stands between commas that are in no brackets and no quotes."""
+    """Split at commas outside brackets and quotes."""
     parts, depth, is_quoted = [""], 0, False
     for character in text:
         is_quoted ^= character == '"'

@@ -1,7 +1,7 @@
-"""How many copies a keyspace has, and how many one gets whose declaration does not say.
+"""The replication of a keyspace, and the default for one that is created without a declared replication.
 
-Three on a cluster that can bear the loss of a node, one on a smaller one. A keyspace that is there is never
-changed: what is wrong with it is said, with the statement that mends it.
+The default is three copies where a data centre has at least three nodes, else one. An existing keyspace is
+never changed: a warning names the problem and the statement that fixes it.
 """
 
 from collections.abc import Mapping
@@ -11,26 +11,26 @@ from cassandra.cluster import Session
 from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy
 
 WANTED = 3
-"""Copies, and the nodes in a data centre from which on there are as many."""
+"""Copies by default, and the nodes that a data centre needs for them."""
 _REPLICATION = "SELECT replication FROM system_schema.keyspaces WHERE keyspace_name = %s"
 SIMPLE, BY_CENTRE = "SimpleStrategy", "NetworkTopologyStrategy"
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """A keyspace's replication: the name of its strategy and the factors."""
+    """A keyspace's replication: its strategy and the factors."""
 
     strategy: str
     factors: Mapping[str, int]
-    """By data centre; ``replication_factor`` where that is all there is."""
+    """By data centre; the one key ``replication_factor`` for a simple strategy."""
 
     @property
     def options(self) -> dict[str, str]:
-        """As CQL has it."""
+        """The map that CQL takes."""
         return {"class": self.strategy, **{name: str(count) for name, count in self.factors.items()}}
 
     def in_centre(self, centre: str) -> int:
-        """How many of them are in one data centre; the one factor of a simple strategy counts for all."""
+        """The copies in one data centre; the one factor of a simple strategy counts for every centre."""
         return self.factors.get(centre, self.factors.get("replication_factor", 0))
 
 
@@ -38,7 +38,7 @@ ONE_COPY = Copies(SIMPLE, {"replication_factor": 1})
 
 
 def default_copies(centre: str | None, nodes: int) -> Copies:
-    """What a keyspace gets that is created without a word about it, with so many nodes in the data centre."""
+    """The replication of a keyspace without a declared one, with so many nodes in the data centre."""
     if nodes < WANTED:
         return ONE_COPY
     if centre is None:
@@ -47,7 +47,7 @@ def default_copies(centre: str | None, nodes: int) -> Copies:
 
 
 def warning_about(keyspace: str, copies: Copies, centre: str | None, nodes: int) -> str | None:
-    """What is wrong with a keyspace of so many copies on so many nodes; None if nothing is."""
+    """The problem of a keyspace with so many copies on so many nodes; None if there is none."""
     held = copies.in_centre(centre) if centre is not None else max(copies.factors.values(), default=0)
     if nodes < WANTED or held != 1:
         return None
@@ -64,7 +64,7 @@ def warning_about(keyspace: str, copies: Copies, centre: str | None, nodes: int)
 
 
 def local_nodes(session: Session) -> tuple[str | None, int]:
-    """The data centre that the session works with, and how many nodes the driver knows there."""
+    """The session's data centre, and how many nodes the driver knows there."""
     metadata = session.cluster.metadata
     centre = _local_centre(session)
     hosts = [host for host in metadata.all_hosts() if centre is None or host.datacenter == centre]
@@ -72,26 +72,26 @@ def local_nodes(session: Session) -> tuple[str | None, int]:
 
 
 def read_copies(session: Session, keyspace: str) -> Copies | None:
-    """How a keyspace is replicated; None if there is none of that name."""
+    """The replication of a keyspace; None if it does not exist."""
     row = session.execute(_REPLICATION, (keyspace,)).one()
     return None if row is None else copies_of(dict(row.replication))
 
 
 def copies_of(options: Mapping[str, str]) -> Copies:
-    """A keyspace's replication as Cassandra's own tables have it."""
+    """Parse the replication map of ``system_schema.keyspaces``."""
     # A factor with transient copies is written as "3/1".
     factors = {name: int(count.split("/")[0]) for name, count in options.items() if name != "class"}
     return Copies(options["class"].rsplit(".", 1)[-1], factors)
 
 
 def too_few_copies(session: Session, keyspace: str) -> str | None:
-    """What is wrong with how many copies a keyspace has on its cluster; None if nothing is."""
+    """The problem with a keyspace's replication on its cluster; None if there is none."""
     copies = read_copies(session, keyspace)
     return None if copies is None else warning_about(keyspace, copies, *local_nodes(session))
 
 
 def _local_centre(session: Session) -> str | None:
-    """The one of the connection; else that of the node which tells the driver about the cluster."""
+    """The connection's data centre; else that of the driver's control connection."""
     policy = session.cluster.profile_manager.default.load_balancing_policy
     if isinstance(policy, TokenAwarePolicy):
         policy = policy._child_policy

@@ -1,7 +1,7 @@
-"""Sessions with Cassandra, one per process and connection, whichever of its threads ask.
+"""Sessions with Cassandra: one per process and connection, shared by all threads.
 
-A session does not survive a fork, so the cache is keyed by process id. Whoever asks gets a session whose
-statements wait for LOCAL_QUORUM unless they say otherwise; nothing here retries what is not idempotent.
+A session does not survive a fork, so the cache is keyed by process id. Statements run at LOCAL_QUORUM unless
+they set another level. Nothing here retries a statement that is not idempotent.
 """
 
 import os
@@ -23,7 +23,7 @@ _opening = threading.Lock()
 
 
 def _renew_lock() -> None:
-    """The thread that had it does not survive a fork either."""
+    """Replace the lock in a forked child, where the thread that held it does not exist."""
     global _opening
     _opening = threading.Lock()
 
@@ -45,8 +45,8 @@ class CassandraUnreachable(CassandraError):
 
 
 def connect(connection: CassandraConnection) -> Session:
-    """A session that this process may use for as long as it lives."""
-    # With the secrets in clear: two connections that differ only in their password are two.
+    """The process's session for this connection, opened on first use. Raises ``CassandraUnreachable``."""
+    # With the secrets in clear, so that connections which differ only in the password have two sessions.
     key = (os.getpid(), repr(sorted(connection.revealed().items(), key=lambda item: item[0])))
     with _opening:
         if key not in _sessions:
@@ -55,13 +55,13 @@ def connect(connection: CassandraConnection) -> Session:
 
 
 def disconnect_all() -> None:
-    """Close this process's sessions: a driver thread left running would keep the interpreter from ending."""
+    """Close this process's sessions: a running driver thread would keep the interpreter from exiting."""
     for key in [key for key in _sessions if key[0] == os.getpid()]:
         _sessions.pop(key).cluster.shutdown()
 
 
 def server_time(session: Session) -> int:
-    """What Cassandra's clock says, in microseconds since 1970."""
+    """The time of Cassandra's clock, in microseconds since 1970."""
     now: datetime = session.execute("SELECT toTimestamp(now()) AS now FROM system.local").one().now
     return int(now.replace(tzinfo=UTC).timestamp() * 1_000_000)
 

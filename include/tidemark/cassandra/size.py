@@ -1,10 +1,15 @@
-"""How large a table is and how its ring is cut, as far as the server knows."""
+"""The size of a table and the tokens of the ring, as the server knows them."""
 
 from cassandra.cluster import Session
 
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.token_ranges import HIGHEST, LOWEST, RING
 from tidemark.errors import with_fields
+
+_ESTIMATES = (
+    "SELECT range_start, range_end, mean_partition_size, partitions_count FROM system.size_estimates "
+    "WHERE keyspace_name = %s AND table_name = %s"
+)
 
 
 @with_fields
@@ -28,15 +33,11 @@ def ring_tokens(session: Session) -> list[int]:
 
 
 def estimated_bytes(session: Session, keyspace: str, table: str) -> int:
-    """What the whole table takes, going by the node that answers; 0 where it does not know."""
-    found = session.execute(
-        "SELECT range_start, range_end, mean_partition_size, partitions_count FROM system.size_estimates "
-        "WHERE keyspace_name = %s AND table_name = %s",
-        (keyspace, table),
-    ).all()
+    """Bytes of the whole table, extrapolated from the node that answers; 0 where it has no estimate."""
+    found = session.execute(_ESTIMATES, (keyspace, table)).all()
     size = sum(row.mean_partition_size * row.partitions_count for row in found)
     width = sum(_width(int(row.range_start), int(row.range_end)) for row in found)
-    # A node counts the ranges that are its own; the others have as much each.
+    # A node estimates its own ranges only; the others are assumed to hold as much.
     return size * RING // width if width else 0
 
 

@@ -1,4 +1,4 @@
-"""What a table looks like, read from the server itself: the driver's own picture may be seconds old."""
+"""The schema of a table, read from the server: the driver's own metadata may be seconds old."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,17 +7,19 @@ from enum import StrEnum
 from cassandra.cluster import Session
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, UserType, parse_type
+from tidemark.cassandra.cql_types import CqlKind, CqlType, NoPlaceInArrow, UserType, parse_type
 from tidemark.cassandra.errors import CassandraError
 from tidemark.errors import did_you_mean, with_fields
 
 
 class Role(StrEnum):
-    """What a column is for, in the order in which ``SELECT *`` has them."""
+    """The kind of a column, in the order of ``SELECT *``."""
 
     PARTITION_KEY = "partition_key"
     CLUSTERING = "clustering"
+    """Part of the primary key that orders rows within a partition."""
     STATIC = "static"
+    """One value for all rows of a partition."""
     REGULAR = "regular"
 
 
@@ -76,14 +78,14 @@ class Table:
     name: str
     columns: tuple[Column, ...]
     user_types: tuple[UserType, ...] = ()
-    """The types of the keyspace's own."""
+    """The user-defined types of the keyspace."""
 
     def __str__(self) -> str:
         return f"{self.keyspace}.{self.name}"
 
     @property
     def cql_name(self) -> str:
-        """The name as statements have it."""
+        """The quoted name for statements."""
         return f"{protect_name(self.keyspace)}.{protect_name(self.name)}"
 
     @property
@@ -98,8 +100,8 @@ class Table:
 
     @property
     def has_counters(self) -> bool:
-        """Whether it counts: such a table has no columns but counters beside its key."""
-        return any(column.type_name == Kind.COUNTER for column in self.columns)
+        """Whether it is a table of counters, which has no other columns beside its key."""
+        return any(column.type_name == CqlKind.COUNTER for column in self.columns)
 
     @property
     def primary_key(self) -> tuple[str, ...]:
@@ -108,7 +110,7 @@ class Table:
         return tuple(column.name for column in self.columns if column.role in keys)
 
     def type_of(self, column: str) -> CqlType:
-        """The type of a column, which must be there and have one that we know."""
+        """The type of a column. Raises ``UnknownColumn``, or ``TypeRefused`` for a type unknown here."""
         found = self.column(column)
         try:
             return parse_type(found.type_name, self.user_types)
@@ -116,7 +118,7 @@ class Table:
             raise TypeRefused(str(self), column, found.type_name) from None
 
     def column(self, name: str) -> Column:
-        """A column, which must be there."""
+        """A column by name. Raises ``UnknownColumn``."""
         for found in self.columns:
             if found.name == name:
                 return found
@@ -139,7 +141,7 @@ def read_table(session: Session, keyspace: str, table: str) -> Table:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """Names of columns as statements have them."""
+    """Column names, quoted for a statement and joined."""
     return ", ".join(map(protect_name, names))
 
 

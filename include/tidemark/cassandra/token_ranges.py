@@ -1,7 +1,7 @@
-"""The ring of tokens in pieces that together are all of it, each token in exactly one. Asks nobody.
+"""The token ring, cut into ranges that cover it without overlap. Pure: no cluster is asked.
 
-Only for the Murmur3 partitioner, whose tokens are the 64-bit numbers but the lowest: that one stands for
-"from the beginning". The range that goes past the last token to the first is cut there into two.
+For the Murmur3 partitioner only, whose tokens are all 64-bit numbers except the lowest, which means "from the
+beginning". The range that wraps around from the last token to the first is cut into two.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +24,11 @@ class TokenRange:
 
     @property
     def width(self) -> int:
-        """How many tokens it has."""
+        """The number of tokens in it."""
         return self.upto - self.after
 
     def halves(self) -> list["TokenRange"]:
-        """Two ranges that together are this one; itself where it has only one token."""
+        """The two halves of this range; the range itself where it has only one token."""
         middle = self.after + self.width // 2
         if middle == self.after:
             return [self]
@@ -36,9 +36,9 @@ class TokenRange:
 
 
 def cut_ring(tokens: Iterable[int], pieces: int) -> list[TokenRange]:
-    """About so many pieces of about the same width, in order.
+    """Cut the ring into about so many ranges of about the same width, in order.
 
-    ``tokens`` are those of the nodes: no piece goes past one, so each has the same replicas all over.
+    ``tokens`` are those of the nodes. No range crosses one, so all tokens of a range have the same replicas.
     """
     ends = sorted({LOWEST, HIGHEST, *tokens})
     found = []
@@ -51,7 +51,7 @@ def cut_ring(tokens: Iterable[int], pieces: int) -> list[TokenRange]:
 
 
 def deal(ranges: Sequence[TokenRange], hands: int) -> list[list[TokenRange]]:
-    """The ranges in at most so many groups of about the same width; neighbours stay together."""
+    """Divide ranges into at most so many groups of about the same width, keeping neighbours together."""
     total, passed = sum(each.width for each in ranges), 0
     groups: dict[int, list[TokenRange]] = {}
     for each in ranges:

@@ -1,1 +1,1 @@
-"""The command line: a thin layer over the functions the DAGs call."""
+"""The command line: a thin layer over the functions that DAG tasks call."""

@@ -1,5 +1,5 @@
-"""Connections for the command line: from Airflow's variables, else the embedded services, else Airflow's
-database.
+"""Connections for the command line, from Airflow's environment variables, the embedded services or Airflow's
+database, in this order.
 """
 
 import os
@@ -13,7 +13,7 @@ from tidemark.settings import Settings
 
 
 def look_up(name: str) -> dict[str, Any]:
-    """One connection in the form ``tidemark.connections`` reads."""
+    """The fields of a connection, as ``tidemark.connections`` reads them. Raises ``BadConnection``."""
     settings = Settings.read()
     if found := read_environment_connection(name, os.environ):
         return found
@@ -31,7 +31,7 @@ def look_up(name: str) -> dict[str, Any]:
 
 
 def _from_airflow(name: str) -> dict[str, Any]:
-    """The connection in Airflow's own database; slow, because Airflow has to be imported."""
+    """A connection of Airflow's database; slow, because Airflow is imported."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowNotFoundException
 

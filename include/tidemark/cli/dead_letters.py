@@ -1,27 +1,27 @@
-"""``tidemark dead-letters``: messages that were let pass unwritten, and putting them through after all."""
+"""``tidemark dead-letters``: messages that were acknowledged without being written, and their redelivery."""
 
-import getpass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import demand_reason, open_pipeline
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.open_pipeline import open_pipeline
+from tidemark.cli.options import Json, PipelineName, print_json
+from tidemark.cli.plans import PlanOptions, plan_lines, plan_options
 
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.delivery.dead_letters.listing import ListedLetter
     from tidemark.delivery.operator.actions import Plan
 
-app = typer.Typer(help="Messages that were let pass unwritten.", no_args_is_help=True)
+app = typer.Typer(help="Messages that were acknowledged without being written.", no_args_is_help=True)
 
-SomeWriter = Annotated[str | None, typer.Argument(metavar="WRITER", help="One writer; all when left out.")]
+SomeWriter = Annotated[str | None, typer.Argument(metavar="WRITER", help="One writer; by default all.")]
 
 
 @app.command(name="list")
 def list_letters(pipeline: PipelineName, writer: SomeWriter = None, as_json: Json = False) -> None:
-    """List the dead letters, and what became of each."""
+    """List the dead letters and their state."""
     from tidemark.cli.output.tables import letters_table
 
     found = open_pipeline(pipeline).letters(writer)
@@ -37,10 +37,10 @@ def list_letters(pipeline: PipelineName, writer: SomeWriter = None, as_json: Jso
 def show(
     pipeline: PipelineName,
     writer: SomeWriter = None,
-    id_: Annotated[int | None, typer.Argument(metavar="ID", help="One letter; all when left out.")] = None,
+    id_: Annotated[int | None, typer.Argument(metavar="ID", help="One letter; by default all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show dead letters whole: the message, the error, and who let it pass and why."""
+    """Show dead letters with message, error, operator and reason."""
     from tidemark.cli.output.tables import letter_lines
 
     opened = open_pipeline(pipeline)
@@ -59,63 +59,52 @@ def show(
 
 
 @app.command()
+@plan_options
 def redeliver(
     pipeline: PipelineName,
     writer: SomeWriter = None,
     ids: Annotated[
-        list[int] | None, typer.Argument(metavar="ID…", help="These letters; all dead ones when left out.")
+        list[int] | None, typer.Argument(metavar="ID…", help="These letters; by default all that are dead.")
     ] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
-    """Put dead letters through their writers after all, where nothing later contradicts them."""
-    from tidemark.clock import wall_clock
-    from tidemark.consensus.audit_trail import AuditEntry
+    """Redeliver dead letters to their writers, unless later messages forbid it."""
     from tidemark.errors import TidemarkError
 
-    demand_reason(reason, execute)
-    who, opened = by or getpass.getuser(), open_pipeline(pipeline)
+    options.require_reason()
+    opened = open_pipeline(pipeline)
     done: list[Plan] = []
     refused: list[str] = []
     for letter in _chosen(opened, writer, ids or []):
-        # One after the other: each changes what the next one comes after.
+        # One at a time: each redelivery changes what the next plan is based on.
         try:
             plan = opened.plan_redelivery(letter)
-            if execute:
-                plan.execute(AuditEntry(plan.action, who, reason.strip(), wall_clock()))
+            if options.execute:
+                plan.execute(options.audit_entry(plan.action))
             done.append(plan)
         except TidemarkError as error:
             refused.append(str(error))
-    if as_json:
+    if not options.as_json:
+        for problem in refused:
+            typer.echo(problem, err=True)
+    if done or options.as_json:
         plans = [plan.to_dict() for plan in done]
-        print_json({"letters": plans, "refused": refused, "who": who, "executed": execute})
-    else:
-        _print_plans(pipeline, done, refused, who, execute)
+        options.print_result(
+            {"letters": plans, "refused": refused, "who": options.who, "executed": options.execute},
+            [line for plan in done for line in plan_lines(plan)],
+        )
+    elif not refused:
+        typer.echo(f"{pipeline}: no dead letters.")
     if refused and (ids or not done):
         raise typer.Exit(1)
 
 
 def _chosen(opened: "OpenPipeline", writer: str | None, ids: list[int]) -> "list[ListedLetter]":
-    """The letters that are meant, in the order of their ids."""
+    """The selected letters, by ascending id."""
     from tidemark.delivery.dead_letters.listing import Fate
 
     if writer is not None and ids:
-        opened.letters(writer)  # refuses a writer that never was
+        opened.letters(writer)  # refuses an unknown writer
         return [opened.letter_box.letter(writer, id_) for id_ in sorted(set(ids))]
     return [one for one in opened.letters(writer) if one.fate is Fate.DEAD]
-
-
-def _print_plans(pipeline: str, done: "list[Plan]", refused: list[str], who: str, execute: bool) -> None:
-    for plan in done:
-        typer.echo(f"{plan.pipeline}/{plan.writer}: {plan.action}")
-        for line in plan.lines:
-            typer.echo(f"  {line}")
-    for problem in refused:
-        typer.echo(problem, err=True)
-    if not done and not refused:
-        typer.echo(f"{pipeline}: no dead letters.")
-    elif done:
-        undone = 'Nothing was changed. Add --execute --reason "…" to do it.'
-        typer.echo(f"Done by {who}." if execute else undone)

@@ -1,12 +1,13 @@
-"""``tidemark gate``: why a writer is stopped, and how a person stops or opens it."""
+"""``tidemark gate``: why a writer is stopped, and how an operator stops or opens it."""
 
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from tidemark.cli.opened_pipeline import carry_out, open_pipeline
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName, print_json
+from tidemark.cli.open_pipeline import open_pipeline
+from tidemark.cli.options import Json, PipelineName, WriterName, print_json
+from tidemark.cli.plans import PlanOptions, carry_out, plan_options
 
 app = typer.Typer(help="Writers' gates.", no_args_is_help=True)
 
@@ -14,13 +15,13 @@ app = typer.Typer(help="Writers' gates.", no_args_is_help=True)
 @app.command()
 def show(
     pipeline: PipelineName,
-    writer: Annotated[str | None, typer.Argument(help="One writer; all when left out.")] = None,
+    writer: Annotated[str | None, typer.Argument(help="One writer; by default all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show which gates are closed, why, and what to do."""
-    from tidemark.cli.known_pipeline import open_known
+    """Show which gates are closed, why, and how to go on."""
+    from tidemark.cli.pipeline_state import open_pipeline_state
 
-    known = open_known(pipeline)
+    known = open_pipeline_state(pipeline)
     states = {name: known.positions.load(name) for name in known.chosen(writer)}
     left = {name: known.positions.left_out(name) for name in states}
     found = {name: known.advice(name) for name in states}
@@ -46,26 +47,24 @@ def show(
 
 
 @app.command()
+@plan_options
 def stop(
     pipeline: PipelineName,
     writer: WriterName,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Stop a writer where it is; everything else goes on."""
-    carry_out(open_pipeline(pipeline).plan("stop", writer), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan("stop", writer), options)
 
 
 @app.command(name="open")
+@plan_options
 def open_gate(
     pipeline: PipelineName,
     writer: WriterName,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Open a gate without redelivering one at a time."""
-    carry_out(open_pipeline(pipeline).plan("open", writer), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan("open", writer), options)

@@ -1,7 +1,7 @@
-"""``tidemark``: the command line. Parses, calls, prints; everything it does can be done from a DAG too.
+"""``tidemark``: the command line. It parses, calls and prints; DAG tasks call the same functions.
 
-An error that a person can put right is one sentence on stderr and exit code 1. Nothing is changed by a
-command that was misspelled, and nothing is destroyed without ``--execute``.
+A ``TidemarkError`` is printed to stderr as one sentence, with exit code 1. A mistyped name or option changes
+nothing, and nothing is destroyed without ``--execute``.
 """
 
 import getpass
@@ -12,7 +12,7 @@ import typer
 
 from tidemark.cli.dead_letters import app as dead_letters
 from tidemark.cli.gate import app as gate
-from tidemark.cli.journal.client import app as journal
+from tidemark.cli.journal.main import app as journal
 from tidemark.cli.log.main import app as log
 from tidemark.cli.offsets import app as offsets
 from tidemark.cli.options import Json, PipelineName, WriterName, print_json
@@ -21,7 +21,7 @@ from tidemark.cli.services import app as services
 from tidemark.cli.status import status
 from tidemark.cli.topics import app as topics
 from tidemark.cli.verify import verify
-from tidemark.cli.work import app as work
+from tidemark.cli.work.main import app as work
 from tidemark.errors import TidemarkError
 
 app = typer.Typer(
@@ -39,7 +39,9 @@ app.add_typer(
 app.add_typer(offsets, name="offsets", help="Writers' positions: list, ack, rewind, forget, compact.")
 app.add_typer(gate, name="gate", help="Writers' gates: show, stop, open.")
 app.add_typer(
-    dead_letters, name="dead-letters", help="Messages that were let pass unwritten: list, show, redeliver."
+    dead_letters,
+    name="dead-letters",
+    help="Messages acknowledged without being written: list, show, redeliver.",
 )
 app.add_typer(
     journal,
@@ -53,9 +55,9 @@ app.add_typer(services, name="services", help="Kafka, Cassandra, Spark and Airfl
 
 @app.command()
 def resume(pipeline: PipelineName, writer: WriterName, as_json: Json = False) -> None:
-    """Redeliver to a stopped writer one message at a time; its gate opens where that succeeds."""
+    """Redeliver to a stopped writer one message at a time; if that succeeds, its gate opens."""
     from tidemark.app.resume import resume as resume_writer
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
 
     holder = f"tidemark resume by {getpass.getuser()}"
     opened = open_pipeline(pipeline)
@@ -77,7 +79,7 @@ app.command()(verify)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line; errors for people become one sentence and exit code 1."""
+    """Run the command line."""
     from tidemark.cassandra.session import disconnect_all
 
     try:

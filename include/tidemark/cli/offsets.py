@@ -1,17 +1,14 @@
-"""``tidemark offsets``: how far the writers have come, and what a person may do about it."""
+"""``tidemark offsets``: the writers' positions, and how an operator changes them."""
 
-import getpass
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import carry_out, demand_reason, open_pipeline
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, WriterName, print_json
-
-if TYPE_CHECKING:
-    from tidemark.consensus.objects import Consensus
+from tidemark.cli.open_pipeline import open_pipeline
+from tidemark.cli.options import Json, PipelineName, WriterName, print_json
+from tidemark.cli.plans import PlanOptions, carry_out, plan_options
 
 app = typer.Typer(help="Writers' positions.", no_args_is_help=True)
 
@@ -24,12 +21,12 @@ def list_offsets(
     as_json: Json = False,
 ) -> None:
     """List every writer's position and lag; of one writer also namespaces, offset log, acknowledged ids."""
-    from tidemark.cli.known_pipeline import open_known
     from tidemark.cli.output.tables import history_table, status_table
+    from tidemark.cli.pipeline_state import open_pipeline_state
     from tidemark.delivery.resume import NotRegistered
     from tidemark.delivery.state.writer_state import WRITER_AUDIT
 
-    opened = open_known(pipeline)
+    opened = open_pipeline_state(pipeline)
     if writer is None:
         status = opened.status()
         print_json(status.to_dict()["writers"]) if as_json else Console().print(status_table(status))
@@ -70,95 +67,77 @@ def list_offsets(
 
 
 @app.command()
+@plan_options
 def ack(
     pipeline: PipelineName,
     writer: WriterName,
     first: Annotated[int, typer.Argument(metavar="ID", help="The message that the writer waits for.")],
     last: Annotated[int | None, typer.Argument(metavar="LAST", help="And all up to this one.")] = None,
     untried: Annotated[bool, typer.Option("--untried", help="Also messages that have not failed.")] = False,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Let a message that failed pass unwritten; a copy goes to the dead letters."""
     plan = open_pipeline(pipeline).plan("acknowledge", writer, first=first, last=last, untried=untried)
-    carry_out(plan, reason, execute, by, as_json)
+    carry_out(plan, options)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})  # else -1 would be an option
+@app.command(context_settings={"ignore_unknown_options": True})  # -1 is an argument, not an option
+@plan_options
 def rewind(
     pipeline: PipelineName,
     writer: WriterName,
     position: Annotated[int, typer.Argument(metavar="ID", help="The last id that stays finished; -1: none.")],
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Go back, so that everything after ID is delivered again."""
-    carry_out(open_pipeline(pipeline).plan("rewind", writer, position=position), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan("rewind", writer, position=position), options)
 
 
 @app.command()
+@plan_options
 def forget(
     pipeline: PipelineName,
     writer: WriterName,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
-    from tidemark.cli.known_pipeline import open_known
+    from tidemark.cli.pipeline_state import open_pipeline_state
     from tidemark.delivery.operator.actions import plan_forget
 
-    known = open_known(pipeline)
+    known = open_pipeline_state(pipeline)
     declared = known.writers if known.declared is not None else []
     plan = plan_forget(known.positions, known.control, writer, declared)
-    carry_out(plan, reason, execute, by, as_json)
+    carry_out(plan, options)
 
 
 @app.command()
+@plan_options
 def compact(
-    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; all when left out.")] = None,
+    pipeline: Annotated[str | None, typer.Argument(help="One pipeline; by default all.")] = None,
     writer: Annotated[str | None, typer.Argument(help="One of its writers.")] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Remove what newer entries made obsolete from offset logs; rewinds and the newest entry stay."""
-    from tidemark.clock import wall_clock
-    from tidemark.consensus.audit_trail import AuditEntry
+    from tidemark.cli.pipeline_state import open_control_plane
     from tidemark.delivery.state.offset_log import choose_writers, compact_offsets
 
-    demand_reason(reason, execute)
-    who = by or getpass.getuser()
-    deed = AuditEntry("compact offsets", who, reason.strip(), wall_clock()) if execute else None
-    consensus = _control_plane(pipeline)
+    options.require_reason()
+    deed = options.audit_entry("compact offsets") if options.execute else None
+    consensus = open_pipeline(pipeline).consensus if pipeline is not None else open_control_plane()
     chosen = choose_writers(consensus, pipeline, writer)
-    outcomes = compact_offsets(consensus, chosen, execute=execute, deed=deed)
-    if as_json:
-        print_json({"who": who, "executed": execute, "writers": [outcome.to_dict() for outcome in outcomes]})
-    else:
-        for outcome in outcomes:
-            typer.echo(outcome.line, err=outcome.failure is not None)
-        if not outcomes:
-            typer.echo("No writer is registered.")
-        typer.echo(
-            f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.'
-        )
+    outcomes = compact_offsets(consensus, chosen, execute=options.execute, deed=deed)
+    for outcome in outcomes:
+        if outcome.failure is not None and not options.as_json:
+            typer.echo(outcome.line, err=True)
+    lines = [outcome.line for outcome in outcomes if outcome.failure is None]
+    written = [outcome.to_dict() for outcome in outcomes]
+    options.print_result(
+        {"who": options.who, "executed": options.execute, "writers": written},
+        lines if outcomes else ["No writer is registered."],
+    )
     if any(outcome.failure for outcome in outcomes):
         raise typer.Exit(1)
-
-
-def _control_plane(pipeline: str | None) -> "Consensus":
-    """The control plane as a pipeline reaches it, or as all of them do."""
-    if pipeline is not None:
-        return open_pipeline(pipeline).consensus
-    from tidemark.cli.connections import look_up
-    from tidemark.connections import CONTROL, CassandraConnection
-    from tidemark.consensus import control_plane
-
-    return control_plane.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))

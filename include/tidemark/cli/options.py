@@ -1,4 +1,4 @@
-"""Options and output that every command shares."""
+"""Arguments, options and output that commands share."""
 
 import json
 from typing import Annotated, Any
@@ -7,12 +7,12 @@ import typer
 
 PipelineName = Annotated[str, typer.Argument(metavar="PIPELINE", help="Name of the pipeline.")]
 WriterName = Annotated[str, typer.Argument(metavar="WRITER", help="Name of the writer.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it, instead of showing the plan.")]
-Reason = Annotated[str, typer.Option(help="Why; kept for ever.")]
-By = Annotated[str | None, typer.Option(help="Who does it; this user when left out.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Carry out the plan instead of only showing it.")]
+Reason = Annotated[str, typer.Option(help="Why it is done; kept for ever.")]
+By = Annotated[str | None, typer.Option(help="The operator; by default the current user.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document to stdout."""
     print(json.dumps(value, indent=2))

@@ -1,13 +1,13 @@
-"""``tidemark pipelines``: what files declare, what only the control plane knows, and forgetting it."""
+"""``tidemark pipelines``: declared pipelines, those that only the control plane knows, and removing those."""
 
-import getpass
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.options import Json, PipelineName, print_json
+from tidemark.cli.plans import PlanOptions, plan_options
 from tidemark.errors import TidemarkError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ app = typer.Typer(help="Pipelines.", invoke_without_command=True)
 
 @app.callback()
 def pipelines(context: typer.Context, as_json: Json = False) -> None:
-    """List the pipelines, the files that were refused, and what only the control plane knows."""
+    """List the pipelines, the refused files, and pipelines that only the control plane knows."""
     if context.invoked_subcommand is not None:
         return
     from tidemark.cli.output.tables import pipelines_table
@@ -46,13 +46,13 @@ def pipelines(context: typer.Context, as_json: Json = False) -> None:
 
 
 def _orphans(loaded: "LoadedPipelines") -> "tuple[list[PipelineStatus], str | None]":
-    """The pipelines that no file declares; or why the control plane cannot be asked for them."""
-    from tidemark.cli.known_pipeline import look_at_control_plane
+    """The pipelines that no file declares, or why the control plane cannot be read."""
+    from tidemark.cli.pipeline_state import open_control_plane
     from tidemark.delivery.state.known_pipelines import orphans
     from tidemark.delivery.status import read_orphan_status
 
     try:
-        consensus = look_at_control_plane()
+        consensus = open_control_plane()
         found = orphans(consensus, {*loaded.names, *loaded.refused_names})
         return [read_orphan_status(name, consensus) for name in found], None
     except TidemarkError as error:
@@ -65,49 +65,39 @@ def _orphan(status: "PipelineStatus") -> dict[str, Any]:
 
 
 @app.command()
+@plan_options
 def forget(
     pipeline: PipelineName,
     log: Annotated[bool, typer.Option("--log", help="Remove the log's files too.")] = False,
     log_path: Annotated[
         str | None, typer.Option(help="The log's folder, where the control plane does not know it.")
     ] = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
-    """Remove what the control plane knows of a pipeline that no file declares; outputs stay."""
+    """Remove a pipeline that no file declares from the control plane; outputs stay."""
     from tidemark.cli.connections import look_up
-    from tidemark.cli.known_pipeline import folders_of, look_at_control_plane
-    from tidemark.cli.opened_pipeline import demand_reason
-    from tidemark.clock import wall_clock
-    from tidemark.consensus.audit_trail import AuditEntry
+    from tidemark.cli.pipeline_state import folders_of, open_control_plane
     from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
     from tidemark.pipeline.loader import load_pipelines
 
-    demand_reason(reason, execute)
+    options.require_reason()
     if log_path and not log:
         raise typer.BadParameter("is only of use with --log", param_hint="--log-path")
     loaded = load_pipelines()
     refuse_declared(pipeline, loaded)
     letters = LettersInTable(lambda: _session(look_up))
     folders = folders_of({one.name: one for one in loaded.pipelines})
-    forgetting = PipelineForgetting(look_at_control_plane(), pipeline, letters, folders)
+    forgetting = PipelineForgetting(open_control_plane(), pipeline, letters, folders)
     plan = forgetting.plan(with_log=log, log_path=log_path)
-    who = by or getpass.getuser()
-    if execute:
-        plan.execute(AuditEntry("forget", who, reason.strip(), wall_clock()))
-    if as_json:
-        print_json({**plan.to_dict(), "who": who, "executed": execute})
-        return
-    typer.echo(f"{pipeline}: forget")
-    for line in plan.lines:
-        typer.echo(f"  {line}")
-    typer.echo(f"Done by {who}." if execute else 'Nothing was changed. Add --execute --reason "…" to do it.')
+    if options.execute:
+        plan.execute(options.audit_entry("forget"))
+    document = {**plan.to_dict(), "who": options.who, "executed": options.execute}
+    options.print_result(document, [f"{pipeline}: forget", *(f"  {line}" for line in plan.lines)])
 
 
 def _session(look_up: Any) -> Any:
-    """Cassandra's session of the control plane."""
+    """A session with the control plane's Cassandra."""
     from tidemark.cassandra.session import connect
     from tidemark.connections import CONTROL, CassandraConnection
 

@@ -5,10 +5,9 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from tidemark.cli.options import Json, print_json
+from tidemark.cli.output.services import services_table
 from tidemark.embedded.display import display
 from tidemark.embedded.home import check_home, remove_home
 from tidemark.embedded.jars.class_archive import ensure_class_archive
@@ -19,13 +18,12 @@ from tidemark.embedded.lifecycle import up as start_services
 from tidemark.embedded.logs import checked_services, read_log
 from tidemark.embedded.services import cassandra
 from tidemark.embedded.services.airflow import passwords_file
-from tidemark.embedded.status import ProgramStatus, is_healthy, service_status, uptime
+from tidemark.embedded.status import is_healthy, service_status
 from tidemark.settings import Settings
 
 app = typer.Typer(help="Kafka, Cassandra, Airflow and Spark on this machine.", no_args_is_help=True)
 
 Only = Annotated[str, typer.Option(help="Only these, separated by commas, e.g. kafka,cassandra.")]
-COLOURS = {"running": "green", "stopped": "dim", "died": "red", "silent": "yellow"}
 
 
 @app.command()
@@ -40,7 +38,7 @@ def up(
     ] = cassandra.HEAP,
     as_json: Json = False,
 ) -> None:
-    """Start what does not run yet and wait until everything answers."""
+    """Start services that do not run, and wait until all answer."""
     settings = Settings.read()
     with display(Console(stderr=True)) as show:
         running = start_services(
@@ -65,7 +63,7 @@ def up(
 
 @app.command()
 def down(only: Only = "", as_json: Json = False) -> None:
-    """Stop everything this home runs. Data stays."""
+    """Stop all services of this home. Data stays."""
     with display(Console(stderr=True)) as show:
         ended = stop_services(Settings.read(), checked_services(only), show.service)
     if as_json:
@@ -78,13 +76,13 @@ def down(only: Only = "", as_json: Json = False) -> None:
 
 @app.command()
 def status(as_json: Json = False) -> None:
-    """What runs, where and since when. Exit code 0 only if everything that was started is healthy."""
+    """Show what runs, where and since when. Exit code 0 only if everything that was started is healthy."""
     settings = Settings.read()
     lines = service_status(settings)
     if as_json:
         print_json({"home": str(settings.home), "services": [line.as_dict() for line in lines]})
     else:
-        Console().print(_table(lines))
+        Console().print(services_table(lines))
     raise typer.Exit(0 if is_healthy(lines) else 1)
 
 
@@ -92,10 +90,10 @@ def status(as_json: Json = False) -> None:
 def logs(
     service: Annotated[str, typer.Argument(help="kafka, cassandra, airflow-scheduler, …")],
     lines: Annotated[int, typer.Option("-n", "--lines", min=1, help="How many lines.")] = 50,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the log until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The last lines of a service's log."""
+    """Show the last lines of a service's log."""
     try:
         for line in read_log(Settings.read(), service, lines, follow):
             print(json.dumps({"service": service, "line": line}) if as_json else line, flush=follow)
@@ -106,10 +104,10 @@ def logs(
 @app.command()
 def fetch(
     only: Annotated[Conf | None, typer.Option(help="Only these jars.")] = None,
-    verify: Annotated[bool, typer.Option(help="Compare the digest of every jar, not only its size.")] = False,
+    verify: Annotated[bool, typer.Option(help="Check the digest of every jar, not only its size.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Fetch the jars of the services, so that `up` need not."""
+    """Fetch the jars of the services ahead of `up`."""
     with display(Console(stderr=True)) as show:
         jars = ensure_jars(Settings.read(), only, show.fetching, verify=verify)
     if as_json:
@@ -120,7 +118,7 @@ def fetch(
 
 @app.command()
 def warm(as_json: Json = False) -> None:
-    """Archive Spark's classes: every application then starts in half the time. Takes a minute, once."""
+    """Archive Spark's classes, which halves the start of every application. Takes a minute, once."""
     with Console(stderr=True).status("archiving Spark's classes"):
         archive = ensure_class_archive(Settings.read())
     if as_json:
@@ -131,10 +129,10 @@ def warm(as_json: Json = False) -> None:
 
 @app.command()
 def clean(
-    execute: Annotated[bool, typer.Option(help="Do it, instead of saying what would be done.")] = False,
+    execute: Annotated[bool, typer.Option(help="Carry out the plan instead of only showing it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Stop everything and remove all data of this home. The fetched jars stay."""
+    """Stop all services and remove all data of this home. The fetched jars stay."""
     settings = Settings.read()
     if not settings.home.exists():
         if as_json:
@@ -154,14 +152,3 @@ def clean(
         remove_home(settings)
     elif not as_json:
         print("Nothing was changed. Add --execute to do it.")
-
-
-def _table(lines: list[ProgramStatus]) -> Table:
-    table = Table("program", "status", "pid", "port", "for", "memory", box=None, pad_edge=False)
-    for line in lines:
-        memory = f"{line.memory / 1e6:,.0f} MB" if line.memory else ""
-        shown = f"[{COLOURS[line.status]}]{line.status}[/]" + escape(
-            f": {line.detail}" if line.detail else ""
-        )
-        table.add_row(line.program, shown, str(line.pid or ""), str(line.port or ""), uptime(line), memory)
-    return table

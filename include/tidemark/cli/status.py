@@ -1,4 +1,4 @@
-"""``tidemark status``: every pipeline's state. One pipeline's trouble is one line, and hides no other."""
+"""``tidemark status``: the state of every pipeline. An error of one is one line, and hides no other."""
 
 import sys
 from dataclasses import replace
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def status(
-    pipeline: Annotated[str | None, typer.Argument(help="Name of a pipeline; all when left out.")] = None,
+    pipeline: Annotated[str | None, typer.Argument(help="Name of a pipeline; by default all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the log's end, and every writer's position, lag and gate. Exit code 1 where one has a trouble."""
+    """Show the log's end, and every writer's position, lag and gate. Exit code 1 if one has an error."""
     from tidemark.cli.output.tables import status_table
     from tidemark.delivery.status import PipelineStatus
 
@@ -42,22 +42,22 @@ def status(
 
 
 def _one(name: str) -> "PipelineStatus | PipelineTrouble":
-    """One pipeline; what keeps the control plane from being read at all is said in its place."""
-    from tidemark.cli.known_pipeline import look_at_control_plane, open_known
+    """The state of one pipeline; raises where the control plane cannot be read at all."""
+    from tidemark.cli.pipeline_state import open_control_plane, open_pipeline_state
     from tidemark.pipeline.loader import PipelineRefused, UnknownPipeline, find_pipeline
 
     try:
         declared = find_pipeline(name)
     except UnknownPipeline:
-        return open_known(name).status()
+        return open_pipeline_state(name).status()
     except PipelineRefused as refused:
-        state = _of_orphan(name, look_at_control_plane())
+        state = _of_orphan(name, open_control_plane())
         if state is None:
             raise
         return replace(state, declared=True, error=str(refused))
     trouble = _connection_trouble(declared)
     try:
-        consensus = look_at_control_plane()
+        consensus = open_control_plane()
     except TidemarkError:
         if trouble is not None:
             raise trouble from None
@@ -66,12 +66,12 @@ def _one(name: str) -> "PipelineStatus | PipelineTrouble":
 
 
 def _all() -> "list[PipelineStatus | PipelineTrouble]":
-    from tidemark.cli.known_pipeline import look_at_control_plane
+    from tidemark.cli.pipeline_state import open_control_plane
     from tidemark.delivery.state.known_pipelines import names_in_control_plane
     from tidemark.delivery.status import PipelineTrouble
     from tidemark.pipeline.loader import load_pipelines
 
-    loaded, consensus = load_pipelines(), look_at_control_plane()
+    loaded, consensus = load_pipelines(), open_control_plane()
     found = [_of_declared(one, consensus) for one in loaded.pipelines]
     orphans = sorted(names_in_control_plane(consensus) - loaded.names)
     states = {name: state for name in orphans if (state := _of_orphan(name, consensus))}
@@ -97,7 +97,7 @@ def _of_declared(pipeline: "Pipeline", consensus: "Consensus") -> "PipelineStatu
 def _with_warnings(
     pipeline: "Pipeline", found: "PipelineStatus", trouble: TidemarkError | None
 ) -> "PipelineStatus":
-    """The same state with what should be otherwise; without its connections, nothing more can be known."""
+    """The same state with warnings; without usable connections there are none."""
     from tidemark.app.copies import copies_warnings
     from tidemark.cli.connections import look_up
     from tidemark.pipeline.connections import collect_connections
@@ -108,7 +108,7 @@ def _with_warnings(
 
 
 def _of_orphan(name: str, consensus: "Consensus") -> "PipelineStatus | PipelineTrouble | None":
-    """A pipeline that no file declares; None where nothing but its name is left."""
+    """A pipeline that no file declares; None where only its name is left."""
     from tidemark.delivery.state.known_pipelines import is_known
     from tidemark.delivery.status import PipelineStatus, read_orphan_status
 
@@ -119,7 +119,7 @@ def _of_orphan(name: str, consensus: "Consensus") -> "PipelineStatus | PipelineT
 
 
 def _connection_trouble(pipeline: "Pipeline") -> TidemarkError | None:
-    """What is wrong with the connections that a pipeline names."""
+    """The problem of the connections that a pipeline names; None if there is none."""
     from tidemark.cli.connections import look_up
     from tidemark.connections import BadConnection
     from tidemark.pipeline.connections import collect_connections
@@ -132,7 +132,7 @@ def _connection_trouble(pipeline: "Pipeline") -> TidemarkError | None:
 
 
 def _read(name: str, read: "Callable[[], PipelineStatus]") -> "PipelineStatus | PipelineTrouble":
-    """A pipeline's state; whatever keeps it from being read is about this pipeline alone."""
+    """Read a pipeline's state; any exception becomes this pipeline's error."""
     from tidemark.delivery.status import PipelineTrouble
 
     try:

@@ -18,18 +18,18 @@ def topics() -> None:
 def create(
     pipeline: PipelineName,
     writer: Annotated[
-        str | None, typer.Argument(help="A kafka writer: its topic, instead of those that are read.")
+        str | None, typer.Argument(help="A kafka writer: its topic instead of the pipeline's source topics.")
     ] = None,
     topic: Annotated[list[str] | None, typer.Option(help="Only this topic; may be repeated.")] = None,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Instead of what the file says.")] = None,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Instead of the number in the file.")] = None,
     replication: Annotated[int | None, typer.Option(min=1, help="Copies of every partition.")] = None,
     retention: Annotated[str | None, typer.Option(help="Such as 7d, or forever.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Also a topic that was used before.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Create the topics of a pipeline that are missing; those that exist are shown and never changed."""
+    """Create the missing topics of a pipeline; existing ones are shown and never changed."""
     from tidemark.app.topics import create_topics_of
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
     from tidemark.kafka.topic_shape import TopicShape
     from tidemark.pipeline.quantities import parse_retention
 

@@ -1,8 +1,8 @@
-"""``tidemark verify``: what every writer of a pipeline has put somewhere, against the log.
+"""``tidemark verify``: verifies the output of every writer of a pipeline against the log.
 
-Files and topics are judged in this process; for a journal Spark is started here, as by ``tidemark journal
-verify``. A difference is exit code 1 and closes the gate of a files or kafka writer, so that a resume mends
-it; ``--look`` changes nothing.
+Files and topics are verified in this process; for a journal Spark is started in it, as by ``tidemark journal
+verify``. A difference is exit code 1 and closes the gate of a files or kafka writer, so that a resume repairs
+it. With ``--look`` it is read-only.
 """
 
 import getpass
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import carry_out, open_pipeline
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.open_pipeline import open_pipeline
+from tidemark.cli.options import PipelineName, print_json
+from tidemark.cli.plans import PlanOptions, carry_out, plan_options
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -23,32 +24,31 @@ if TYPE_CHECKING:
 Outcome = tuple[dict[str, Any], "RenderableType"]
 
 
+@plan_options
 def verify(
     pipeline: PipelineName,
-    writer: Annotated[str | None, typer.Argument(help="One writer; all when left out.")] = None,
+    writer: Annotated[str | None, typer.Argument(help="One writer; by default all.")] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Read every file and every message, not only a sample.")
     ] = False,
-    look: Annotated[bool, typer.Option("--look", help="Close no gate over a difference.")] = False,
+    look: Annotated[bool, typer.Option("--look", help="Read-only: close no gate over a difference.")] = False,
     let_go: Annotated[
-        bool, typer.Option("--let-go", help="Plan to ask for the missing files of a writer no more.")
+        bool, typer.Option("--let-go", help="Plan to accept that files of a writer are missing.")
     ] = False,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
-    """Prove what writers have delivered against the log. Exit code 1 when something is different."""
+    """Verify what writers have delivered against the log. Exit code 1 if there are differences."""
     opened = open_pipeline(pipeline)
     if let_go:
-        _let_go(opened, writer, reason, execute, by, as_json)
+        _let_go(opened, writer, options)
         return
-    if execute or reason:
+    if options.execute or options.reason:
         raise typer.BadParameter("goes with --let-go only", param_hint="--execute")
     names = [opened.writer(writer).name] if writer else [one.name for one in opened.pipeline.writers]
     outcomes = [_verify_one(opened, opened.writer(name), everything, look) for name in names]
     is_clean = all(body["clean"] for body, _ in outcomes)
-    if as_json:
+    if options.as_json:
         print_json({"pipeline": pipeline, "clean": is_clean, "writers": [body for body, _ in outcomes]})
     else:
         for _, table in outcomes:
@@ -56,16 +56,14 @@ def verify(
     raise typer.Exit(0 if is_clean else 1)
 
 
-def _let_go(
-    opened: "OpenPipeline", writer: str | None, reason: str, execute: bool, by: str | None, as_json: bool
-) -> None:
+def _let_go(opened: "OpenPipeline", writer: str | None, options: PlanOptions) -> None:
     from tidemark.verification.outputs.accept_missing import plan_let_go
 
     if writer is None:
         raise typer.BadParameter("say of which writer", param_hint="WRITER")
     with opened.log.held("verify") as log:
         plan = plan_let_go(opened.writer(writer), log, opened.positions)
-        carry_out(plan, reason, execute, by, as_json)
+        carry_out(plan, options)
 
 
 def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look: bool) -> Outcome:
@@ -107,7 +105,7 @@ def _verify_output(opened: "OpenPipeline", writer: "Writer", everything: bool, l
         body = {"pipeline": opened.pipeline.name, "writer": writer.name, "clean": True}
         return body, f"{opened.pipeline.name}/{writer.name}  there is nothing to look at yet"
     held = ""
-    if usual and not look:  # with `reconcile: 0` a difference is meant to be there, and closes nothing
+    if usual and not look:  # with `reconcile: 0` differences are expected, and close no gate
         holder, root = f"tidemark verify by {getpass.getuser()}", opened.pipeline.log.path
         try:
             reconcile_output(found, opened.positions, root, holder)

@@ -1,4 +1,4 @@
-"""Progress for people: a line per service that moves on a terminal, a printed line per change elsewhere."""
+"""Progress for people: a live line per service on a terminal, else a printed line per change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,22 +14,22 @@ from tidemark.embedded.jars.ivy import Fetching
 
 DONE = ("running", "stopped")
 EVERY = 25
-"""Without a terminal, one line per so many jars."""
+"""Without a terminal, jars per printed line."""
 
 
 class Display(Protocol):
     """Where progress is shown."""
 
     def service(self, name: str, phase: str) -> None:
-        """A service has come to a new phase."""
+        """Show the new phase of a service."""
 
     def fetching(self, step: Fetching) -> None:
-        """A jar is on its way, or has come."""
+        """Show the progress of fetching jars."""
 
 
 @contextmanager
 def display(console: Console) -> Iterator[Display]:
-    """The display that suits this console, for as long as something goes on."""
+    """The display for this console, while something is in progress."""
     if not console.is_terminal:
         yield _Lines(console)
         return
@@ -78,7 +78,7 @@ class _Live:
 
 
 class _PhaseColumn(ProgressColumn):
-    """What goes on; for jars with a bar and how many of all have come."""
+    """The phase; for jars with a bar and counts."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from tidemark.errors import TidemarkError, with_fields
 
 
 class EmbeddedError(TidemarkError):
-    """Something about the embedded services that a person can put right."""
+    """A problem of the embedded services that an operator can solve."""
 
 
 @with_fields
@@ -115,7 +115,7 @@ class JarDamaged(EmbeddedError):
 
 @with_fields
 class PortTaken(EmbeddedError):
-    """Somebody else listens where a service should."""
+    """Another process listens on the port of a service."""
 
     service: str
     port: int
@@ -188,7 +188,7 @@ class StillRunning(EmbeddedError):
 
 @with_fields
 class NotAHome(EmbeddedError):
-    """A folder that is not ours to remove."""
+    """A folder that was not made by the embedded services, and so is not removed."""
 
     folder: Path
     marker: str

@@ -19,7 +19,7 @@ JVM_FOLDERS = Path("/usr/lib/jvm")
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """One ``java`` executable and what it says of itself."""
+    """One ``java`` executable and its version."""
 
     path: Path
     version: int
@@ -27,12 +27,12 @@ class Java:
 
     @property
     def home(self) -> Path:
-        """What JAVA_HOME should be for programs that insist on it."""
+        """The value of JAVA_HOME for programs that need it."""
         return self.path.resolve().parent.parent
 
     @property
     def warning(self) -> str | None:
-        """Why this Java may not do, if there is a reason."""
+        """Why this Java may not work; None where it does."""
         if self.version == WANTED:
             return None
         return (
@@ -62,7 +62,7 @@ def _candidates(environ: Mapping[str, str], jvm_folders: Path) -> Iterator[Path]
 
 
 def _ask(java: Path) -> Java | None:
-    """What this executable is, from the file beside it when there is one: asking it costs a process."""
+    """The version of an executable, from its ``release`` file if there is one: running it costs a process."""
     if not java.is_file():
         return None
     release = java.resolve().parent.parent / "release"

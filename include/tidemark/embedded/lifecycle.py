@@ -1,7 +1,8 @@
-"""Services up and down.
+"""Starting and stopping the services of a home.
 
-``up`` starts what does not run and waits until each service answers a real request; what runs is left alone.
-``down`` ends what the pid files of this home name, with all descendants, and nothing else. Data stays.
+``up`` starts services that do not run and waits until each answers a real request; running ones are left
+alone. ``down`` stops the processes in this home's pid files with all their descendants, and no others. Data
+stays.
 """
 
 import os
@@ -17,7 +18,7 @@ from tidemark.embedded.jars.ivy import Progress
 from tidemark.embedded.jars.lock_file import version_of
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import free_port, is_free
-from tidemark.embedded.processes import Record, stop
+from tidemark.embedded.processes import PidFile, stop
 from tidemark.embedded.services import airflow, cassandra, kafka, spark
 from tidemark.embedded.services.service import SERVICES, Service
 from tidemark.embedded.services.starting import Report, refuse_taken_ports, start_service
@@ -35,7 +36,7 @@ BUSY = "waiting for another command in this home"
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What ``up`` leaves behind: the state others need, and how to reach each service."""
+    """The result of ``up``: the state of the home, and the address of each service."""
 
     settings: Settings
     state: State
@@ -53,8 +54,8 @@ def up(
 ) -> Running:
     """Start the services that do not run yet; returns when all answer.
 
-    Without ``only``: Kafka, Cassandra and Airflow, and a Spark cluster if that is the mode. The mode is
-    remembered until another one is given; it decides where Airflow's ``spark_default`` leads.
+    Without ``only``: Kafka, Cassandra and Airflow, and in cluster mode Spark. The mode is kept until another
+    one is given; it determines Airflow's connection ``spark_default``.
     """
     make_home(settings)
     java = find_java(os.environ)
@@ -78,17 +79,17 @@ def up(
 
 
 def down(settings: Settings, only: Collection[str] = (), report: Report = lambda service, phase: None) -> int:
-    """Stop what runs in this home; returns how many processes ended."""
+    """Stop services of this home; returns the number of processes that ended."""
     if not (settings.home / "run").exists():
         return 0
     with at_work(settings, lambda: report("", BUSY)):
         return _stop(settings, only or SERVICES, "stopping", report)
 
 
-def all_records(settings: Settings) -> list[Record]:
-    """The record of every program that was started in this home and not stopped."""
+def all_records(settings: Settings) -> list[PidFile]:
+    """The pid files of all programs that were started in this home and not stopped."""
     run = settings.home / "run"
-    found = (Record.read(run, path.stem) for path in sorted(run.glob("*.pid")))
+    found = (PidFile.read(run, path.stem) for path in sorted(run.glob("*.pid")))
     return [record for record in found if record]
 
 
@@ -113,7 +114,7 @@ def _service(
 
 
 def _with_ports(settings: Settings, state: State, wanted: Collection[str]) -> State:
-    """Choose the ports only we need to know; one that others took while its service was down is changed."""
+    """Choose internal ports; a port that another process took while its service was down is replaced."""
     live = {service_of(record.name) for record in all_records(settings) if record.process()}
     used = {settings.kafka_port, settings.cassandra_port, settings.airflow_port, *state.ports.values()}
     chosen: dict[str, int] = {}
@@ -142,7 +143,7 @@ def _stop(settings: Settings, services: Collection[str], why: str, report: Repor
 
 
 def _start_all(settings: Settings, services: Sequence[Service], report: Report) -> None:
-    """Start services side by side; one that fails does not keep the others from coming up."""
+    """Start services in parallel; a failure of one does not stop the others."""
     for service in services:
         refuse_taken_ports(settings, service)
     given_up = threading.Event()
@@ -150,7 +151,7 @@ def _start_all(settings: Settings, services: Sequence[Service], report: Report) 
         tasks = [pool.submit(start_service, settings, service, report, given_up) for service in services]
         try:
             failures = [error for task in tasks if (error := task.exception())]
-        except BaseException:  # Ctrl-C: what was started is recorded, and `down` finds it
+        except BaseException:  # Ctrl-C: started processes have pid files, so `down` finds them
             given_up.set()
             raise
     defects = [failure for failure in failures if not isinstance(failure, EmbeddedError)]

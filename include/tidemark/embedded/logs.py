@@ -1,4 +1,4 @@
-"""The logs of the services: the last lines, and what comes after them."""
+"""The logs of the services: their last lines, and following them."""
 
 import difflib
 import time
@@ -32,7 +32,7 @@ def log_file(settings: Settings, name: str) -> Path:
 
 
 def checked_services(text: str) -> list[str]:
-    """The services that a list with commas names; nothing for an empty one."""
+    """Parse a comma-separated list of services; empty for an empty text. Raises ``UnknownService``."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in SERVICES:
@@ -41,12 +41,12 @@ def checked_services(text: str) -> list[str]:
 
 
 def read_log(settings: Settings, name: str, lines: int, follow: bool = False) -> Iterator[str]:
-    """The last lines of a log and, if asked to follow, every new one; also across a restart."""
+    """The last lines of a log and, with ``follow``, every new one, also across a restart."""
     log = log_file(settings, name)
     seen = log.stat().st_size
     yield from tail(log, lines, end_at=seen)
     while follow:
-        if log.stat().st_size < seen:  # put aside, and begun anew
+        if log.stat().st_size < seen:  # rotated
             seen = 0
         with log.open("rb") as file:
             file.seek(seen)

@@ -1,4 +1,4 @@
-"""Ports: free ones, and who holds one that is not."""
+"""TCP ports: finding a free one, and the process that holds one."""
 
 import random
 import socket
@@ -11,7 +11,7 @@ BELOW_EPHEMERAL = (15_000, 32_000)
 
 
 def loopback() -> str:
-    """The name Airflow is told for this machine: always resolves, which its real one need not."""
+    """The host name for Airflow: unlike the real one it always resolves."""
     return LOOPBACK
 
 
@@ -29,7 +29,7 @@ def is_free(port: int) -> bool:
 
 
 def free_port(besides: Collection[int] = ()) -> int:
-    """A port nobody listens on, none of ``besides``, and none the system gives to outgoing connections."""
+    """A free port that is not in ``besides`` and outside the range of ephemeral ports."""
     while True:
         port = random.randrange(*BELOW_EPHEMERAL)
         if port not in besides and is_free(port):

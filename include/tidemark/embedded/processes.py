@@ -1,7 +1,7 @@
-"""Processes that outlive the command that started them, and are found again without mistake.
+"""Processes that outlive the command that started them, and are identified reliably later.
 
-A pid alone is not an identity: it is recorded together with the process's creation time, and every process
-gets a token in its environment that all its descendants inherit. Nothing is signalled that matches neither.
+A pid alone is not an identity. It is recorded with the process's creation time, and every process has a token
+in its environment that its descendants inherit. A process that matches neither is never signalled.
 """
 
 import json
@@ -17,20 +17,20 @@ from pathlib import Path
 import psutil
 
 from tidemark.embedded.errors import StillRunning
+from tidemark.embedded.files import write_atomically
 from tidemark.embedded.services.service import Program
-from tidemark.embedded.whole_files import write_atomically
 
 TOKEN = "TIDEMARK_PROCESS"
 LOG_LIMIT = 20_000_000
-"""Bytes after which a log is put aside when its service starts."""
+"""A log larger than this is rotated when its service starts."""
 
 _children: list[subprocess.Popen[bytes]] = []
-"""Children of this very process, kept so that they are reaped when they end."""
+"""Children of this process, kept in order to reap them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
-    """A pid file: which process was started for a program, and on which port it answers."""
+class PidFile:
+    """The pid file of a program: its process, and the port on which it answers."""
 
     name: str
     pid: int
@@ -40,23 +40,23 @@ class Record:
     log_start: int
 
     @classmethod
-    def read(cls, run: Path, name: str) -> "Record | None":
-        """The record of a program that was started and not stopped since; a torn file counts as none."""
+    def read(cls, run: Path, name: str) -> "PidFile | None":
+        """Read the pid file of a program; None if it was stopped or never started, or the file is damaged."""
         try:
             return cls(**json.loads((run / f"{name}.pid").read_text(encoding="utf-8")))
         except (FileNotFoundError, ValueError, TypeError):
             return None
 
     def write(self, run: Path) -> None:
-        """Keep it."""
+        """Write the file."""
         write_atomically(run / f"{self.name}.pid", json.dumps(asdict(self)) + "\n")
 
     def remove(self, run: Path) -> None:
-        """Forget it: the program is stopped."""
+        """Remove the file of a stopped program."""
         (run / f"{self.name}.pid").unlink(missing_ok=True)
 
     def process(self) -> psutil.Process | None:
-        """The process itself if it runs."""
+        """The process, if it runs."""
         _reap()
         try:
             process = self.trace()
@@ -65,7 +65,7 @@ class Record:
             return None
 
     def trace(self) -> psutil.Process | None:
-        """The process, also when it is just ending; never another one that was given the same pid."""
+        """The process, also while it exits; never another process that got the same pid."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.created) < 1.0 or _token(process) == self.token
@@ -74,14 +74,14 @@ class Record:
             return None
 
 
-def start(program: Program, run: Path, log: Path) -> Record:
+def start(program: Program, run: Path, log: Path) -> PidFile:
     """Start a program in a session of its own, its output going to ``log``, and record it."""
     log.parent.mkdir(parents=True, exist_ok=True)
     if log.exists() and log.stat().st_size > LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
     position = log.stat().st_size if log.exists() else 0
-    record = Record(program.name, 0, 0.0, uuid.uuid4().hex, program.port, position)
-    record.write(run)  # before it exists: whatever interrupts us here, its token leads to it
+    record = PidFile(program.name, 0, 0.0, uuid.uuid4().hex, program.port, position)
+    record.write(run)  # before the process exists, so that its token is known if this is interrupted
     with log.open("ab") as output:
         child = subprocess.Popen(
             program.command,
@@ -89,7 +89,7 @@ def start(program: Program, run: Path, log: Path) -> Record:
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=program.cwd,
-            # SPT_NOENV: a program that sets its own title must not overwrite the environment with our token
+            # SPT_NOENV: a program that sets its process title must not overwrite the token
             env={**program.environ, TOKEN: record.token, "SPT_NOENV": "1"},
             start_new_session=True,
         )
@@ -97,13 +97,13 @@ def start(program: Program, run: Path, log: Path) -> Record:
     try:
         record = replace(record, pid=child.pid, created=psutil.Process(child.pid).create_time())
     except psutil.NoSuchProcess:
-        record = replace(record, pid=child.pid)  # ended at once: the caller sees it as died
+        record = replace(record, pid=child.pid)  # it ended at once; the caller treats it as died
     record.write(run)
     return record
 
 
-def family(records: Iterable[Record]) -> list[psutil.Process]:
-    """Every living process that these records or their descendants are: by ancestry, session and token."""
+def family(records: Iterable[PidFile]) -> list[psutil.Process]:
+    """All living processes of these programs and their descendants, by ancestry, session and token."""
     records = list(records)
     tokens = {record.token for record in records}
     leaders = {process.pid: process for record in records if (process := record.process())}
@@ -119,17 +119,17 @@ def family(records: Iterable[Record]) -> list[psutil.Process]:
     return [process for process in found.values() if process.pid != os.getpid() and _lives(process)]
 
 
-def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
-    """End these programs with all they started, gently first; returns how many processes there were."""
+def stop(records: Sequence[PidFile], run: Path, patience: float = 20.0) -> int:
+    """Stop these programs with their descendants, by SIGTERM, then SIGKILL; returns how many processes."""
     members = family(records)
     leaders = [process for record in records if (process := record.process())]
     _signal(leaders, signal.SIGTERM)
     _wait(leaders, patience)
     orphans = family(records)
-    _signal(orphans, signal.SIGTERM)  # what a leader left behind, or what became orphaned when it was killed
+    _signal(orphans, signal.SIGTERM)  # descendants that a leader left behind when it ended or was killed
     _wait(orphans, min(patience, 3.0))
     deadline = time.monotonic() + 10.0
-    while stubborn := family(records):  # again, because one may have started another before it was killed
+    while stubborn := family(records):  # again: one may have started another before it was killed
         if time.monotonic() > deadline:
             raise StillRunning([process.pid for process in stubborn])
         _signal(stubborn, signal.SIGKILL)
@@ -141,7 +141,7 @@ def stop(records: Sequence[Record], run: Path, patience: float = 20.0) -> int:
 
 
 def tail(log: Path, lines: int, start_at: int = 0, end_at: int | None = None) -> list[str]:
-    """The last lines of a log, none from before ``start_at`` or after ``end_at``."""
+    """The last lines of a log, between the positions ``start_at`` and ``end_at``."""
     if not log.exists():
         return []
     with log.open("rb") as file:
@@ -158,13 +158,13 @@ def tail(log: Path, lines: int, start_at: int = 0, end_at: int | None = None) ->
 def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
     for process in processes:
         try:
-            process.send_signal(number)  # psutil checks that the pid was not recycled since it was looked up
+            process.send_signal(number)  # psutil checks that the pid was not reused
         except psutil.NoSuchProcess:
             continue
 
 
 def _wait(processes: Iterable[psutil.Process], seconds: float) -> None:
-    """Until they have ended. Not psutil's own: that waits until whoever adopted them takes notice, too."""
+    """Wait until the processes have ended. psutil's own function also waits until their parent reaps them."""
     deadline = time.monotonic() + seconds
     while any(_lives(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -172,7 +172,7 @@ def _wait(processes: Iterable[psutil.Process], seconds: float) -> None:
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Whether anything of it is left: a killed process keeps its ports until its last thread has ended."""
+    """Whether any thread is left: a killed process keeps its ports until its last thread has ended."""
     try:
         return process.is_running() and (
             process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1
@@ -196,5 +196,5 @@ def _session(pid: int) -> int | None:
 
 
 def _reap() -> None:
-    """Take the exit codes of ended children, so that they do not stay as zombies."""
+    """Reap ended children."""
     _children[:] = [child for child in _children if child.poll() is None]

@@ -1,6 +1,6 @@
-"""What a home remembers between commands: ports that were found free, how Spark runs, which versions it runs.
+"""The stored state of a home: internal ports, the mode of Spark, and versions.
 
-Secrets are not in here. Nothing here starts or stops anything.
+It has no secrets. Nothing here starts or stops a process.
 """
 
 import json
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from tidemark.embedded.errors import StateDamaged
-from tidemark.embedded.whole_files import write_atomically
+from tidemark.embedded.files import write_atomically
 from tidemark.settings import Settings
 
 SparkMode = Literal["local", "cluster"]
@@ -26,7 +26,7 @@ class State:
 
     @classmethod
     def read(cls, settings: Settings) -> "State":
-        """What this home remembers; nothing, when it was never used."""
+        """The state of a home; the default for one that was never used."""
         path = settings.home / "run" / "state.json"
         try:
             stored = json.loads(path.read_text(encoding="utf-8"))
@@ -37,10 +37,10 @@ class State:
             raise StateDamaged(path, f"{type(error).__name__}: {error}") from error
 
     def write(self, settings: Settings) -> None:
-        """Remember it."""
+        """Store the state."""
         text = json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
         write_atomically(settings.home / "run" / "state.json", text)
 
     def with_ports(self, ports: Mapping[str, int]) -> "State":
-        """The same with these ports chosen."""
+        """The same state with these ports."""
         return replace(self, ports={**self.ports, **ports})

@@ -1,4 +1,4 @@
-"""How the services of a home are. Looks, and changes nothing."""
+"""The status of a home's services. Read-only."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 import psutil
 
 from tidemark.embedded.lifecycle import all_records, service_of
-from tidemark.embedded.processes import Record, family
+from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services import airflow, cassandra, kafka, spark
 from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.state import State
@@ -33,7 +33,7 @@ class ProgramStatus:
 
 
 def service_status(settings: Settings) -> list[ProgramStatus]:
-    """Every program of every service; a service that was not started has one line that says so."""
+    """The status of every program; a service that was not started has one line."""
     state = State.read(settings)
     records = all_records(settings)
     lines: list[ProgramStatus] = []
@@ -50,12 +50,12 @@ def service_status(settings: Settings) -> list[ProgramStatus]:
 
 
 def is_healthy(lines: list[ProgramStatus]) -> bool:
-    """Whether something runs and nothing that was started has died or keeps silent."""
+    """Whether at least one program runs, and every started program runs and answers."""
     kinds = {line.status for line in lines}
     return "running" in kinds and not kinds & {"died", "silent"}
 
 
-def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
+def _line(service: str, record: PidFile, complaint: str | None) -> ProgramStatus:
     process = record.process()
     if process is None:
         return ProgramStatus(service, record.name, "died", record.pid, record.port)
@@ -71,8 +71,8 @@ def _line(service: str, record: Record, complaint: str | None) -> ProgramStatus:
     )
 
 
-def _ask(name: str, state: State, records: list[Record]) -> str | None:
-    """The same question ``up`` asks, on the port the service was started with."""
+def _ask(name: str, state: State, records: list[PidFile]) -> str | None:
+    """The health check of ``up``, on the port the service was started with."""
     front = {"airflow": "airflow-api-server", "spark": "spark-master"}.get(name, name)
     port = next((record.port for record in records if record.name == front), None)
     if port is None:
@@ -90,7 +90,7 @@ def _ask(name: str, state: State, records: list[Record]) -> str | None:
 
 
 def uptime(line: ProgramStatus) -> str:
-    """How long a program has been running, for people."""
+    """How long a program has been running, as text."""
     if line.since is None:
         return ""
     minutes, seconds = divmod(int(time.time() - line.since), 60)

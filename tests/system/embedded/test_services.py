@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from tidemark.embedded.errors import PortTaken
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
-from tidemark.embedded.processes import Record, family
+from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.status import is_healthy, service_status
 
@@ -48,9 +48,9 @@ def pids(settings) -> dict[str, int]:
 
 def kill_9(settings, program: str) -> None:
     """Kill one process and nothing else, as the kernel does when memory is short."""
-    process = Record.read(settings.home / "run", program).process()
+    process = PidFile.read(settings.home / "run", program).process()
     process.kill()
-    wait_until(lambda: Record.read(settings.home / "run", program).process() is None)
+    wait_until(lambda: PidFile.read(settings.home / "run", program).process() is None)
 
 
 def send(settings, topic: str, numbers: range) -> None:
@@ -120,7 +120,7 @@ def test_rows_that_cassandra_acknowledged_a_second_ago_survive_a_kill(services):
 
 def test_a_scheduler_that_was_killed_comes_back_and_its_workers_are_gone(services):
     before = pids(services.settings)
-    record = Record.read(services.settings.home / "run", "airflow-scheduler")
+    record = PidFile.read(services.settings.home / "run", "airflow-scheduler")
     workers = family([record])
     assert len(workers) > 1
     kill_9(services.settings, "airflow-scheduler")

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.cql_samples import ALL, USER_TYPES, Sample, with_length
 
-from tidemark.cassandra.bulk.arrow_rows import CannotEncode, Target, encode_rows
+from tidemark.cassandra.bulk.arrow_rows import BoundColumn, CannotEncode, encode_rows
 from tidemark.cassandra.cells import NULL, UNSET
 from tidemark.cassandra.cql_types import parse_type
 
@@ -19,7 +19,7 @@ by_type = pytest.mark.parametrize("sample", ALL, ids=lambda sample: sample.text)
 
 
 def encode(type_name: str, array: pa.Array, absent: bytes | None = UNSET) -> list[bytes]:
-    return encode_rows([Target("column", parse_type(type_name, USER_TYPES), absent)], [array])
+    return encode_rows([BoundColumn("column", parse_type(type_name, USER_TYPES), absent)], [array])
 
 
 def expected(sample: Sample, value: Any, absent: bytes = UNSET) -> bytes:
@@ -46,7 +46,7 @@ def test_columns_become_rows(sample: Sample, data: st.DataObject) -> None:
     numbers = data.draw(st.lists(number.values, min_size=3, max_size=3))
     values = data.draw(st.lists(st.none() | sample.values, min_size=3, max_size=3))
     targets = [
-        Target(str(place), each.cql_type) for place, each in enumerate((number, number, sample, number))
+        BoundColumn(str(place), each.cql_type) for place, each in enumerate((number, number, sample, number))
     ]
     arrays = [number.array(numbers), number.array(numbers), sample.array(values), number.array(numbers)]
     assert encode_rows(targets, arrays) == [

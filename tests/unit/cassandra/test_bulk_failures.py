@@ -22,7 +22,14 @@ from cassandra.protocol import (
 from tests.support.fake_cluster import OVERLOADED, TOO_LARGE, Arrived, FakeCluster, make_statement
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.bulk.batch_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import (
+    Allowance,
+    BulkFailed,
+    Retries,
+    RetryDecision,
+    describe,
+    judge,
+)
 from tidemark.cassandra.bulk.writer import BulkWriter
 
 pytestmark = pytest.mark.unit
@@ -255,15 +262,15 @@ def test_a_single_row_that_is_too_large_is_an_error(cluster: FakeCluster) -> Non
 @pytest.mark.parametrize(
     ("error", "verdict"),
     [
-        (OperationTimedOut({"10.0.0.1": "silent"}, "10.0.0.1"), Verdict.SLOWER),
-        (NoHostAvailable("nobody", {}), Verdict.AGAIN),
+        (OperationTimedOut({"10.0.0.1": "silent"}, "10.0.0.1"), RetryDecision.SLOWER),
+        (NoHostAvailable("nobody", {}), RetryDecision.AGAIN),
         (InvalidRequestException(0x2200, "CQL Message of size 2 bytes exceeds allowed maximum of 1", None)
-         .to_exception(), Verdict.SMALLER),
-        (ValueError("a defect"), Verdict.NEVER),
+         .to_exception(), RetryDecision.SMALLER),
+        (ValueError("a defect"), RetryDecision.NEVER),
     ],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
-def test_what_an_error_means(error: Exception, verdict: Verdict) -> None:
+def test_what_an_error_means(error: Exception, verdict: RetryDecision) -> None:
     assert judge(error) is verdict
 
 

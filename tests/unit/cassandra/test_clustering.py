@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tidemark.cassandra.scan.clustering import (
     MOST_VALUES,
-    Comparison,
-    Condition,
+    ColumnCondition,
+    CqlOperator,
     Restricted,
     Restriction,
     restrict,
@@ -21,12 +21,12 @@ from tidemark.cassandra.table import Column, Role, Table
 
 pytestmark = pytest.mark.unit
 
-EQUAL, IN = Comparison.EQUAL, Comparison.IN
+EQUAL, IN = CqlOperator.EQUAL, CqlOperator.IN
 GREATER, AT_LEAST, LESS, AT_MOST = (
-    Comparison.GREATER,
-    Comparison.GREATER_OR_EQUAL,
-    Comparison.LESS,
-    Comparison.LESS_OR_EQUAL,
+    CqlOperator.GREATER,
+    CqlOperator.GREATER_OR_EQUAL,
+    CqlOperator.LESS,
+    CqlOperator.LESS_OR_EQUAL,
 )
 TEXT = "6a1c4f9e-3d3b-4c8e-9d59-0d1b6a3f2e11"
 
@@ -41,8 +41,10 @@ def clustered_by(*types: str) -> Table:
 NUMBERS = clustered_by("int", "int", "int")
 
 
-def restricted(table: Table, *conditions: tuple[str, Comparison, Any]) -> Restricted:
-    given = [Condition(column, how, value if how is IN else (value,)) for column, how, value in conditions]
+def restricted(table: Table, *conditions: tuple[str, CqlOperator, Any]) -> Restricted:
+    given = [
+        ColumnCondition(column, how, value if how is IN else (value,)) for column, how, value in conditions
+    ]
     return restrict(table, given)
 
 
@@ -108,7 +110,7 @@ def test_values_of_several_columns_count_together() -> None:
 
 @pytest.mark.parametrize("type_name", ["float", "double", "duration", "frozen<list<int>>"])
 @pytest.mark.parametrize("comparison", [EQUAL, LESS])
-def test_types_whose_equality_is_another_are_left(type_name: str, comparison: Comparison) -> None:
+def test_types_whose_equality_is_another_are_left(type_name: str, comparison: CqlOperator) -> None:
     assert not restricted(clustered_by(type_name), ("a", comparison, 1)).restrictions
 
 
@@ -148,7 +150,7 @@ def test_a_fraction_is_no_whole_number() -> None:
     st.integers(-4, 4),
 )
 def test_a_bound_between_two_cells_divides_them_the_same_way(
-    micros: int, comparison: Comparison, cell: int
+    micros: int, comparison: CqlOperator, cell: int
 ) -> None:
     """Cells are whole milliseconds; what they are compared with need not be."""
     holds = {

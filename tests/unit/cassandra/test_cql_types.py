@@ -4,25 +4,28 @@ import pyarrow as pa
 import pytest
 from tests.support.cql_samples import USER_TYPES
 
-from tidemark.cassandra.cql_types import CqlType, Kind, NoPlaceInArrow, arrow_type, parse_type
+from tidemark.cassandra.cql_types import CqlKind, CqlType, NoPlaceInArrow, arrow_type, parse_type
 
 pytestmark = pytest.mark.unit
 
-TEXT, INT = CqlType(Kind.TEXT), CqlType(Kind.INT)
+TEXT, INT = CqlType(CqlKind.TEXT), CqlType(CqlKind.INT)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("text", TEXT),
-        ("set<text>", CqlType(Kind.SET, (TEXT,))),
-        ("frozen<set<text>>", CqlType(Kind.SET, (TEXT,))),
-        ("map<text, int>", CqlType(Kind.MAP, (TEXT, INT))),
-        ("list<frozen<map<text, int>>>", CqlType(Kind.LIST, (CqlType(Kind.MAP, (TEXT, INT)),))),
-        ("counter", CqlType(Kind.COUNTER)),
-        ("frozen<tuple<int, text>>", CqlType(Kind.TUPLE, (INT, TEXT), fields=("_1", "_2"))),
-        ("vector<int, 3>", CqlType(Kind.VECTOR, (INT,), size=3)),
-        ("map<text, frozen<map<int, text>>>", CqlType(Kind.MAP, (TEXT, CqlType(Kind.MAP, (INT, TEXT))))),
+        ("set<text>", CqlType(CqlKind.SET, (TEXT,))),
+        ("frozen<set<text>>", CqlType(CqlKind.SET, (TEXT,))),
+        ("map<text, int>", CqlType(CqlKind.MAP, (TEXT, INT))),
+        ("list<frozen<map<text, int>>>", CqlType(CqlKind.LIST, (CqlType(CqlKind.MAP, (TEXT, INT)),))),
+        ("counter", CqlType(CqlKind.COUNTER)),
+        ("frozen<tuple<int, text>>", CqlType(CqlKind.TUPLE, (INT, TEXT), fields=("_1", "_2"))),
+        ("vector<int, 3>", CqlType(CqlKind.VECTOR, (INT,), size=3)),
+        (
+            "map<text, frozen<map<int, text>>>",
+            CqlType(CqlKind.MAP, (TEXT, CqlType(CqlKind.MAP, (INT, TEXT)))),
+        ),
     ],
 )
 def test_a_type_is_read(text: str, expected: CqlType) -> None:
@@ -51,8 +54,8 @@ def test_a_type_without_a_place_in_arrow_is_refused(text: str) -> None:
 
 
 def test_a_user_defined_type_is_known_by_its_name() -> None:
-    address = CqlType(Kind.USER_TYPE, (TEXT, INT), fields=("street", "number"), name="address")
-    assert parse_type("list<frozen<address>>", USER_TYPES) == CqlType(Kind.LIST, (address,))
+    address = CqlType(CqlKind.USER_TYPE, (TEXT, INT), fields=("street", "number"), name="address")
+    assert parse_type("list<frozen<address>>", USER_TYPES) == CqlType(CqlKind.LIST, (address,))
     assert parse_type('map<int, frozen<"Odd Name">>', USER_TYPES).elements[1].elements[0] == address
 
 

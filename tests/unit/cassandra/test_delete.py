@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from tests.support.table_samples import ORDERS, VISITS
 
-from tidemark.cassandra.bulk.delete import Delete
 from tidemark.cassandra.bulk.row_errors import (
     CountersRefused,
     KeyNotWhole,
@@ -15,7 +14,7 @@ from tidemark.cassandra.bulk.row_errors import (
     NotOfTheKey,
     RowRefused,
 )
-from tidemark.cassandra.bulk.row_statement import Using
+from tidemark.cassandra.bulk.statements import DeleteStatement, Using
 from tidemark.cassandra.cells import bigint, int_, text
 from tidemark.cassandra.scan.columns import TypeMismatch
 
@@ -26,8 +25,8 @@ KEY = {"customer": pa.string(), "year": pa.int32(), "number": pa.int64()}
 
 def delete(
     fields: dict[str, pa.DataType], using: dict[Using, Any] | None = None, ranges: bool = False
-) -> Delete:
-    return Delete.of(ORDERS, pa.schema(list(fields.items())), using or {}, ranges)
+) -> DeleteStatement:
+    return DeleteStatement.of(ORDERS, pa.schema(list(fields.items())), using or {}, ranges)
 
 
 def test_a_row_is_deleted_by_its_whole_key() -> None:
@@ -102,7 +101,7 @@ def test_null_in_a_key_is_refused() -> None:
 
 def test_counters_are_not_deleted() -> None:
     with pytest.raises(CountersRefused):
-        Delete.of(VISITS, pa.schema([("page", pa.string())]), {}, ranges=False)
+        DeleteStatement.of(VISITS, pa.schema([("page", pa.string())]), {}, ranges=False)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Columns of a DataFrame become an INSERT, or are refused before anything is sent."""
+"""InsertOptions of a DataFrame become an INSERT, or are refused before anything is sent."""
 
 import pickle
 from dataclasses import replace
@@ -8,9 +8,8 @@ import pytest
 from tests.support.cql_samples import USER_TYPES
 from tests.support.table_samples import EVENTS, ORDERS, VISITS
 
-from tidemark.cassandra.bulk.insert import Columns, Insert
 from tidemark.cassandra.bulk.row_errors import ColumnMissing, CountersRefused, KeyMissing, RowRefused
-from tidemark.cassandra.bulk.row_statement import Using
+from tidemark.cassandra.bulk.statements import InsertOptions, InsertStatement, Using
 from tidemark.cassandra.cells import NULL, UNSET, bigint, blob, int_, text
 from tidemark.cassandra.scan.columns import TypeMismatch
 from tidemark.cassandra.table import Column, UnknownColumn
@@ -20,8 +19,8 @@ pytestmark = pytest.mark.unit
 KEY = {"customer": pa.string(), "year": pa.int32(), "number": pa.int64()}
 
 
-def insert(columns: Columns | None = None, **fields: pa.DataType) -> Insert:
-    return Insert.of(ORDERS, pa.schema(list(fields.items())), columns or Columns())
+def insert(columns: InsertOptions | None = None, **fields: pa.DataType) -> InsertStatement:
+    return InsertStatement.of(ORDERS, pa.schema(list(fields.items())), columns or InsertOptions())
 
 
 def test_what_has_a_fixed_width_stands_together() -> None:
@@ -31,14 +30,14 @@ def test_what_has_a_fixed_width_stands_together() -> None:
 
 
 def test_a_number_for_all_rows_stands_in_the_statement() -> None:
-    query = insert(Columns({Using.TIMESTAMP: 5, Using.TTL: 60}), **KEY).query
+    query = insert(InsertOptions({Using.TIMESTAMP: 5, Using.TTL: 60}), **KEY).query
     assert query.endswith("VALUES (?, ?, ?) USING TIMESTAMP 5 AND TTL 60")
 
 
 def test_each_row_may_have_its_own_write_time_and_life() -> None:
-    columns = Columns({Using.TIMESTAMP: "at", Using.TTL: "life"})
+    columns = InsertOptions({Using.TIMESTAMP: "at", Using.TTL: "life"})
     schema = pa.schema([("id", pa.int32()), ("life", pa.int32()), ("at", pa.int64())])
-    found = Insert.of(EVENTS, schema, columns)
+    found = InsertStatement.of(EVENTS, schema, columns)
     assert found.query == "INSERT INTO shop.events (id) VALUES (?) USING TIMESTAMP ? AND TTL ?"
     batch = pa.RecordBatch.from_pylist([{"id": 1, "life": 60, "at": 5}, {"id": 2}], schema)
     assert found.rows(batch) == [int_(1) + bigint(5) + int_(60), int_(2) + UNSET + UNSET]
@@ -47,12 +46,14 @@ def test_each_row_may_have_its_own_write_time_and_life() -> None:
 @pytest.mark.parametrize(("ignore_nulls", "absent"), [(True, UNSET), (False, NULL)])
 def test_null_leaves_a_column_alone_or_removes_what_it_has(ignore_nulls: bool, absent: bytes) -> None:
     schema = pa.schema([("id", pa.int32()), ("payload", pa.string())])
-    found = Insert.of(EVENTS, schema, Columns(ignore_nulls=ignore_nulls))
+    found = InsertStatement.of(EVENTS, schema, InsertOptions(ignore_nulls=ignore_nulls))
     assert found.rows(pa.RecordBatch.from_pylist([{"id": 1}], schema)) == [int_(1) + absent]
 
 
 def test_columns_are_found_by_name() -> None:
-    found = Insert.of(EVENTS, pa.schema([("payload", pa.string()), ("id", pa.int32())]), Columns())
+    found = InsertStatement.of(
+        EVENTS, pa.schema([("payload", pa.string()), ("id", pa.int32())]), InsertOptions()
+    )
     batch = pa.RecordBatch.from_pylist([{"payload": "a", "id": 1}])
     assert found.rows(batch.cast(pa.schema([("payload", pa.string()), ("id", pa.int32())]))) == [
         int_(1) + text("a")
@@ -77,12 +78,12 @@ def test_a_type_that_does_not_fit_is_refused() -> None:
 
 def test_a_write_time_is_a_number() -> None:
     with pytest.raises(TypeMismatch):
-        insert(Columns({Using.TIMESTAMP: "at"}), **KEY, at=pa.string())
+        insert(InsertOptions({Using.TIMESTAMP: "at"}), **KEY, at=pa.string())
 
 
 def test_an_option_that_names_a_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(ColumnMissing, match=r"names the column `lfie`.*Did you mean `life`"):
-        insert(Columns({Using.TTL: "lfie"}), **KEY, life=pa.int32())
+        insert(InsertOptions({Using.TTL: "lfie"}), **KEY, life=pa.int32())
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,7 @@ def test_a_value_that_cannot_be_written_is_refused_by_column(
 ) -> None:
     schema = pa.schema([("id", pa.int32()), ("payload", pa.string())])
     with pytest.raises(RowRefused) as refused:
-        Insert.of(EVENTS, schema, Columns()).rows(pa.RecordBatch.from_pylist([row], schema))
+        InsertStatement.of(EVENTS, schema, InsertOptions()).rows(pa.RecordBatch.from_pylist([row], schema))
     assert (refused.value.table, refused.value.column, refused.value.problem) == (
         "shop.events",
         column,
@@ -109,7 +110,7 @@ def test_counters_are_refused_in_a_sentence(fields: list[str]) -> None:
     """Item 25: also where only the key is given, which a table of counters takes by no INSERT."""
     types = {"page": pa.string(), "visits": pa.int64()}
     with pytest.raises(CountersRefused, match=r"shop\.visits is a table of counters"):
-        Insert.of(VISITS, pa.schema([(name, types[name]) for name in fields]), Columns())
+        InsertStatement.of(VISITS, pa.schema([(name, types[name]) for name in fields]), InsertOptions())
 
 
 def test_types_of_a_keyspace_s_own_are_written() -> None:
@@ -118,7 +119,7 @@ def test_types_of_a_keyspace_s_own_are_written() -> None:
         [("id", pa.int32()), ("home", pa.struct([("number", pa.int32()), ("street", pa.string())]))]
     )
     batch = pa.RecordBatch.from_pylist([{"id": 1, "home": {"number": 5}}], schema)
-    assert Insert.of(table, schema, Columns()).rows(batch) == [int_(1) + blob(NULL + int_(5))]
+    assert InsertStatement.of(table, schema, InsertOptions()).rows(batch) == [int_(1) + blob(NULL + int_(5))]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tidemark.cassandra.bulk.batch_errors import Retries
 from tidemark.cassandra.cql_types import CqlType
 from tidemark.cassandra.scan import columns
 from tidemark.cassandra.scan import table_scan as module
-from tidemark.cassandra.scan.clustering import Comparison, Restriction
+from tidemark.cassandra.scan.clustering import CqlOperator, Restriction
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.partition_keys import PartitionKey
 from tidemark.cassandra.scan.raw_pages import Page
@@ -123,7 +123,7 @@ def test_restrictions_are_the_server_s_to_apply() -> None:
         (cut_ring([], 1), "token(id) > ? AND token(id) <= ? AND number > ? ALLOW FILTERING"),
     ):
         session = FakeSession(range(100))
-        read(session, parts, restrictions=[Restriction("number", Comparison.GREATER, 5)])
+        read(session, parts, restrictions=[Restriction("number", CqlOperator.GREATER, 5)])
         assert session.queries == {f"SELECT id, payload FROM shop.events WHERE {where}"}
         assert all(values[-1] == 5 for values, _ in session.attempts)
 
@@ -139,7 +139,7 @@ def test_a_range_in_which_the_server_looks_for_too_long_is_cut_in_two() -> None:
     session = FakeSession(
         range(100), lambda values, _: OperationTimedOut() if values[1] - values[0] > 30 else None
     )
-    restrictions = [Restriction("number", Comparison.GREATER, 5)]
+    restrictions = [Restriction("number", CqlOperator.GREATER, 5)]
     found = read(session, [TokenRange(-1, 99)], restrictions=restrictions)
     assert sorted(found) == list(range(100))
     assert {values[1] - values[0] for values, _ in session.attempts} == {100, 50, 25}
@@ -148,7 +148,7 @@ def test_a_range_in_which_the_server_looks_for_too_long_is_cut_in_two() -> None:
 def test_a_range_that_stays_too_slow_fails_by_name() -> None:
     session = FakeSession(range(100), lambda values, _: OperationTimedOut())
     with pytest.raises(ScanFailed) as failed:
-        read(session, [TokenRange(0, 64)], restrictions=[Restriction("a", Comparison.EQUAL, 5)])
+        read(session, [TokenRange(0, 64)], restrictions=[Restriction("a", CqlOperator.EQUAL, 5)])
     assert failed.value.attempts == 6
 
 

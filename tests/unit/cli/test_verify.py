@@ -196,7 +196,7 @@ def test_letting_go_needs_a_reason(run, positions, archive):
 
 @pytest.fixture
 def opened(positions) -> OpenPipeline:
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
 
     return open_pipeline("orders")
 
@@ -213,7 +213,7 @@ def test_i07_a_run_with_nothing_new_looks_at_names_and_sizes(opened, positions, 
 
 
 def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(installation, positions):
-    from tidemark.cli.opened_pipeline import open_pipeline
+    from tidemark.cli.open_pipeline import open_pipeline
 
     given_moved(installation)
     shown: list[str] = []

@@ -9,7 +9,7 @@ from tests.support.fake_fetch import ANSWERS_17, GOOD
 
 from tidemark.embedded.jars import fetch as jars_module
 from tidemark.embedded.jars.lock_file import Jar
-from tidemark.embedded.processes import Record, stop
+from tidemark.embedded.processes import PidFile, stop
 from tidemark.settings import Settings
 
 
@@ -56,5 +56,5 @@ def nothing_left(settings: Settings) -> Iterator[None]:
     """End what a test started, whatever became of the test."""
     yield
     run = settings.home / "run"
-    records = [record for path in run.glob("*.pid") if (record := Record.read(run, path.stem))]
+    records = [record for path in run.glob("*.pid") if (record := PidFile.read(run, path.stem))]
     stop(records, run, patience=0.1)

@@ -21,9 +21,9 @@ from tidemark.embedded.errors import (
     NoSpace,
     RegistryUnreachable,
 )
+from tidemark.embedded.files import exclusive
 from tidemark.embedded.jars.fetch import SPARE, ensure_jars
 from tidemark.embedded.jars.ivy import Fetching
-from tidemark.embedded.whole_files import exclusive
 
 pytestmark = pytest.mark.unit
 

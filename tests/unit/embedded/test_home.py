@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidemark.embedded.errors import HomeNotWritable, NotAHome, StateDamaged
+from tidemark.embedded.files import TEMPLATES, filled, write_atomically
 from tidemark.embedded.home import MARKER, make_home, remove_home
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import TEMPLATES, filled, write_atomically
 
 pytestmark = pytest.mark.unit
 

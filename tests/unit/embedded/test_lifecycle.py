@@ -13,7 +13,7 @@ from tidemark.embedded.errors import EmbeddedError, OnAnotherPort, PortTaken, Se
 from tidemark.embedded.java import Java
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import free_port
-from tidemark.embedded.processes import Record, family
+from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
 from tidemark.embedded.status import is_healthy, service_status
@@ -66,7 +66,7 @@ def pids(settings) -> dict[str, int]:
 
 
 def kill(settings, program: str) -> None:
-    process = Record.read(settings.home / "run", program).process()
+    process = PidFile.read(settings.home / "run", program).process()
     process.kill()
     process.wait(5)
 
@@ -101,7 +101,7 @@ def test_up_brings_back_only_what_has_died(settings, toys):
 def test_up_ends_what_a_killed_process_left_before_starting_it_anew(settings, toys):
     toys.scripts["kafka"] = "setsid sleep 61 & wait"
     up(settings, ["kafka"])
-    record = Record.read(settings.home / "run", "kafka")
+    record = PidFile.read(settings.home / "run", "kafka")
     while not any("61" in process.cmdline() for process in family([record])):
         threading.Event().wait(0.01)
     kill(settings, "kafka")

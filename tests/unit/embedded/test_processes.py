@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tidemark.embedded.processes import TOKEN, Record, family, start, stop, tail
+from tidemark.embedded.processes import TOKEN, PidFile, family, start, stop, tail
 from tidemark.embedded.services.service import Program
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("nothing_left")]
@@ -42,7 +42,7 @@ def stranger():
 
 def test_a_started_program_runs_in_a_session_of_its_own_and_is_recorded(run):
     record = start(shell("x", "echo hello; exec sleep 60", run), run, run / "x.log")
-    assert Record.read(run, "x") == record
+    assert PidFile.read(run, "x") == record
     assert record.process().pid == record.pid
     wait_for(lambda: (run / "x.log").read_text() == "hello\n")
     assert psutil.Process(record.pid).environ()[TOKEN] == record.token
@@ -51,15 +51,15 @@ def test_a_started_program_runs_in_a_session_of_its_own_and_is_recorded(run):
 def test_a_pid_file_whose_process_is_gone_means_nothing_runs(run):
     ended = subprocess.Popen(["true"])
     ended.wait()
-    record = Record("x", ended.pid, 1.0, "token", None, 0)
+    record = PidFile("x", ended.pid, 1.0, "token", None, 0)
     record.write(run)
     assert record.process() is None
     assert stop([record], run) == 0
-    assert Record.read(run, "x") is None
+    assert PidFile.read(run, "x") is None
 
 
 def test_a_pid_given_to_somebody_else_is_never_killed(run, stranger):
-    record = Record("x", stranger.pid, psutil.Process(stranger.pid).create_time() - 5, "token", None, 0)
+    record = PidFile("x", stranger.pid, psutil.Process(stranger.pid).create_time() - 5, "token", None, 0)
     record.write(run)
     assert record.process() is None
     assert family([record]) == []
@@ -69,7 +69,7 @@ def test_a_pid_given_to_somebody_else_is_never_killed(run, stranger):
 
 def test_a_torn_pid_file_counts_as_none(run):
     (run / "x.pid").write_text('{"name": "x", "pid"')
-    assert Record.read(run, "x") is None
+    assert PidFile.read(run, "x") is None
 
 
 def test_an_ended_child_is_not_taken_for_running(run):
@@ -107,7 +107,7 @@ def test_a_program_that_ignores_the_gentle_signal_is_killed(run):
 
 def test_a_start_that_was_interrupted_before_the_pid_was_known_is_still_found(run):
     record = start(shell("x", "exec sleep 60", run), run, run / "x.log")
-    unknown = Record("x", 0, 0.0, record.token, None, 0)
+    unknown = PidFile("x", 0, 0.0, record.token, None, 0)
     # While one program replaces the other, its environment cannot be seen for a moment.
     wait_for(lambda: psutil.Process(record.pid).name() == "sleep")
     assert [process.pid for process in family([unknown])] == [record.pid]

@@ -3,7 +3,7 @@
 import pytest
 from typer.main import get_command
 
-from tidemark.cli.work import app
+from tidemark.cli.work.main import app
 from tidemark.settings import ROOT
 from tidemark.work.client import Work
 from tidemark.work.loader import load_journal

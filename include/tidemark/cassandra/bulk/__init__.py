@@ -1,1 +1,1 @@
-"""Many rows into Cassandra: cells, statements and batches."""
+"""Writing many rows to Cassandra: encoding, statements and batches."""

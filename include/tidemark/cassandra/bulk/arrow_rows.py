@@ -1,8 +1,7 @@
 """Arrow columns → rows of cells for ``BulkWriter``, a column at a time.
 
-Neighbouring columns of fixed width become one piece of a row, so it pays to put them side by side. Timestamps
-lose what is below a millisecond, which Cassandra does not have; any other value that its column cannot hold
-is refused (``CannotEncode``).
+Adjacent columns of fixed width are encoded together, so put them side by side. Timestamps are truncated to
+milliseconds, Cassandra's resolution. Any other value that its column cannot hold raises ``CannotEncode``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -20,7 +19,7 @@ from cassandra.cqltypes import DecimalType, IntegerType
 from cassandra.marshal import uvint_pack
 
 from tidemark.cassandra import cells
-from tidemark.cassandra.cql_types import CqlType, Kind, arrow_type, vector_width
+from tidemark.cassandra.cql_types import NUMBER_FORMATS, CqlKind, CqlType, arrow_type, vector_width
 
 _PROTOCOL = 5
 _length = Struct(">i").pack
@@ -33,7 +32,7 @@ _UUID_DASHES = [8, 13, 18, 23]
 _UUID_DIGITS = np.delete(np.arange(36), _UUID_DASHES)
 
 Fixed = npt.NDArray[np.uint8]
-"""Cells of the same width, lengths included: a row of the array is a cell."""
+"""Cells of one width, with their length prefixes: each row of the array is a cell."""
 
 
 class CannotEncode(ValueError):
@@ -41,8 +40,8 @@ class CannotEncode(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """Where a column of a DataFrame goes."""
+class BoundColumn:
+    """A column of a DataFrame and the type of the bind marker that takes it."""
 
     name: str
     cql_type: CqlType
@@ -50,8 +49,8 @@ class Target:
     """The cell for null; None where null is refused."""
 
 
-def encode_rows(targets: Sequence[Target], arrays: Iterable[pa.Array]) -> list[bytes]:
-    """The cells of each row, joined."""
+def encode_rows(targets: Sequence[BoundColumn], arrays: Iterable[pa.Array]) -> list[bytes]:
+    """The cells of each row, concatenated."""
     pieces: list[list[bytes]] = []
     block: list[Fixed] = []
     for target, array in zip(targets, arrays, strict=True):
@@ -65,7 +64,7 @@ def encode_rows(targets: Sequence[Target], arrays: Iterable[pa.Array]) -> list[b
     return list(map(b"".join, zip(*pieces, strict=True))) if len(pieces) > 1 else pieces[0]
 
 
-def _encode_column(target: Target, array: pa.Array) -> Fixed | list[bytes]:
+def _encode_column(target: BoundColumn, array: pa.Array) -> Fixed | list[bytes]:
     if len(array) == 0:
         return []
     if not array.null_count:
@@ -82,16 +81,16 @@ def _encode_column(target: Target, array: pa.Array) -> Fixed | list[bytes]:
 
 
 def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
-    """The cells of a column, any cell where it has null."""
+    """The cells of a column; the cells of nulls are arbitrary."""
     match cql_type.kind:
-        case Kind.LIST | Kind.SET:
+        case CqlKind.LIST | CqlKind.SET:
             return _collections(array, _elements(cql_type.elements[0], array.values))
-        case Kind.MAP:
+        case CqlKind.MAP:
             parts = map(_elements, cql_type.elements, (array.keys, array.items))
             return _collections(array, list(map(bytes.__add__, *parts)))
-        case Kind.TUPLE | Kind.USER_TYPE:
+        case CqlKind.TUPLE | CqlKind.USER_TYPE:
             return _structs(cql_type, array)
-        case Kind.VECTOR:
+        case CqlKind.VECTOR:
             return _vectors(cql_type, array)
         case kind if kind in _BY_VALUE:
             write = _BY_VALUE[kind]
@@ -102,14 +101,14 @@ def _encode(cql_type: CqlType, array: pa.Array) -> Fixed | list[bytes]:
 
 
 def _elements(cql_type: CqlType, array: pa.Array, absent: bytes | None = None) -> list[bytes]:
-    column = _encode_column(Target("", cql_type, absent), array)
+    column = _encode_column(BoundColumn("", cql_type, absent), array)
     return column if isinstance(column, list) else _as_cells([column])[0]
 
 
 def _structs(cql_type: CqlType, array: pa.Array) -> list[bytes]:
-    # Flat columns are null where the struct is; fields of a user-defined type may come in another order.
+    # flatten() keeps the nulls of the struct; fields of a user-defined type may come in another order.
     columns = array.flatten()
-    if cql_type.kind is Kind.USER_TYPE:
+    if cql_type.kind is CqlKind.USER_TYPE:
         columns = [columns[array.type.get_field_index(name)] for name in cql_type.fields]
     parts = [_elements(each, part, cells.NULL) for each, part in zip(cql_type.elements, columns, strict=True)]
     return [cells.blob(b"".join(row)) for row in zip(*parts, strict=True)]
@@ -228,7 +227,7 @@ def _fixed(values: npt.NDArray[Any]) -> Fixed:
 
 
 def _as_cells(columns: Sequence[Fixed]) -> list[list[bytes]]:
-    """Columns of fixed width side by side, as one piece a row; no piece for no columns."""
+    """Fixed-width columns joined into one column of byte strings; no column for none."""
     if not columns:
         return []
     block = np.hstack(columns)
@@ -236,29 +235,23 @@ def _as_cells(columns: Sequence[Fixed]) -> list[list[bytes]]:
     return [[data[start : start + width] for start in range(0, len(data), width)]]
 
 
-_BY_VALUE: dict[Kind, Callable[[Any], bytes]] = {
-    Kind.DECIMAL: _decimal,
-    Kind.DURATION: _duration,
-    Kind.INET: _address,
-    Kind.VARINT: _varint,
+_BY_VALUE: dict[CqlKind, Callable[[Any], bytes]] = {
+    CqlKind.DECIMAL: _decimal,
+    CqlKind.DURATION: _duration,
+    CqlKind.INET: _address,
+    CqlKind.VARINT: _varint,
 }
-_BY_COLUMN: dict[Kind, Callable[[pa.Array], Fixed | list[bytes]]] = {
-    Kind.ASCII: _ascii,
-    Kind.BIGINT: _numbers(">i8"),
-    Kind.BLOB: _texts,
-    Kind.BOOLEAN: _booleans,
-    Kind.DATE: _dates,
-    Kind.DOUBLE: _numbers(">f8"),
-    Kind.FLOAT: _numbers(">f4"),
-    Kind.INT: _numbers(">i4"),
-    Kind.SMALLINT: _numbers(">i2"),
-    Kind.TEXT: _texts,
-    Kind.TIME: _numbers(">i8"),
-    Kind.TIMESTAMP: _timestamps,
-    Kind.TIMEUUID: _uuids,
-    Kind.TINYINT: _numbers(">i1"),
-    Kind.UUID: _uuids,
-    Kind.VARCHAR: _texts,
+_BY_COLUMN: dict[CqlKind, Callable[[pa.Array], Fixed | list[bytes]]] = {
+    **{kind: _numbers(dtype) for kind, dtype in NUMBER_FORMATS.items()},
+    CqlKind.ASCII: _ascii,
+    CqlKind.BLOB: _texts,
+    CqlKind.BOOLEAN: _booleans,
+    CqlKind.DATE: _dates,
+    CqlKind.TEXT: _texts,
+    CqlKind.TIMESTAMP: _timestamps,
+    CqlKind.TIMEUUID: _uuids,
+    CqlKind.UUID: _uuids,
+    CqlKind.VARCHAR: _texts,
 }
-FIXED_WIDTH = frozenset(_BY_COLUMN) - {Kind.ASCII, Kind.BLOB, Kind.TEXT, Kind.VARCHAR}
-"""Kinds whose cells are all of the same width."""
+FIXED_WIDTH = frozenset(_BY_COLUMN) - {CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT, CqlKind.VARCHAR}
+"""Kinds whose cells all have the same width."""

@@ -1,6 +1,6 @@
-"""What the error of a batch means: for it, for how much is sent, and for a person if it was the last.
+"""Errors of batches: whether to retry, how to back off, and the error when retries are exhausted.
 
-Only for statements that may be repeated. Nothing here waits or sends.
+For idempotent statements only. Nothing here waits or sends.
 """
 
 from collections.abc import Callable
@@ -38,30 +38,30 @@ _PASSING = (
 _TOO_LARGE = ("Batch too large", "exceeds allowed maximum", "oversized mutation")
 
 
-class Verdict(Enum):
+class RetryDecision(Enum):
     """What to do with a batch after an error."""
 
     AGAIN = auto()
     SLOWER = auto()
-    """Again, and with less at the same time."""
+    """Again, with fewer batches in flight."""
     SMALLER = auto()
-    """In two halves."""
+    """Again, split in two."""
     NEVER = auto()
 
 
-def judge(error: Exception) -> Verdict:
-    """What an error of the driver or of the server means."""
+def judge(error: Exception) -> RetryDecision:
+    """How to go on after an error of the driver or of the server."""
     if isinstance(error, _OVERLOAD):
-        return Verdict.SLOWER
+        return RetryDecision.SLOWER
     if isinstance(error, _PASSING):
-        return Verdict.AGAIN
+        return RetryDecision.AGAIN
     if isinstance(error, InvalidRequest) and any(words in str(error) for words in _TOO_LARGE):
-        return Verdict.SMALLER
-    return Verdict.NEVER
+        return RetryDecision.SMALLER
+    return RetryDecision.NEVER
 
 
 def describe(error: Exception) -> str:
-    """An error in a few words."""
+    """An error in one line."""
     if isinstance(error, NoHostAvailable):
         return "; ".join(sorted({describe(each) for each in error.errors.values()})) or "no node is up"
     return f"{type(error).__name__}: {error}"
@@ -69,34 +69,34 @@ def describe(error: Exception) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a batch is sent again, and the pauses before it: doubling, give or take a quarter."""
+    """How often a batch is retried, with exponential back-off and a jitter of a quarter."""
 
     most: int = 5
     first_pause: float = 0.5
-    """In seconds. Five pauses from here on are 15 s, 20 at most."""
+    """In seconds. Five pauses add up to 15 s, 20 s at most."""
     jitter: Callable[[float, float], float] = uniform
 
     def pause(self, failures: int) -> float:
-        """Seconds to wait after so many failures of the same batch."""
+        """Seconds to wait after this many failures of the same batch."""
         return self.first_pause * 2.0 ** (failures - 1) * self.jitter(0.75, 1.25)
 
 
 class Allowance:
-    """How many batches may be under way: halved by an overload, one more after a full round without."""
+    """The limit of batches in flight: halved by an overload, one more after a full round without."""
 
     def __init__(self, most: int) -> None:
         self.now = self._most = most
         self._answered = self._halved_at = 0
 
     def answered(self) -> None:
-        """A batch was acknowledged."""
+        """Count an acknowledged batch."""
         self._answered += 1
         if self._answered >= self.now:
             self.now, self._answered = min(self.now + 1, self._most), 0
 
     def overloaded(self, number: int, newest: int) -> None:
-        """The batch sent as ``number`` met an overload, when ``newest`` was the last one sent."""
-        # Those under way together meet the same overload: they count once.
+        """Lower the limit: batch ``number`` met an overload when ``newest`` was the last one sent."""
+        # Batches in flight at the same time meet the same overload: it counts once.
         if number > self._halved_at:
             self.now, self._answered, self._halved_at = max(self.now // 2, 1), 0, newest
 

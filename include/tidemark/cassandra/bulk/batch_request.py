@@ -1,8 +1,7 @@
-"""One UNLOGGED BATCH on its way to Cassandra: the only place that knows how the driver sends a message.
+"""Sends one UNLOGGED BATCH of encoded rows: the only module that knows how the driver sends a message.
 
-The rows arrive as bytes and leave as bytes. The driver finds the node, keeps the time-out and prepares again
-what a node has forgotten; it repeats nothing by itself and sends nothing twice, because whoever sends plain
-writes must be asked before each of them.
+The driver chooses the node, applies the time-out and re-prepares statements that a node has forgotten. It
+neither retries nor executes speculatively: before each plain write the caller must check its lease.
 """
 
 import logging
@@ -23,10 +22,10 @@ _WITH_TIMESTAMP = 0x20
 
 
 class _ExpectedWarnings(logging.Filter):
-    """Drops what the server says about every batch of ours: that it is large and covers many partitions."""
+    """Drops the server's warnings that a batch is large or covers many partitions, which ours always are."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is worth a line."""
+        """Whether to log the record."""
         said = record.args[0] if isinstance(record.args, tuple) and record.args else None
         return not str(said).startswith(("Unlogged batch covering", "Batch for ["))
 
@@ -35,7 +34,7 @@ _expected_warnings = _ExpectedWarnings()
 
 
 class _EncodedBatch(_MessageType):  # type: ignore[misc]  # the driver has no types
-    """A batch of encoded rows. (With its underscore the driver does not take it for a kind of answer.)"""
+    """A batch of encoded rows. (The driver registers message classes without an underscore as responses.)"""
 
     opcode = BatchMessage.opcode
     name = BatchMessage.name
@@ -45,7 +44,7 @@ class _EncodedBatch(_MessageType):  # type: ignore[misc]  # the driver has no ty
         self.consistency_level, self.timestamp = consistency_level, timestamp
 
     def send_body(self, f: BinaryIO, protocol_version: int) -> None:
-        """Write the message's body, as the driver wants it done."""
+        """Write the body of the message; called by the driver."""
         tail = _tail if ProtocolVersion.uses_int_query_flags(protocol_version) else _tail_before_5
         f.write(_head(BatchType.UNLOGGED.value, self.count))
         f.write(self.rows)
@@ -53,9 +52,10 @@ class _EncodedBatch(_MessageType):  # type: ignore[misc]  # the driver has no ty
 
 
 class _BatchFuture(ResponseFuture):  # type: ignore[misc]  # the driver has no types
-    """The answer to a batch. A node may ask once for each statement to be prepared again, and once more.
+    """The response to a batch, with a limit of re-preparations: one per statement, and one more.
 
-    The driver itself would go on for as long as a node answers with another id than the one it was asked for.
+    The driver alone would go on for as long as a node answers with another statement id than the requested
+    one.
     """
 
     preparations_left = 0
@@ -78,7 +78,7 @@ class BatchSender:
         logging.getLogger("cassandra.protocol").addFilter(_expected_warnings)
 
     def now(self) -> int:
-        """The write time, in µs, for statements that do not say their own."""
+        """The write time, in µs, for statements without one of their own."""
         return int(self._session.cluster.timestamp_generator())
 
     def send(
@@ -92,14 +92,14 @@ class BatchSender:
         """Send rows (each: id, number of cells, cells); ``answered`` is called by the driver's thread."""
         session, known = self._session, self._session.cluster._prepared_statements
         for statement in statements:
-            # The driver prepares again from here, and has only what this very cluster object has prepared.
+            # The driver re-prepares from this map, which has only what this cluster object prepared.
             if statement.query_id not in known:
                 session.cluster.add_prepared(statement.query_id, statement)
         keyspace, routing_key = routing or (None, None)
         message = _EncodedBatch(len(rows), b"".join(rows), self._consistency, timestamp)
 
         def forget(error: Exception | None) -> None:
-            # What the driver leaves behind lives on until Python looks for cycles: not with all its rows.
+            # The driver's objects form cycles and live until the next garbage collection: free the rows now.
             message.rows = b""
             answered(error)
 

@@ -1,6 +1,6 @@
-"""Which rows have the same replicas: the driver's token map, read once for each version of it.
+"""Groups rows by their replicas, from the driver's token map, which is read once per version.
 
-Knows nothing of a cluster that the driver does not know: a keyspace without a map has one group for all rows.
+Where the driver has no map of a keyspace, all rows are one group.
 """
 
 from bisect import bisect_left
@@ -17,7 +17,7 @@ Replicas = frozenset[Any]
 class _Ring:
     token_map: Any
     hosts: Any
-    """The map that this was read from: the driver puts another one in its place when something changes."""
+    """The map that this was read from: the driver replaces it when the cluster changes."""
     ends: list[Any]
     replicas: list[Replicas]
 
@@ -33,7 +33,7 @@ class ReplicaSets:
         self._rings: dict[str, _Ring] = {}
 
     def of(self, keyspace: str, routing_key: bytes) -> Replicas:
-        """The nodes that keep the partition with this key; empty where nothing is known."""
+        """The replicas of the partition with this key; empty where the driver does not know them."""
         token_map = self._metadata.token_map
         if token_map is None:
             return frozenset()
@@ -42,13 +42,13 @@ class ReplicaSets:
             ring = self._rings[keyspace] = _read(token_map, keyspace)
         if not ring.replicas:
             return frozenset()
-        # A token is the last of its range; what is above the last token belongs to the first.
+        # A token is the end of its range; keys above the last token belong to the first.
         place = bisect_left(ring.ends, token_map.token_class.from_key(routing_key).value)
         return ring.replicas[place % len(ring.replicas)]
 
 
 def _read(token_map: Any, keyspace: str) -> _Ring:
-    # Asked for any token, the driver makes the keyspace's map if there is none yet.
+    # A query for any token makes the driver build the keyspace's map.
     if token_map.ring:
         token_map.get_replicas(keyspace, token_map.ring[0])
     hosts = token_map.tokens_to_hosts_by_ks.get(keyspace)

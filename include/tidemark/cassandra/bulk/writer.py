@@ -1,8 +1,8 @@
-"""Many rows to Cassandra, in UNLOGGED BATCHes of rows that are bytes already.
+"""Writes many encoded rows to Cassandra, in UNLOGGED BATCHes.
 
-For statements that may be repeated and may overtake each other, and for nothing else: batches are sent again
-after an error, several are under way at once and none waits for another. Whoever needs an order calls
-``flush`` between the two. A writer belongs to one thread; the driver's thread only hands over answers.
+For idempotent statements whose order does not matter, and for no others: batches are retried after an error,
+and several are in flight without waiting for each other. A caller that needs an order calls ``flush`` in
+between. A writer belongs to one thread; the driver's thread only delivers responses.
 """
 
 import heapq
@@ -20,7 +20,14 @@ from typing import Self
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from tidemark.cassandra.bulk.batch_errors import Allowance, BulkFailed, Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import (
+    Allowance,
+    BulkFailed,
+    Retries,
+    RetryDecision,
+    describe,
+    judge,
+)
 from tidemark.cassandra.bulk.batch_request import BatchSender
 from tidemark.cassandra.bulk.replicas import Replicas, ReplicaSets
 
@@ -33,14 +40,14 @@ _short = Struct(">H").pack
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BulkStatement:
-    """A prepared statement as batches need it."""
+    """A prepared statement with what a batch needs of it."""
 
     prepared: PreparedStatement
     markers: int
     key_positions: tuple[int, ...]
-    """Where the partition key's columns are among the bind markers; empty when they are not all there."""
+    """The bind markers of the partition key's columns; empty when some of them are not bound."""
     prefix: bytes = field(init=False, repr=False)
-    """What is in front of a row's cells on the wire."""
+    """The bytes before a row's cells in a batch message."""
     keyspace: str = field(init=False)
     table: str = field(init=False)
     """With its keyspace."""
@@ -54,11 +61,11 @@ class BulkStatement:
 
     @classmethod
     def of(cls, prepared: PreparedStatement) -> Self:
-        """A statement with what the server said about it when it was prepared."""
+        """A statement with the metadata that the server returned when it was prepared."""
         return cls(prepared, len(prepared.column_metadata), tuple(prepared.routing_key_indexes or ()))
 
     def routing_key(self, cells: bytes) -> bytes | None:
-        """The partition key inside a row, as tokens are computed from it."""
+        """The serialized partition key of a row, from which its token is computed."""
         values, start = [], 0
         for _ in range(max(self.key_positions, default=-1) + 1):
             length = max(int.from_bytes(cells[start : start + 4], "big", signed=True), 0)
@@ -72,7 +79,7 @@ class BulkStatement:
 
 @dataclass(frozen=True, slots=True)
 class BulkCounts:
-    """What was acknowledged, and how often something was sent again for it."""
+    """What was acknowledged, and the retries that it took."""
 
     rows: int = 0
     batches: int = 0
@@ -82,10 +89,10 @@ class BulkCounts:
 
 @dataclass(slots=True)
 class _Batch:
-    """Rows that travel together."""
+    """Rows that are sent together."""
 
     routing: tuple[str, bytes] | None = None
-    """Keyspace and routing key of one of them: where the batch is sent to first."""
+    """Keyspace and routing key of one row, by which the driver chooses the node."""
     rows: list[bytes] = field(default_factory=list)
     statements: list[BulkStatement] = field(default_factory=list)
     size: int = 0
@@ -102,12 +109,12 @@ class _Batch:
 
 
 class BulkWriter:
-    """Gathers rows into batches and sends them, about ``in_flight`` at a time; adding more waits.
+    """Collects rows into batches and sends them, at most ``in_flight`` at a time; ``add`` blocks above that.
 
-    A batch has at most ``rows`` rows and ``wire_bytes`` bytes; a row that is larger travels alone. In a
-    cluster of several nodes the rows of a batch have the same replicas. ``check`` is called before anything
-    is sent, and what it raises ends the writer. After an error nothing more is sent, and the error is raised
-    when everything under way has been answered.
+    A batch has at most ``rows`` rows and ``wire_bytes`` bytes; a larger row is sent alone. In a cluster of
+    several nodes the rows of a batch have the same replicas. ``check`` is called before every batch, and an
+    exception from it ends the writer. After an error nothing more is sent, and the error is raised when all
+    batches in flight have been answered.
     """
 
     def __init__(
@@ -129,19 +136,19 @@ class BulkWriter:
         self._check, self._retries = check, retries
         self._allowance = Allowance(in_flight)
         metadata = session.cluster.metadata
-        # A single node has every row: no reason to compute tokens.
+        # A single node is every row's replica: no need to compute tokens.
         self._replicas = ReplicaSets(metadata) if len(metadata.all_hosts()) > 1 else None
         self._gathered: dict[Replicas | None, _Batch] = {}
         self._under_way: dict[int, _Batch] = {}
         self._paused: list[tuple[float, int, _Batch]] = []
-        """A heap of batches to be sent again: when, in which order, what."""
+        """A heap of batches to retry: due time, order, batch."""
         self._order = count()
         self._answers: SimpleQueue[tuple[int, Exception | None]] = SimpleQueue()
         self._sent = 0
         self._failure: BaseException | None = None
 
     def add(self, statement: BulkStatement, cells: bytes, routing_key: bytes | None = None) -> None:
-        """Take a row: one cell a bind marker, joined. Waits while too much is under way."""
+        """Add a row: one cell per bind marker, concatenated. Blocks while too many batches are in flight."""
         if self._failure is not None:
             raise self._failure
         replicas = routing = None
@@ -164,7 +171,7 @@ class BulkWriter:
             self._send(replicas)
 
     def flush(self) -> None:
-        """Return when everything added so far is acknowledged."""
+        """Wait until everything added so far is acknowledged."""
         if self._failure is not None:
             raise self._failure
         for replicas in list(self._gathered):
@@ -205,7 +212,7 @@ class BulkWriter:
         self._answers.put((number, error))
 
     def _wait(self, most: int | None = None) -> None:
-        """Until at most so many batches are unacknowledged; if not said, until there is room for another."""
+        """Wait until at most so many batches are unacknowledged; by default, until one more may be sent."""
         while True:
             while not self._answers.empty():
                 self._settle(*self._answers.get())
@@ -225,20 +232,20 @@ class BulkWriter:
 
     def _settle(self, number: int, error: Exception | None) -> None:
         batch = self._under_way.pop(number, None)
-        if batch is None:  # the driver may answer twice for one request
+        if batch is None:  # the driver may call back twice for one request
             return
         if error is None:
             self._allowance.answered()
             self._count(batch)
             return
         verdict = judge(error)
-        if verdict is Verdict.SMALLER and len(batch.rows) > 1:
-            # The next ones need not be refused first.
+        if verdict is RetryDecision.SMALLER and len(batch.rows) > 1:
+            # Later batches are smaller from the start.
             self._wire_bytes = min(self._wire_bytes, batch.size // 2)
             for half in batch.halves():
                 self._send_later(half, pause=0)
-        elif verdict in (Verdict.AGAIN, Verdict.SLOWER) and batch.attempts <= self._retries.most:
-            if verdict is Verdict.SLOWER:
+        elif verdict in (RetryDecision.AGAIN, RetryDecision.SLOWER) and batch.attempts <= self._retries.most:
+            if verdict is RetryDecision.SLOWER:
                 self._allowance.overloaded(number, self._sent)
             self.counts = replace(self.counts, retries=self.counts.retries + 1)
             self._send_later(batch, self._retries.pause(batch.attempts))
@@ -266,7 +273,7 @@ class BulkWriter:
             raise
 
     def _stop(self, error: BaseException) -> None:
-        """Send nothing more, and wait for what is under way."""
+        """Send nothing more, and wait for the batches in flight."""
         if self._failure is None:
             self._failure = error
         self._gathered.clear()
@@ -278,7 +285,7 @@ class BulkWriter:
                 self._count(batch)
 
 
-def _failed(batch: _Batch, error: Exception, verdict: Verdict) -> BulkFailed:
+def _failed(batch: _Batch, error: Exception, verdict: RetryDecision) -> BulkFailed:
     tables = tuple(sorted({statement.table for statement in batch.statements}))
-    refused = verdict in (Verdict.SMALLER, Verdict.NEVER)
+    refused = verdict in (RetryDecision.SMALLER, RetryDecision.NEVER)
     return BulkFailed(tables, len(batch.rows), batch.attempts, describe(error), refused)

@@ -1,1 +1,1 @@
-"""Whole tables, or parts of them, out of Cassandra as Arrow."""
+"""Reading tables, or parts of them, from Cassandra as Arrow."""

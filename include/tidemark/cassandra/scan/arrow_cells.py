@@ -1,7 +1,7 @@
 """Cells as Cassandra sends them → Arrow arrays, a column at a time.
 
-An empty cell of a type that has no empty value is null, as the driver has it. A value that Arrow's type
-cannot hold is refused (``DoesNotFit``), never rounded or cut.
+An empty cell of a type without an empty value is null, as in the driver. A value that the Arrow type cannot
+hold raises ``DoesNotFit``; it is never rounded or truncated.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,15 @@ import pyarrow as pa
 from cassandra.cqltypes import DecimalType
 from cassandra.marshal import uvint_unpack, varint_unpack, vints_unpack
 
-from tidemark.cassandra.cql_types import DURATION, TIMESTAMP, CqlType, Kind, arrow_type, vector_width
+from tidemark.cassandra.cql_types import (
+    DURATION,
+    NUMBER_FORMATS,
+    TIMESTAMP,
+    CqlKind,
+    CqlType,
+    arrow_type,
+    vector_width,
+)
 from tidemark.cassandra.scan.raw_column import RawColumn
 
 _PROTOCOL = 5
@@ -29,7 +37,7 @@ class DoesNotFit(ValueError):
 
 
 def decode(cql_type: CqlType, cells: Sequence[bytes | None], wanted: pa.DataType | None = None) -> pa.Array:
-    """A column of cells as Arrow; ``wanted`` where a decimal shall have another precision than usual."""
+    """A column of cells as Arrow; ``wanted`` is another type than the default, for decimals' precision."""
     return _decode(cql_type, RawColumn.of(cells), wanted or arrow_type(cql_type))
 
 
@@ -37,17 +45,17 @@ def _decode(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Arr
     if not column.present.any():
         return pa.nulls(len(column), wanted)
     match cql_type.kind:
-        case Kind.LIST | Kind.SET:
+        case CqlKind.LIST | CqlKind.SET:
             return _lists(cql_type, column, wanted)
-        case Kind.MAP:
+        case CqlKind.MAP:
             return _maps(cql_type, column, wanted)
-        case Kind.TUPLE | Kind.USER_TYPE:
+        case CqlKind.TUPLE | CqlKind.USER_TYPE:
             return _structs(cql_type, column, wanted)
-        case Kind.VECTOR:
+        case CqlKind.VECTOR:
             return _vectors(cql_type, column, wanted)
-        case Kind.DECIMAL | Kind.VARINT:
+        case CqlKind.DECIMAL | CqlKind.VARINT:
             return _decimals(cql_type.kind, column, wanted)
-        case Kind.DURATION:
+        case CqlKind.DURATION:
             return _durations(column, wanted)
         case kind:
             return _SCALARS[kind](column)
@@ -124,9 +132,9 @@ def _durations(column: RawColumn, wanted: pa.DataType) -> pa.Array:
     return pa.array(values, wanted)
 
 
-def _decimals(kind: Kind, column: RawColumn, wanted: pa.DataType) -> pa.Array:
+def _decimals(kind: CqlKind, column: RawColumn, wanted: pa.DataType) -> pa.Array:
     read: Callable[[bytes], Any] = (
-        varint_unpack if kind is Kind.VARINT else lambda cell: DecimalType.deserialize(cell, _PROTOCOL)
+        varint_unpack if kind is CqlKind.VARINT else lambda cell: DecimalType.deserialize(cell, _PROTOCOL)
     )
     values = [read(cell) if cell else None for cell in column.cells()]
     try:
@@ -155,7 +163,7 @@ def _structs(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Ar
 
 
 def _vectors(cql_type: CqlType, column: RawColumn, wanted: pa.DataType) -> pa.Array:
-    """Elements one after the other: those of a fixed width as they are, others with their length before."""
+    """Elements are concatenated: fixed-width ones as they are, others length-prefixed."""
     size, element = cql_type.size, cql_type.elements[0]
     width = vector_width(element)
     filled = column.lengths > 0
@@ -188,12 +196,12 @@ def _offsets(counts: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _absent(column: RawColumn) -> pa.Array:
-    # A collection without entries still has their number.
+    # A collection without entries still has their count, four bytes.
     return pa.array(column.lengths < 4)
 
 
 def _fixed(column: RawColumn, cell: np.dtype[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_] | None]:
-    """The values, any where there is none, and where that is."""
+    """The values, arbitrary for nulls, and the mask of nulls."""
     found = column.lengths == cell.itemsize
     if found.all():
         return column.data.view(cell), None
@@ -208,23 +216,17 @@ def _bitmap(present: npt.NDArray[np.bool_]) -> pa.Buffer | None:
     return None if present.all() else pa.py_buffer(np.packbits(present, bitorder="little"))
 
 
-_SCALARS: dict[Kind, Callable[[RawColumn], pa.Array]] = {
-    Kind.ASCII: _texts,
-    Kind.BIGINT: _numbers(">i8"),
-    Kind.BLOB: _blobs,
-    Kind.BOOLEAN: _booleans,
-    Kind.COUNTER: _numbers(">i8"),
-    Kind.DATE: _dates,
-    Kind.DOUBLE: _numbers(">f8"),
-    Kind.FLOAT: _numbers(">f4"),
-    Kind.INET: _addresses,
-    Kind.INT: _numbers(">i4"),
-    Kind.SMALLINT: _numbers(">i2"),
-    Kind.TEXT: _texts,
-    Kind.TIME: _numbers(">i8"),
-    Kind.TIMESTAMP: _timestamps,
-    Kind.TIMEUUID: _uuids,
-    Kind.TINYINT: _numbers(">i1"),
-    Kind.UUID: _uuids,
-    Kind.VARCHAR: _texts,
+_SCALARS: dict[CqlKind, Callable[[RawColumn], pa.Array]] = {
+    **{kind: _numbers(dtype) for kind, dtype in NUMBER_FORMATS.items()},
+    CqlKind.ASCII: _texts,
+    CqlKind.BLOB: _blobs,
+    CqlKind.BOOLEAN: _booleans,
+    CqlKind.COUNTER: _numbers(">i8"),
+    CqlKind.DATE: _dates,
+    CqlKind.INET: _addresses,
+    CqlKind.TEXT: _texts,
+    CqlKind.TIMESTAMP: _timestamps,
+    CqlKind.TIMEUUID: _uuids,
+    CqlKind.UUID: _uuids,
+    CqlKind.VARCHAR: _texts,
 }

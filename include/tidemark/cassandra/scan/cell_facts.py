@@ -1,7 +1,7 @@
-"""What Cassandra knows about cells beside their values: when they were written, and how long they live.
+"""Metadata of cells as columns: write time and remaining time to live.
 
-Only of columns outside the primary key, whose cells have neither. A collection or user-defined type that is
-not frozen has a cell for each of its elements, and a list of such facts.
+Only columns outside the primary key have them. A collection or user-defined type that is not frozen has a
+cell for each element, so its metadata is a list.
 """
 
 from collections.abc import Sequence
@@ -10,28 +10,28 @@ from enum import StrEnum
 
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.cql_types import CqlKind, CqlType
 from tidemark.cassandra.errors import FactRefused
 from tidemark.cassandra.table import Role, Table
 
-_MULTI_CELL = (Kind.LIST, Kind.MAP, Kind.SET, Kind.USER_TYPE)
+_MULTI_CELL = (CqlKind.LIST, CqlKind.MAP, CqlKind.SET, CqlKind.USER_TYPE)
 
 
 class Fact(StrEnum):
-    """A function of CQL, and the end of its column's name."""
+    """A CQL function, and the suffix of its column's name."""
 
     TTL = "ttl"
-    """Seconds that are left; null where a cell lives for ever."""
+    """Seconds left; null for a cell without a time to live."""
     WRITE_TIME = "writetime"
     """In µs since 1970."""
 
 
-_TYPES = {Fact.TTL: CqlType(Kind.INT), Fact.WRITE_TIME: CqlType(Kind.BIGINT)}
+_TYPES = {Fact.TTL: CqlType(CqlKind.INT), Fact.WRITE_TIME: CqlType(CqlKind.BIGINT)}
 
 
 @dataclass(frozen=True, slots=True)
 class CellFact:
-    """One fact about a column, which is a column of its own."""
+    """One fact about a column, read as a column of its own."""
 
     column: str
     fact: Fact
@@ -39,12 +39,12 @@ class CellFact:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of its column."""
         return f"{self.column}_{self.fact}"
 
     @property
     def expression(self) -> str:
-        """What a SELECT says."""
+        """The expression for a SELECT."""
         return f"{self.fact}({protect_name(self.column)})"
 
 
@@ -65,5 +65,5 @@ def _fact_of(table: Table, fact: Fact, column: str) -> CellFact:
     cql_type = _TYPES[fact]
     is_frozen = found.type_name.startswith("frozen<")
     if not is_frozen and table.type_of(column).kind in _MULTI_CELL:
-        cql_type = CqlType(Kind.LIST, (cql_type,))
+        cql_type = CqlType(CqlKind.LIST, (cql_type,))
     return CellFact(column, fact, cql_type)

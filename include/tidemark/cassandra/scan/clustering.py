@@ -1,9 +1,8 @@
-"""Conditions on clustering columns → the restrictions that CQL takes for them. Pure.
+"""Conditions on clustering columns → CQL restrictions. Pure.
 
-The rule of CQL: ``=`` or ``IN`` on the first clustering columns, then a range on one more. Only where the
-order and the equality of Cassandra are those of Arrow's values: floating point has two zeros, and UUIDs and
-addresses sort by other rules than their text, so those have no ranges. What is not taken is left to the
-caller.
+CQL allows ``=`` or ``IN`` on the first clustering columns, then a range on the next one. A condition is used
+only where Cassandra compares as Arrow does: floating point has two zeros, and UUIDs and addresses do not sort
+as their texts do, so those have no ranges. Conditions that are not used are left to the caller.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,32 +15,32 @@ from typing import Any
 
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.cql_types import CqlKind, CqlType
 from tidemark.cassandra.scan.partition_keys import key_values, whole_milliseconds
 from tidemark.cassandra.table import Table
 
 MOST_VALUES = 100
-"""Combinations of the values of ``IN`` in one statement; more of them are left to the caller."""
+"""Combinations of ``IN`` values in one statement; conditions with more are left to the caller."""
 
-_HAS_EMPTY = frozenset({Kind.ASCII, Kind.BLOB, Kind.TEXT, Kind.VARCHAR})
-"""Types whose empty cell is a value. For the others it is null, which sorts below all in Cassandra."""
+_HAS_EMPTY = frozenset({CqlKind.ASCII, CqlKind.BLOB, CqlKind.TEXT, CqlKind.VARCHAR})
+"""Types whose empty cell is a value. For others it is null, which Cassandra sorts first."""
 _AS_THEY_ARE = frozenset(
     {
         *_HAS_EMPTY,
-        Kind.BIGINT,
-        Kind.BOOLEAN,
-        Kind.DATE,
-        Kind.DECIMAL,
-        Kind.INT,
-        Kind.SMALLINT,
-        Kind.TIME,
-        Kind.TINYINT,
+        CqlKind.BIGINT,
+        CqlKind.BOOLEAN,
+        CqlKind.DATE,
+        CqlKind.DECIMAL,
+        CqlKind.INT,
+        CqlKind.SMALLINT,
+        CqlKind.TIME,
+        CqlKind.TINYINT,
     }
 )
 
 
-class Comparison(StrEnum):
-    """How a column is compared, as CQL spells it."""
+class CqlOperator(StrEnum):
+    """A comparison operator of CQL."""
 
     IN = "IN"
     EQUAL = "="
@@ -51,26 +50,27 @@ class Comparison(StrEnum):
     LESS_OR_EQUAL = "<="
 
 
-_POINTS = (Comparison.EQUAL, Comparison.IN)
-_LOWER = (Comparison.GREATER, Comparison.GREATER_OR_EQUAL)
-_UPPER = (Comparison.LESS, Comparison.LESS_OR_EQUAL)
+_POINTS = (CqlOperator.EQUAL, CqlOperator.IN)
+_LOWER = (CqlOperator.GREATER, CqlOperator.GREATER_OR_EQUAL)
+_UPPER = (CqlOperator.LESS, CqlOperator.LESS_OR_EQUAL)
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One condition that rows must meet: a column that is not null and compares so with one of the values."""
+class ColumnCondition:
+    """A condition on rows: the column is not null and compares like this with one of the values."""
 
     column: str
-    comparison: Comparison
+    comparison: CqlOperator
     values: tuple[Any, ...]
+    """One, or several for ``IN``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A condition as a statement has it, with the value that the driver takes."""
+    """A condition in a statement, with the value in the driver's type."""
 
     column: str
-    comparison: Comparison
+    comparison: CqlOperator
     value: Any
 
     def __str__(self) -> str:
@@ -79,18 +79,18 @@ class Restriction:
 
 @dataclass(slots=True)
 class Restricted:
-    """What goes into a statement instead of being looked at afterwards."""
+    """The restrictions of a statement, and what they leave to do."""
 
     restrictions: list[Restriction] = field(default_factory=list)
-    settled: list[Condition] = field(default_factory=list)
-    """Conditions that all rows found will meet."""
+    settled: list[ColumnCondition] = field(default_factory=list)
+    """Conditions that every returned row meets."""
     is_empty: bool = False
-    """Whether no row can meet them."""
+    """Whether no row can meet the conditions."""
     without_nulls: list[str] = field(default_factory=list)
-    """Columns in which rows found may be null, against a settled condition: those are to be left out."""
+    """Columns that may be null in returned rows despite a settled condition: the caller drops such rows."""
 
 
-def restrict(table: Table, conditions: Sequence[Condition]) -> Restricted:
+def restrict(table: Table, conditions: Sequence[ColumnCondition]) -> Restricted:
     """The restrictions of a table's clustering columns, from conditions that must all be met."""
     found, combinations = Restricted(), 1
     for column in table.clustering:
@@ -108,23 +108,23 @@ def restrict(table: Table, conditions: Sequence[Condition]) -> Restricted:
         found.is_empty |= not values
         found.settled += [each for each, _ in taken]
         if len(values) == 1:
-            found.restrictions.append(Restriction(column, Comparison.EQUAL, values[0]))
+            found.restrictions.append(Restriction(column, CqlOperator.EQUAL, values[0]))
         else:
-            found.restrictions.append(Restriction(column, Comparison.IN, values))
+            found.restrictions.append(Restriction(column, CqlOperator.IN, values))
     return found
 
 
-def _points(cql_type: CqlType, condition: Condition) -> list[Any] | None:
-    """The values that a cell may have; None where that cannot be said."""
+def _points(cql_type: CqlType, condition: ColumnCondition) -> list[Any] | None:
+    """The values that a cell may have; None where equality cannot be used."""
     given = [value for value in condition.values if value is not None]
-    if cql_type.kind is Kind.DECIMAL:
+    if cql_type.kind is CqlKind.DECIMAL:
         return list(dict.fromkeys(given))
-    if cql_type.kind is Kind.VARINT:
+    if cql_type.kind is CqlKind.VARINT:
         return list(dict.fromkeys(int(value) for value in given if value == int(value)))
     return key_values(cql_type, given)
 
 
-def _restrict_range(found: Restricted, cql_type: CqlType, conditions: Sequence[Condition]) -> None:
+def _restrict_range(found: Restricted, cql_type: CqlType, conditions: Sequence[ColumnCondition]) -> None:
     bounds = []
     for side in (_LOWER, _UPPER):
         condition = next((each for each in conditions if each.comparison in side), None)
@@ -136,22 +136,21 @@ def _restrict_range(found: Restricted, cql_type: CqlType, conditions: Sequence[C
         found.without_nulls.append(bounds[0].column)
 
 
-def _bound(cql_type: CqlType, condition: Condition) -> Restriction | None:
-    """One end of a range; None where Cassandra's order is not that of the values."""
+def _bound(cql_type: CqlType, condition: ColumnCondition) -> Restriction | None:
+    """One bound of a range; None where Cassandra sorts the type differently."""
     (value,) = condition.values
     if value is None:
         return None
     if cql_type.kind in _AS_THEY_ARE:
-        value = bytes(value) if cql_type.kind is Kind.BLOB else value
-        if cql_type.kind is Kind.ASCII and not value.isascii():
+        value = bytes(value) if cql_type.kind is CqlKind.BLOB else value
+        if cql_type.kind is CqlKind.ASCII and not value.isascii():
             return None
         return Restriction(condition.column, condition.comparison, value)
     whole = _WHOLE.get(cql_type.kind)
     if whole is None:
         return None
-    # No cell lies between two whole numbers: the one below the value bounds `>` and `<=`, the one above the
-    # others.
-    towards = floor if condition.comparison in (Comparison.GREATER, Comparison.LESS_OR_EQUAL) else ceil
+    # Cells are whole numbers: `>` and `<=` round the value down, the others round it up.
+    towards = floor if condition.comparison in (CqlOperator.GREATER, CqlOperator.LESS_OR_EQUAL) else ceil
     return Restriction(condition.column, condition.comparison, whole(value, towards))
 
 
@@ -164,8 +163,8 @@ def _integer(value: Decimal, towards: Callable[[Any], int]) -> int:
     return towards(value)
 
 
-_WHOLE: dict[Kind, Callable[[Any, Callable[[Any], int]], int]] = {
-    Kind.TIMESTAMP: _milliseconds,
-    Kind.VARINT: _integer,
+_WHOLE: dict[CqlKind, Callable[[Any, Callable[[Any], int]], int]] = {
+    CqlKind.TIMESTAMP: _milliseconds,
+    CqlKind.VARINT: _integer,
 }
-"""Types whose cells are whole numbers where the values compared with them need not be."""
+"""Types whose cells are whole numbers, while compared values may have fractions."""

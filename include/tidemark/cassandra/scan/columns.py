@@ -1,4 +1,4 @@
-"""Columns of a table as fields of Arrow: which types go together, and rows of raw cells as batches."""
+"""Columns of a table as Arrow fields: which types are compatible, and rows of raw cells as batches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 from cassandra.metadata import protect_name
 
-from tidemark.cassandra.cql_types import DURATION, CqlType, Kind, arrow_type
+from tidemark.cassandra.cql_types import DURATION, CqlKind, CqlType, arrow_type
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.arrow_cells import DoesNotFit, decode
 from tidemark.cassandra.scan.cell_facts import CellFact
@@ -15,8 +15,8 @@ from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.table import Table
 from tidemark.errors import with_fields
 
-_INTEGERS = {Kind.TINYINT: 8, Kind.SMALLINT: 16, Kind.INT: 32, Kind.BIGINT: 64, Kind.TIME: 64}
-_NUMBERS = (Kind.DECIMAL, Kind.VARINT)
+_INTEGERS = {CqlKind.TINYINT: 8, CqlKind.SMALLINT: 16, CqlKind.INT: 32, CqlKind.BIGINT: 64, CqlKind.TIME: 64}
+_NUMBERS = (CqlKind.DECIMAL, CqlKind.VARINT)
 
 
 @with_fields
@@ -56,7 +56,7 @@ class Selected:
 
     @classmethod
     def of(cls, table: Table, columns: Sequence[str] | None = None, facts: Sequence[CellFact] = ()) -> Self:
-        """These columns, or all, with the types that they usually have; then the facts."""
+        """These columns, or all, with their default types; then the facts."""
         names = [column.name for column in table.columns] if columns is None else columns
         types = (*map(table.type_of, names), *(fact.cql_type for fact in facts))
         names = [*names, *(fact.name for fact in facts)]
@@ -65,7 +65,7 @@ class Selected:
 
     @classmethod
     def by_schema(cls, table: Table, schema: pa.Schema, facts: Sequence[CellFact] = ()) -> Self:
-        """The columns and facts of this schema: types as usual but for decimals, nulls as it says."""
+        """The columns and facts of this schema, which may set decimals' precision and nullability."""
         known = {fact.name: fact.cql_type for fact in facts}
         types = tuple(known.get(name) or table.type_of(name) for name in schema.names)
         for field, cql_type in zip(schema, types, strict=True):
@@ -75,12 +75,12 @@ class Selected:
 
     @property
     def columns(self) -> list[str]:
-        """Their names."""
+        """The names of columns and facts."""
         return list(self.schema.names)
 
     @property
     def expressions(self) -> str:
-        """What a SELECT names."""
+        """The select list of a statement."""
         by_name = {fact.name: fact.expression for fact in self.facts}
         return ", ".join(by_name.get(name) or protect_name(name) for name in self.columns)
 
@@ -100,17 +100,17 @@ class Selected:
 
 
 def gives(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    """Whether cells can be read as such an array: the usual one, or a decimal of another precision."""
+    """Whether cells can be read as this type: the default one, or a decimal of another precision."""
     if cql_type.elements:
         parts = _parts(cql_type, arrow, in_order=True)
         return parts is not None and all(map(gives, cql_type.elements, parts))
     if cql_type.kind in _NUMBERS:
         return bool(pa.types.is_decimal128(arrow))
-    return _is_duration(arrow) if cql_type.kind is Kind.DURATION else bool(arrow == arrow_type(cql_type))
+    return _is_duration(arrow) if cql_type.kind is CqlKind.DURATION else bool(arrow == arrow_type(cql_type))
 
 
 def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
-    """Whether such an array can be written as cells: the usual one, or smaller numbers."""
+    """Whether arrays of this type can be written as cells: the default type, or smaller numbers."""
     if pa.types.is_null(arrow):
         return True
     if cql_type.elements:
@@ -119,26 +119,26 @@ def takes(cql_type: CqlType, arrow: pa.DataType) -> bool:
     match cql_type.kind:
         case kind if kind in _INTEGERS:
             return bool(pa.types.is_signed_integer(arrow) and arrow.bit_width <= _INTEGERS[kind])
-        case Kind.DOUBLE:
+        case CqlKind.DOUBLE:
             return bool(pa.types.is_float32(arrow) or pa.types.is_float64(arrow))
-        case Kind.DECIMAL | Kind.VARINT:
+        case CqlKind.DECIMAL | CqlKind.VARINT:
             return bool(pa.types.is_decimal(arrow) or pa.types.is_signed_integer(arrow))
-        case Kind.TIMESTAMP:
+        case CqlKind.TIMESTAMP:
             return bool(pa.types.is_timestamp(arrow) and arrow.unit == "us" and arrow.tz)
-        case Kind.DURATION:
+        case CqlKind.DURATION:
             return _is_duration(arrow)
-        case Kind.BLOB:
+        case CqlKind.BLOB:
             return bool(pa.types.is_binary(arrow) or pa.types.is_large_binary(arrow))
     usual = arrow_type(cql_type)
     return bool(arrow == usual or (usual == pa.string() and pa.types.is_large_string(arrow)))
 
 
 def _parts(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.DataType] | None:
-    """The types of what is inside, in the order of the elements; None where that is something else."""
+    """The types inside, in the order of the elements; None where the structure differs."""
     match cql_type.kind:
-        case Kind.MAP:
+        case CqlKind.MAP:
             return [arrow.key_type, arrow.item_type] if pa.types.is_map(arrow) else None
-        case Kind.TUPLE | Kind.USER_TYPE:
+        case CqlKind.TUPLE | CqlKind.USER_TYPE:
             return _fields(cql_type, arrow, in_order)
         case _:
             return [arrow.value_type] if pa.types.is_list(arrow) else None
@@ -148,7 +148,7 @@ def _fields(cql_type: CqlType, arrow: pa.DataType, in_order: bool) -> list[pa.Da
     if not pa.types.is_struct(arrow) or arrow.num_fields != len(cql_type.fields):
         return None
     by_name = {field.name: field.type for field in arrow}
-    if cql_type.kind is Kind.TUPLE and not in_order:
+    if cql_type.kind is CqlKind.TUPLE and not in_order:
         return [field.type for field in arrow]
     if (in_order and tuple(by_name) != cql_type.fields) or set(by_name) != set(cql_type.fields):
         return None

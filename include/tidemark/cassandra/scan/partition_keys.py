@@ -1,7 +1,7 @@
 """Values of a DataFrame → values of partition keys, to read single partitions instead of a whole table.
 
-Only of types where "equal" means the same partition. Floating point has two zeros and decimals have trailing
-ones, each a partition of its own: those are not looked up. The same values serve clustering columns.
+Only for types where equal values are the same partition. Floating point has two zeros and decimals have
+trailing ones, each a partition of its own: those are not looked up. The same values serve clustering columns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,19 +13,19 @@ from math import prod
 from typing import Any
 from uuid import UUID
 
-from tidemark.cassandra.cql_types import CqlType, Kind
+from tidemark.cassandra.cql_types import CqlKind, CqlType
 
 MOST_KEYS = 10_000
-"""Partitions that are looked up one by one; for more, the table is read and filtered."""
+"""The most partitions that are looked up one by one; for more, the table is scanned."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionKey:
-    """One partition: the values of its key's columns, as the driver takes them.
+    """One partition: the values of its key's columns, in the driver's types.
 
-    With more values than the partition key has columns: the rows in it whose clustering columns begin so.
+    More values than the partition key has columns select rows by their first clustering columns.
     """
 
     values: tuple[Any, ...]
@@ -47,7 +47,7 @@ def _timeuuid(value: str) -> UUID:
 
 
 def whole_milliseconds(value: datetime) -> tuple[int, bool]:
-    """Milliseconds since 1970, and whether there is something beyond the last whole one."""
+    """Whole milliseconds since 1970, and whether there is a remainder."""
     moment = value if value.tzinfo else value.replace(tzinfo=UTC)
     whole, rest = divmod(moment - _EPOCH, timedelta(milliseconds=1))
     return whole, bool(rest)
@@ -64,25 +64,25 @@ def _same(value: Any) -> Any:
     return value
 
 
-_CONVERT: dict[Kind, Callable[[Any], Any]] = {
-    Kind.ASCII: _ascii,
-    Kind.BIGINT: _same,
-    Kind.BLOB: bytes,
-    Kind.BOOLEAN: _same,
-    Kind.DATE: _same,
-    Kind.INET: lambda value: str(ip_address(value)),
-    Kind.INT: _same,
-    Kind.SMALLINT: _same,
-    Kind.TEXT: _same,
-    Kind.TIME: _same,
-    Kind.TIMESTAMP: _milliseconds,
-    Kind.TIMEUUID: _timeuuid,
-    Kind.TINYINT: _same,
-    Kind.UUID: UUID,
-    Kind.VARCHAR: _same,
+_CONVERT: dict[CqlKind, Callable[[Any], Any]] = {
+    CqlKind.ASCII: _ascii,
+    CqlKind.BIGINT: _same,
+    CqlKind.BLOB: bytes,
+    CqlKind.BOOLEAN: _same,
+    CqlKind.DATE: _same,
+    CqlKind.INET: lambda value: str(ip_address(value)),
+    CqlKind.INT: _same,
+    CqlKind.SMALLINT: _same,
+    CqlKind.TEXT: _same,
+    CqlKind.TIME: _same,
+    CqlKind.TIMESTAMP: _milliseconds,
+    CqlKind.TIMEUUID: _timeuuid,
+    CqlKind.TINYINT: _same,
+    CqlKind.UUID: UUID,
+    CqlKind.VARCHAR: _same,
 }
-_SPELLED = (Kind.INET, Kind.TIMEUUID, Kind.UUID)
-"""Texts that may be spelled in several ways, of which a column has one."""
+_SPELLED = (CqlKind.INET, CqlKind.TIMEUUID, CqlKind.UUID)
+"""Types whose values have several spellings, of which a column returns one."""
 
 
 def is_key(cql_type: CqlType) -> bool:
@@ -91,7 +91,7 @@ def is_key(cql_type: CqlType) -> bool:
 
 
 def key_value(cql_type: CqlType, value: Any) -> Any:
-    """A value for the driver, however it is spelled; None where no cell can have it."""
+    """A value in the driver's type, in any spelling; None where no cell can have it."""
     if value is None:
         return None
     try:
@@ -101,9 +101,9 @@ def key_value(cql_type: CqlType, value: Any) -> Any:
 
 
 def key_values(cql_type: CqlType, values: Sequence[Any]) -> list[Any] | None:
-    """Different values for the driver, without those that no cell can have; None where none are looked up.
+    """Distinct values in the driver's type, without impossible ones; None for a type that is not looked up.
 
-    A text counts only in the spelling in which it is read: to a DataFrame, any other is not equal.
+    A text counts only in the spelling that a read returns: for a DataFrame, others are not equal.
     """
     if not is_key(cql_type):
         return None
@@ -116,7 +116,7 @@ def key_values(cql_type: CqlType, values: Sequence[Any]) -> list[Any] | None:
 
 
 def combine(key: Sequence[str], values: Mapping[str, list[Any]]) -> list[PartitionKey] | None:
-    """All partitions with these values; None where a column has none given, or where there are too many."""
+    """All partitions with these values; None where a column has none, or where there are too many."""
     if not all(name in values for name in key) or prod(len(values[name]) for name in key) > MOST_KEYS:
         return None
     return [PartitionKey(each) for each in product(*(values[name] for name in key))]

@@ -1,4 +1,4 @@
-"""Cells of one column as Cassandra sends them, in one piece of memory: what numpy can work on at once."""
+"""The cells of one column as Cassandra sends them, in one buffer that numpy can process at once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ Bytes = npt.NDArray[np.uint8]
 Numbers = npt.NDArray[np.int64]
 
 FEW = 16
-"""With fewer cells than this left to walk through, numpy costs more than Python."""
+"""With fewer cells left than this, a Python loop is faster than numpy."""
 
 
 @dataclass(frozen=True)
 class RawColumn:
-    """Cells one after the other; ``lengths`` has -1 for null."""
+    """Concatenated cells; the length of null is -1."""
 
     data: Bytes
     lengths: Numbers
@@ -28,7 +28,7 @@ class RawColumn:
         try:
             lengths = np.fromiter(map(len, cells), np.int64, len(cells))  # type: ignore[arg-type]
             data = b"".join(cells)  # type: ignore[arg-type]
-        except TypeError:  # there are nulls: asking first would cost as much as the rest
+        except TypeError:  # there are nulls; checking for them first would cost as much as the rest
             lengths = np.array([-1 if cell is None else len(cell) for cell in cells], np.int64)
             data = b"".join(filter(None, cells))
         return cls(np.frombuffer(data, np.uint8), lengths)
@@ -60,7 +60,7 @@ class RawColumn:
         ]
 
     def elements(self, of_each: int) -> tuple[Numbers, list["RawColumn"]]:
-        """What is in collections: how many entries each has, and the columns of their parts.
+        """The content of collections: the number of entries of each, and the columns of their parts.
 
         An entry has ``of_each`` parts: one in lists and sets, two in maps. Null has no entries.
         """
@@ -69,14 +69,14 @@ class RawColumn:
         places = self.starts[filled]
         if len(places) == 0:
             return counts, [RawColumn(self.data[:0], counts[:0])] * of_each
-        # Every four bytes of the data as a number, wherever they begin.
+        # A view of the four bytes at every position as a number.
         numbers = np.ndarray((len(self.data) - 3,), ">i4", self.data.data, strides=(1,))
         counts[filled] = numbers[places]
         starts, lengths = _walk(numbers, places + 4, counts[filled] * of_each)
         return counts, [self._gathered(starts[n::of_each], lengths[n::of_each]) for n in range(of_each)]
 
     def fields(self, count: int) -> list["RawColumn"]:
-        """What is in tuples: a column for each place. Null where the cell is null or ends before it."""
+        """The content of tuples: a column per field, null where the cell is null or too short."""
         places, ends = self.starts, self.ends
         numbers = np.ndarray((max(len(self.data) - 3, 0),), ">i4", self.data.data, strides=(1,))
         found = []
@@ -96,7 +96,7 @@ class RawColumn:
 
 
 def _walk(numbers: npt.NDArray[Any], places: Numbers, counts: Numbers) -> tuple[Numbers, Numbers]:
-    """Follow the chain of lengths in each cell, all cells side by side: starts and lengths of parts."""
+    """Starts and lengths of the parts: follows the length prefixes of all cells in parallel."""
     total = int(counts.sum())
     starts, lengths = np.empty(total, np.int64), np.empty(total, np.int64)
     into = np.cumsum(counts) - counts

@@ -1,8 +1,8 @@
-"""Pages of a result whose cells stay the bytes that Cassandra sent; only this knows how to get them.
+"""Pages of a result with undecoded cells: the only module that knows how to get them from the driver.
 
-The driver reads rows into values by a protocol handler of the session; this one leaves the reading of values
-to whoever reads whole columns at once. (The driver's own handler for numpy is no choice: with numpy 2.4 it
-returns no rows, and no error.)
+The driver decodes rows in a protocol handler of the session. This handler leaves the cells as bytes, so that
+whole columns can be decoded at once. (The driver's own numpy handler does not work: with numpy 2.4 it returns
+no rows, and no error.)
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Row = Sequence[bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows that came together."""
+    """The rows of one response."""
 
     rows: list[Row]
     size: int
@@ -30,7 +30,7 @@ class Page:
 
 
 class _RawResult(ResultMessage):  # type: ignore[misc]  # the driver has no types
-    """A result with its cells unread. (With its underscore the driver does not take it for its own.)"""
+    """A result with undecoded cells. (The driver registers message classes without an underscore.)"""
 
     def recv_results_rows(
         self, f: BinaryIO, protocol_version: int, user_type_map: Any, result_metadata: Any, encryption: Any
@@ -78,10 +78,10 @@ _read_rows: Callable[[bytes, list[str], int], list[Row]] = (
 
 
 class RawSession:
-    """Sends prepared statements and answers with pages."""
+    """Sends prepared statements and returns pages of undecoded rows."""
 
     def __init__(self, session: Session) -> None:
-        # A session of its own over the same cluster: others want their rows read.
+        # A session of its own over the same cluster: other callers need decoded rows.
         self._session = session.cluster.connect()
         self._session.client_protocol_handler = _RawHandler
         self._profile = self._session.execution_profile_clone_update(
@@ -89,7 +89,7 @@ class RawSession:
         )
 
     def prepare(self, query: str, consistency: int) -> PreparedStatement:
-        """A statement that may be repeated."""
+        """Prepare an idempotent statement."""
         statement = self._session.prepare(query)
         statement.consistency_level, statement.is_idempotent = consistency, True
         return statement
@@ -103,7 +103,7 @@ class RawSession:
         answered: Callable[[Page | None, Exception | None], None],
         host: Any = None,
     ) -> None:
-        """Ask for one page of about so many rows; ``answered`` is called by the driver's thread."""
+        """Request one page of at most so many rows; the driver's thread calls ``answered``."""
         bound = statement.bind(values)
         bound.fetch_size = rows
         future = self._session.execute_async(
@@ -116,7 +116,7 @@ _opened: WeakKeyDictionary[Session, RawSession] = WeakKeyDictionary()
 
 
 def raw_session(session: Session) -> RawSession:
-    """The raw session beside a session; one for as long as that one lives."""
+    """The raw session that belongs to a session; made on first use."""
     if session not in _opened:
         _opened[session] = RawSession(session)
     return _opened[session]

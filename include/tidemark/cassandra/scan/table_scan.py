@@ -1,9 +1,9 @@
-"""A table, or parts of it, as Arrow: pages of several parts under way, each asked for before it is needed.
+"""Scans a table, or parts of it, to Arrow: pages of several parts are in flight, each prefetched.
 
-Every part is read to its end or the scan fails: a page that does not come is asked for again a few times,
-from where the last one ended, and then the error names the part. Restrictions of clustering columns are the
-server's to apply; a range in which it looks for rows for too long is cut into two. Rows come in no order
-across parts. A caller that stops early just drops the iterator.
+Every part is read to its end or the scan fails: a failed page is retried a few times, from where the last one
+ended, and then the error names the part. Restrictions on clustering columns are applied by the server; a
+range for which it times out is split in two. Rows of different parts have no order. A caller that stops early
+just drops the iterator.
 """
 
 import heapq
@@ -20,7 +20,7 @@ from cassandra import ConsistencyLevel
 from cassandra.cluster import Session
 from cassandra.query import PreparedStatement
 
-from tidemark.cassandra.bulk.batch_errors import Retries, Verdict, describe, judge
+from tidemark.cassandra.bulk.batch_errors import Retries, RetryDecision, describe, judge
 from tidemark.cassandra.errors import CassandraError
 from tidemark.cassandra.scan.clustering import Restriction
 from tidemark.cassandra.scan.columns import Selected
@@ -31,7 +31,7 @@ from tidemark.cassandra.token_ranges import TokenRange
 from tidemark.errors import with_fields
 
 FIRST_ROWS = 500
-"""How many rows are asked for as long as nobody knows how large they are."""
+"""Rows of the first page, when their size is not known yet."""
 PAGE_BYTES = 2_000_000
 BATCH_ROWS = 10_000
 BATCH_BYTES = 16_000_000
@@ -60,11 +60,11 @@ class ScanFailed(CassandraError):
 
 @dataclass(frozen=True, slots=True)
 class ScanSettings:
-    """How a scan asks."""
+    """How a scan reads."""
 
     consistency: int = ConsistencyLevel.LOCAL_QUORUM
     fetch_rows: int = 5_000
-    """The most rows of a page; large rows come fewer at a time."""
+    """The most rows of a page; pages of large rows have fewer."""
     in_flight: int = 4
     retries: Retries = _RETRIES
 
@@ -74,12 +74,12 @@ USUAL = ScanSettings()
 
 @dataclass(slots=True)
 class _Reading:
-    """One part on its way."""
+    """The state of one part."""
 
     part: Part
     most_rows: int
     page: bytes | None = None
-    """Where the page that is wanted next begins."""
+    """The paging state of the next page."""
     failures: int = 0
 
 
@@ -90,7 +90,7 @@ def scan(
     settings: ScanSettings = USUAL,
     restrictions: Sequence[Restriction] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of these parts, in large batches; none where there are no rows."""
+    """The rows of these parts, in large batches; no batch where there are no rows. Raises ``ScanFailed``."""
     rows: list[Row] = []
     size = 0
     for page in _Scan(raw_session(session), selected, parts, settings, restrictions).pages():
@@ -104,7 +104,7 @@ def scan(
 
 
 class _Scan:
-    """The parts that are left, those under way, and those that wait before they are asked for again."""
+    """The parts that are left, those in flight, and those waiting for a retry."""
 
     def __init__(
         self,
@@ -121,13 +121,13 @@ class _Scan:
         self._answers: SimpleQueue[tuple[int, Page | None, Exception | None]] = SimpleQueue()
         self._under_way: dict[int, _Reading] = {}
         self._paused: list[tuple[float, int, _Reading]] = []
-        """A heap of what is to be asked for again: when, in which order, what."""
+        """A heap of parts to retry: due time, order, part."""
         self._order = count()
         self._row_bytes = 0.0
-        """What a row takes on the wire, going by those that came last."""
+        """The average size of a row on the wire, of the last page."""
 
     def pages(self) -> Iterator[Page]:
-        """The pages of all parts, as they come."""
+        """The pages of all parts, as they arrive."""
         for _ in range(self._settings.in_flight):
             self._begin()
         while self._under_way or self._paused:
@@ -138,7 +138,7 @@ class _Scan:
             reading.failures = 0
             if page.rows:
                 self._row_bytes = page.size / len(page.rows)
-            # The next page is on its way while this one is converted.
+            # The next page is requested before this one is converted.
             if page.next is None:
                 self._begin()
             else:
@@ -174,24 +174,24 @@ class _Scan:
             pause = max(self._paused[0][0] - time.monotonic(), 0) if self._paused else None
             with suppress(Empty):
                 number, page, error = self._answers.get(timeout=pause)
-                # The driver may answer twice for one request: rows must not come twice.
+                # The driver may call back twice for one request: rows must not be returned twice.
                 if reading := self._under_way.pop(number, None):
                     return reading, page, error
 
     def _ask_later(self, reading: _Reading, error: Exception) -> None:
         verdict, retries = judge(error), self._settings.retries
         reading.failures += 1
-        if verdict not in (Verdict.AGAIN, Verdict.SLOWER) or reading.failures > retries.most:
+        if verdict not in (RetryDecision.AGAIN, RetryDecision.SLOWER) or reading.failures > retries.most:
             place = (str(self._selected.table), str(reading.part))
             raise ScanFailed(*place, reading.failures, describe(error)) from error
-        if verdict is Verdict.SLOWER:
+        if verdict is RetryDecision.SLOWER:
             reading.most_rows = max(self._rows(reading) // 2, 1)
         due = time.monotonic() + retries.pause(reading.failures)
-        for each in self._narrowed(reading) if verdict is Verdict.SLOWER else [reading]:
+        for each in self._narrowed(reading) if verdict is RetryDecision.SLOWER else [reading]:
             heapq.heappush(self._paused, (due, next(self._order), each))
 
     def _narrowed(self, reading: _Reading) -> list[_Reading]:
-        """The same in two halves, where fewer rows are no help: few may be found, and many looked at."""
+        """Split a restricted range: smaller pages do not help where the server skips many rows."""
         part = reading.part
         if not (self._restrictions and isinstance(part, TokenRange) and reading.page is None):
             return [reading]
@@ -207,7 +207,7 @@ class _Scan:
         where += map(str, self._restrictions)
         query = f"SELECT {self._selected.expressions} FROM {table.cql_name} WHERE {' AND '.join(where)}"
         if self._restrictions and isinstance(part, TokenRange):
-            # Cassandra wants the word wherever it may have to pass over rows; here it passes over slices.
+            # Cassandra requires it wherever it may skip rows; here it reads a slice of each partition.
             query += " ALLOW FILTERING"
         if query not in self._statements:
             self._statements[query] = self._session.prepare(query, self._settings.consistency)

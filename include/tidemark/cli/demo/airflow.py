@@ -1,18 +1,25 @@
-"""What the parts of ``make demo`` that use Airflow share: waiting, and why a run failed."""
+"""The DAG runs of ``make demo``: waiting for one, why one failed, and the purge of an expired order."""
 
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.errors import TidemarkError
+from tidemark.expiry.report import report_lines
+
+PURGE_DAG = "orders.purge_expired"
+FINISHED = ("success", "failed")
+WAITS = ("deferred", *FINISHED, "skipped", "upstream_failed")
+SECONDS = 300.0
 
 
 class DemoFailed(TidemarkError):
-    """The demo did not get to its end."""
+    """The demo failed."""
 
 
 def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
-    """Wait until it is true."""
+    """Wait until the condition holds; raises ``DemoFailed`` with ``otherwise`` after so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -21,9 +28,33 @@ def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
 
 
 def task_failures(api: AirflowApi, dag_id: str, run_id: str) -> Iterator[str]:
-    """The last lines of every task of a run that failed."""
+    """The last lines of the log of every failed task of a run."""
     for task in api.tasks(dag_id, run_id):
         if task.state == "failed":
             lines = [line for line in api.task_log(dag_id, run_id, task.task_id) if line.strip()]
             yield f"Task {task.task_id} of {run_id} failed:"
             yield from (f"  {line}" for line in lines[-8:])
+
+
+def show_expiry(api: AirflowApi, replicate: Callable[[], object], show: Callable[..., Any]) -> None:
+    """Run the DAG for an expired order, replicate the purge that it sends, and print its report."""
+    run_id = api.trigger(PURGE_DAG, {"dry_run": False})
+    show(f"\nOne order expired yesterday. {PURGE_DAG}, run {run_id}:")
+    wait(lambda: _state(api, run_id, "wait_for_replication") in WAITS, SECONDS, "no purge was sent")
+    plan = api.returned(PURGE_DAG, run_id, "plan")
+    for one in plan["first"]:
+        show(f"  {one['key']} expired on {one['day']}: a purge was sent to {one['topic']}/{one['partition']}")
+    if _state(api, run_id, "wait_for_replication") == "deferred":
+        show("  it waits until replication has passed the purge")
+        replicate()
+    wait(lambda: api.run(PURGE_DAG, run_id)["state"] in FINISHED, SECONDS, f"{run_id} has not ended")
+    if api.run(PURGE_DAG, run_id)["state"] == "failed":
+        raise DemoFailed("\n".join(task_failures(api, PURGE_DAG, run_id)))
+    show()
+    for line in report_lines(api.returned(PURGE_DAG, run_id, "report")):
+        show(f"  {line}")
+    show("  .venv/bin/tidemark journal expired orders   expired orders that are still there: none now")
+
+
+def _state(api: AirflowApi, run_id: str, task_id: str) -> str | None:
+    return next((task.state for task in api.tasks(PURGE_DAG, run_id) if task.task_id == task_id), None)

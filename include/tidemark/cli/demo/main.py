@@ -1,6 +1,6 @@
-"""``make demo``: services, a few thousand actions, runs of ``orders.replicate``, and what came of it.
+"""``make demo``: starts services, sends a few thousand actions, replicates them and shows the result.
 
-Calling it again starts nothing twice: it sends another, smaller batch of orders and replicates that.
+A second call uses the running services: it sends another, smaller batch of orders and replicates that.
 """
 
 import sys
@@ -15,8 +15,7 @@ from rich.table import Table
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli import services
 from tidemark.cli.connections import look_up
-from tidemark.cli.demo.airflow import DemoFailed, task_failures, wait
-from tidemark.cli.demo.expiry import PURGE_DAG, show_expiry
+from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
 from tidemark.cli.demo.orders import expired_order, sample_actions
 from tidemark.cli.demo.send import send_actions
 from tidemark.cli.demo.work import show_work
@@ -44,19 +43,18 @@ PIPELINE = "orders"
 DAG_ID = f"{PIPELINE}.replicate"
 FIRST, AGAIN = 4000, 400
 PARTITIONS = 3
-FINISHED = ("success", "failed")
 STEPS = ("bind", "capture", "audit", "publish", "deliver")
 console = Console()
 show = partial(console.print, highlight=False, soft_wrap=True)
 
 
 def main() -> int:
-    """Run the demo; the exit code."""
+    """Run the demo; returns the exit code."""
     began = time.monotonic()
     try:
         settings, pipeline = Settings.read(), find_pipeline(PIPELINE)
         with ThreadPoolExecutor(1) as beside:
-            # Spark starts in half the time with it, and making it hides behind the downloads.
+            # Spark starts in half the time with the archive; it is made while jars are downloaded.
             archive = beside.submit(ensure_class_archive, settings)
             services.up(only="", spark=None)
             if isinstance(failure := archive.exception(), ArchiveFailed):
@@ -89,7 +87,7 @@ def create_topics(pipeline: Pipeline, connections: Connections) -> None:
 
 
 def send_orders(pipeline: Pipeline, connections: Connections) -> int:
-    """Send a batch of actions, more the first time; how many."""
+    """Send a batch of actions, a larger one the first time; returns their number."""
     (topic,) = pipeline.source.kafka.topics
     with looking_at_topics(connections.kafka, READ_UNCOMMITTED) as kafka:
         before = sum(end for _, end in kafka.offsets([topic]).values())
@@ -114,7 +112,7 @@ def let_dag_run(api: AirflowApi, dag_id: str) -> None:
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
-    """Show the run's tasks until it ends; a failed one says why."""
+    """Show the run's tasks until it ends. Raises ``DemoFailed`` with the log of failed tasks."""
     deadline = time.monotonic() + seconds
     shown: dict[str, str | None] = {}
     console.print(f"{DAG_ID}, run {run_id}:", highlight=False, soft_wrap=True)
@@ -137,7 +135,7 @@ def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:
 
 
 def show_summary(settings: Settings, pipeline: Pipeline, connections: Connections, sent: int) -> None:
-    """What was replicated, and where to look next."""
+    """Print what was replicated, and what to look at next."""
     status = read_status(pipeline, look_at_control(connections))
     console.print()
     console.print(status_table(status))

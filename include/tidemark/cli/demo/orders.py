@@ -1,6 +1,6 @@
-"""Orders as an event-sourced shop would write them: what the demo sends to Kafka.
+"""The orders of an event-sourced shop, which the demo sends to Kafka.
 
-The same seed gives the same actions. Nothing here sends anything.
+Deterministic: the same batch number gives the same actions. Nothing here sends anything.
 """
 
 import json
@@ -26,7 +26,7 @@ class _Order:
 
 
 def sample_actions(count: int, batch: int, now: int) -> Iterator[Action]:
-    """``count`` actions of new orders; ``batch`` keeps the orders of two calls apart, ``now`` is in ms."""
+    """``count`` actions of new orders; ``batch`` makes the keys of two calls differ, ``now`` is in ms."""
     random = Random(batch)
     orders = [_Order(f"order-{batch:03d}-{number:04d}") for number in range(max(count // 8, 4))]
     orders[0].expires = "1 day"
@@ -48,7 +48,7 @@ def sample_actions(count: int, batch: int, now: int) -> Iterator[Action]:
 
 
 def expired_order(batch: int, now: int) -> Action:
-    """An order whose time was over yesterday: nobody waits for the end of a day here."""
+    """An order that expired yesterday, so that the demo need not wait for the end of a day."""
     order = _Order(f"order-{batch:03d}-expired", expires="-1 day")
     return _append(order, Random(batch), now)
 

@@ -1,4 +1,4 @@
-"""Actions into a Kafka topic as kafka-journal's producers send them: idempotent, acknowledged, lz4."""
+"""Sends actions to a Kafka topic as kafka-journal's producers do: idempotent, acknowledged, lz4."""
 
 from collections.abc import Iterable
 

@@ -28,7 +28,7 @@ class DemoExpiryUnseen(TidemarkError):
 
 
 def show_work(look_up: Lookup, show: Callable[..., Any]) -> None:
-    """Fill the journal, work on it, and say what became of it."""
+    """Insert entries, claim and end them, and print the outcome of each."""
     declared = find_journal(JOURNAL)
     cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
     work, _ = Work.create(declared, cassandra=cassandra, owner="make demo")

@@ -1,1 +1,1 @@
-"""``tidemark journal``: one module per group of its commands."""
+"""``tidemark journal``, with one module per group of its commands."""

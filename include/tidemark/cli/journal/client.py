@@ -1,7 +1,7 @@
 """``tidemark journal append``, ``delete``, ``purge``, ``read`` and ``pointer``: a pipeline's journal by hand.
 
-Everything is checked before anything is sent. A delete or a purge shows its plan first; who did it and why
-go along with it, in headers that nobody but the commit log keeps.
+Everything is checked before anything is sent. A delete or a purge shows its plan first; the operator and the
+reason travel with it, in headers that only the commit log keeps.
 """
 
 import sys
@@ -11,43 +11,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tidemark.cli.journal.tables import app
-from tidemark.cli.opened_pipeline import carry_out, demand_reason
-from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_json
+from tidemark.cli.options import Json, PipelineName, print_json
+from tidemark.cli.plans import PlanOptions, carry_out, plan_options
 
 if TYPE_CHECKING:
-    from tidemark.client.events import Event, JournalEvent
+    from tidemark.client.events import Event
     from tidemark.client.journal import Journal
     from tidemark.client.settings import JournalSettings
     from tidemark.delivery.operator.actions import Plan
 
-__all__ = ["app"]
-
 BY_HEADER, REASON_HEADER = "tidemark-by", "tidemark-reason"
-CUT = 80
-"""Characters of a payload that a line for people shows."""
 
 Key = Annotated[str, typer.Argument(metavar="KEY", help="The entity.")]
 Topic = Annotated[str | None, typer.Option(help="Its topic, where the pipeline reads several.")]
 Writer = Annotated[str | None, typer.Option(help="The journal's writer, where the pipeline has several.")]
 
 
-@app.command()
 def append(
     pipeline: PipelineName,
     key: Key,
     json_event: Annotated[
-        list[str] | None, typer.Option(help="An event's payload, JSON; `-` for one a line from stdin.")
+        list[str] | None, typer.Option(help="An event's payload, JSON; `-` for one per line from stdin.")
     ] = None,
     text: Annotated[
-        list[str] | None, typer.Option(help="An event's payload, text; `-` for one a line from stdin.")
+        list[str] | None, typer.Option(help="An event's payload, text; `-` for one per line from stdin.")
     ] = None,
     seq_nr: Annotated[
-        int | None, typer.Option(min=1, help="The first event's number; the next one when left out.")
+        int | None, typer.Option(min=1, help="The first event's number; by default the next one.")
     ] = None,
     expected_last: Annotated[
         int | None,
-        typer.Option(min=0, help="Only if this is the number of the last event; 0 for no such entity."),
+        typer.Option(
+            min=0, help="Append only if this is the last event's number; 0: if there is no such entity."
+        ),
     ] = None,
     tag: Annotated[list[str] | None, typer.Option(help="A tag of every event.")] = None,
     expire_after: Annotated[
@@ -63,7 +59,7 @@ def append(
     if bool(json_event) == bool(text):
         raise typer.BadParameter("give either --json-event or --text", param_hint="--json-event")
     payloads = list(_payloads(json_event or text or []))
-    # Before the number is asked for, which leaves a mark in Kafka.
+    # Checked before the next number is requested, which sends a mark to Kafka.
     _events(payloads, bool(json_event), seq_nr or 1, tag or [])
     with _opened(pipeline, key, topic, writer) as (settings, journal):
         Checks(settings.topic).expire_after(key, expire_after)
@@ -78,42 +74,37 @@ def append(
     typer.echo(f"{settings.topic}/{key}: event {first}{last} at {placed.partition}@{placed.offset}.")
 
 
-@app.command()
+@plan_options
 def delete(
     pipeline: PipelineName,
     key: Key,
     to: Annotated[int, typer.Option(min=1, help="The last event to delete.")],
     topic: Topic = None,
     writer: Writer = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
     """Delete an entity's events up to a number."""
-    demand_reason(reason, execute)
+    options.require_reason()
     with _opened(pipeline, key, topic, writer) as (settings, journal):
-        carry_out(_plan_delete(pipeline, settings, journal, key, to), reason, execute, by, as_json)
+        carry_out(_plan_delete(pipeline, settings, journal, key, to), options)
 
 
-@app.command()
+@plan_options
 def purge(
     pipeline: PipelineName,
     key: Key,
     topic: Topic = None,
     writer: Writer = None,
-    reason: Reason = "",
-    execute: Execute = False,
-    by: By = None,
-    as_json: Json = False,
+    *,
+    options: PlanOptions,
 ) -> None:
-    """Remove an entity with everything it had."""
-    demand_reason(reason, execute)
+    """Remove an entity with all its events."""
+    options.require_reason()
     with _opened(pipeline, key, topic, writer) as (settings, journal):
-        carry_out(_plan_purge(pipeline, settings, journal, key), reason, execute, by, as_json)
+        carry_out(_plan_purge(pipeline, settings, journal, key), options)
 
 
-@app.command()
 def read(
     pipeline: PipelineName,
     key: Key,
@@ -122,22 +113,23 @@ def read(
     writer: Writer = None,
     as_json: Json = False,
 ) -> None:
-    """Show an entity's events, those too that are not replicated yet; with --json one a line."""
+    """Show an entity's events, also those not replicated yet; with --json one per line."""
+    from tidemark.cli.output.events import EVENT_HEADINGS, event_json, event_line
+
     with _opened(pipeline, key, topic, writer) as (_, journal):
         events = journal.read(key, from_seq_nr)
         if as_json:
             for event in events:
-                print(_json_line(event))
+                print(event_json(event))
             return
-        typer.echo(_LINE.format("event", "sent", "at", "payload"))
+        typer.echo(EVENT_HEADINGS)
         count = 0
         for event in events:
             count += 1
-            typer.echo(_people_line(event))
+            typer.echo(event_line(event))
         typer.echo(f"{count} event{'' if count == 1 else 's'}.")
 
 
-@app.command()
 def pointer(
     pipeline: PipelineName, key: Key, topic: Topic = None, writer: Writer = None, as_json: Json = False
 ) -> None:
@@ -225,42 +217,3 @@ def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", 
 
 def _headers(deed: Any) -> dict[str, str]:
     return {BY_HEADER: deed.who, REASON_HEADER: deed.reason}
-
-
-_LINE = "{:>8}  {:<23}  {:>14}  {}"
-
-
-def _people_line(event: "JournalEvent") -> str:
-    content = event.content
-    payload = f"{len(content)} bytes" if isinstance(content, bytes) else content or "–"
-    payload = payload if len(payload) <= CUT else f"{payload[:CUT]}…"
-    tags = f"  [{', '.join(sorted(event.tags))}]" if event.tags else ""
-    sent = event.timestamp.strftime("%Y-%m-%d %H:%M:%S UTC")
-    shown = "".join(letter if letter.isprintable() else "·" for letter in payload + tags)
-    return _LINE.format(event.seq_nr, sent, f"{event.partition}@{event.offset}", shown)
-
-
-def _json_line(event: "JournalEvent") -> str:
-    from base64 import b64encode
-
-    from tidemark.journal.codec.json_text import canonical
-
-    payload = event.payload
-    metadata = event.metadata
-    return canonical(
-        {
-            "seq_nr": event.seq_nr,
-            "timestamp": event.timestamp.isoformat(timespec="milliseconds"),
-            "partition": event.partition,
-            "offset": event.offset,
-            "tags": sorted(event.tags),
-            "payload_type": event.payload_type,
-            "payload": {"base64": b64encode(payload).decode()} if isinstance(payload, bytes) else payload,
-            "metadata": metadata.header,
-            "payload_metadata": metadata.payload,
-            "expire_after": metadata.expire_after,
-            "headers": dict(event.headers),
-            "origin": event.origin,
-            "version": event.version,
-        }
-    )

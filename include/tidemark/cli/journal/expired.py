@@ -1,6 +1,6 @@
-"""``tidemark journal expired``: entities whose time is over and that are still there, and what runs came to.
+"""``tidemark journal expired``: entities that have expired and still exist, and the results of purge runs.
 
-Only looks, but for ``--report``, which ends a run that was left in the middle.
+Read-only except ``--report``, which finishes a run that was interrupted.
 """
 
 from datetime import UTC, date, datetime, timedelta
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tidemark.cli.opened_pipeline import open_pipeline
+from tidemark.cli.open_pipeline import open_pipeline
 from tidemark.cli.options import Json, PipelineName, print_json
 from tidemark.clock import wall_clock
 
@@ -24,18 +24,18 @@ def expired(
         datetime | None, typer.Option(formats=["%Y-%m-%d"], help="Only those that expired on this day.")
     ] = None,
     days: Annotated[
-        int, typer.Option(min=1, max=3660, help="How many days are looked at, up to the last that is over.")
+        int, typer.Option(min=1, max=3660, help="How many days to search, up to the last complete one.")
     ] = DAYS,
     writer: Annotated[
         str | None, typer.Option(help="The journal's writer, where the pipeline has several.")
     ] = None,
     limit: Annotated[int, typer.Option(min=0, help="How many entities at most; 0 for all.")] = 100,
     history: Annotated[
-        bool, typer.Option("--history", help="What the runs of purge_expired came to, oldest first.")
+        bool, typer.Option("--history", help="Show the results of purge_expired runs, oldest first.")
     ] = False,
     report: Annotated[
         str | None,
-        typer.Option(metavar="RUN", help="Report for a run that cannot any more; --history names them."),
+        typer.Option(metavar="RUN", help="Write the report of an interrupted run; --history names them."),
     ] = None,
     as_json: Json = False,
 ) -> None:

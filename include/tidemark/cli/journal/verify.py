@@ -1,6 +1,6 @@
-"""``tidemark journal verify``, ``diff`` and ``history``: what a journal holds, proved and explained.
+"""``tidemark journal verify``, ``diff`` and ``history``: a journal's tables compared and explained.
 
-A few entities are read in this process; for more, Spark is started here too.
+Single entities are read in this process; for whole tables, Spark is started in it.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from tidemark.cli.opened_pipeline import open_pipeline
+from tidemark.cli.open_pipeline import open_pipeline
 from tidemark.cli.options import Json, PipelineName, print_json
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tidemark.app.open_pipeline import OpenPipeline
 
-Writer = Annotated[str | None, typer.Argument(help="A journal writer; the only one when left out.")]
+Writer = Annotated[str | None, typer.Argument(help="A journal writer; by default the only one.")]
 Topic = Annotated[str | None, typer.Option(help="Only this topic.")]
 
 
@@ -35,13 +35,13 @@ def verify(
     from_t: Annotated[
         int | None, typer.Option(help="Entities touched by bindings from this time (µs).")
     ] = None,
-    to_t: Annotated[int | None, typer.Option(help="And up to this one, included.")] = None,
-    sample: Annotated[int | None, typer.Option(min=1, help="At most so many of those.")] = None,
-    seed: Annotated[int, typer.Option(help="Another number draws another sample.")] = 0,
-    most: Annotated[int, typer.Option(min=1, help="How many differences are told.")] = 100,
+    to_t: Annotated[int | None, typer.Option(help="And up to this time, inclusive.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="At most this many of these entities.")] = None,
+    seed: Annotated[int, typer.Option(help="The seed of the sample.")] = 0,
+    most: Annotated[int, typer.Option(min=1, help="How many differences are shown.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Prove the tables of a journal against the log. Exit code 1 when something is different."""
+    """Verify the tables of a journal against the log. Exit code 1 if there are differences."""
     from tidemark.cli.output.verification import verification_table
     from tidemark.verification.journal.entities import verify_entities
     from tidemark.verification.selection import EntitySelection
@@ -70,10 +70,10 @@ def verify(
 def diff(
     pipeline: PipelineName,
     keyspaces: Annotated[str, typer.Option(help="The old keyspace and the new one: a,b.")],
-    most: Annotated[int, typer.Option(min=1, help="How many differences are told.")] = 100,
+    most: Annotated[int, typer.Option(min=1, help="How many differences are shown.")] = 100,
     as_json: Json = False,
 ) -> None:
-    """Compare two keyspaces of a pipeline. Exit code 0 when readers may be switched to the second."""
+    """Compare two keyspaces of a pipeline. Exit code 0 if readers may be switched to the second."""
     from tidemark.cli.output.verification import diff_table
     from tidemark.spark.jobs.diff import diff_with_spark
 
@@ -94,14 +94,14 @@ def diff(
 def history(
     pipeline: PipelineName,
     entity: Annotated[str, typer.Argument(metavar="ENTITY", help="Its key.")],
-    writer: Annotated[str | None, typer.Option(help="A journal writer; the only one when left out.")] = None,
+    writer: Annotated[str | None, typer.Option(help="A journal writer; by default the only one.")] = None,
     topic: Topic = None,
     limit: Annotated[
         int, typer.Option(min=0, help="How many messages at most, the newest; 0 for all.")
     ] = 100,
     as_json: Json = False,
 ) -> None:
-    """Show an entity's life: what was done to it, what readers see now, and what is hidden why."""
+    """Show an entity's history: its messages, what readers see now, and why rows are hidden."""
     from tidemark.cli.output.verification import history_table
     from tidemark.journal_tables.reader import JournalReader
     from tidemark.verification.basis import read_basis
@@ -126,7 +126,7 @@ def history(
 
 @contextmanager
 def local_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSession]":
-    """A session in this process, as quiet as those of the applications."""
+    """A Spark session in this process, configured as those of the applications."""
     from tidemark.embedded.jars.class_archive import driver_java_options
     from tidemark.embedded.jars.ivy import pyspark_folder
     from tidemark.embedded.ports import LOOPBACK
@@ -143,7 +143,7 @@ def local_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSess
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_SUBMIT_ARGS": shlex.join(["--master", "local[*]", *arguments, "pyspark-shell"]),
     }
-    # What somebody has set for their own Spark holds.
+    # Variables that are set already take precedence.
     os.environ.update({name: value for name, value in wanted.items() if name not in os.environ})
     call = job.Job(application, opened.pipeline, opened.connections, None, argparse.Namespace())
     with job.spark_session(call) as spark:

@@ -1,1 +1,1 @@
-"""``tidemark log``: one module per group of its commands."""
+"""``tidemark log``, with one module per group of its commands."""

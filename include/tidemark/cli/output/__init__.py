@@ -1,1 +1,1 @@
-"""What commands print for people: tables."""
+"""What commands print for people: tables and lines."""

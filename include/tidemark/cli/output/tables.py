@@ -1,4 +1,4 @@
-"""Tables for people: what the commands print when nobody asked for JSON."""
+"""Tables and lines for people: what commands about pipelines print without ``--json``."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -10,9 +10,12 @@ from rich.table import Table
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.listing import ListedLetter
+from tidemark.delivery.operator.accept_plan import Consequence
 from tidemark.delivery.state.writer_state import Acknowledgement, OffsetEntry, Redelivered, WriterState
 from tidemark.delivery.status import PipelineStatus
 from tidemark.log.message_text import text_of
+from tidemark.log.model.gate import LogGate
+from tidemark.log.model.loss import AcceptedLoss
 from tidemark.log.verify import LogVerification
 from tidemark.pipeline.model import Pipeline
 
@@ -73,7 +76,7 @@ def status_table(status: PipelineStatus) -> RenderableType:
 
 
 def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:
-    """One line per message, payloads cut."""
+    """One line per message, with truncated payloads."""
     table = Table("id", "sent", "from", "key", "value", "headers", box=None, pad_edge=False)
     for message in messages:
         headers = ", ".join(header["name"] for header in message["headers"] or ())
@@ -105,6 +108,27 @@ def verification_lines(found: LogVerification) -> Iterator[str]:
     yield "Everything is as it was written." if found.is_right else f"{len(found.problems)} problems."
 
 
+def acceptance_lines(
+    pipeline: str,
+    gate: LogGate | None,
+    before: Sequence[AcceptedLoss],
+    consequences: Sequence[Consequence],
+) -> Iterator[str]:
+    """What an operator accepts by opening a log's gate, and the consequences for the writers.
+
+    Without a gate, ``before`` are the losses that were accepted without a plan for the writers.
+    """
+    if gate:
+        yield f"{pipeline}: the log's gate is closed: {gate.reason}"
+        yield from (f"  lost for ever: {loss}" for loss in gate.losses)
+        if gate.ids:
+            yield f"  ids {gate.ids[0]} to {gate.ids[1]}"
+    else:
+        yield f"{pipeline}: accepted before, but not what becomes of the writers:"
+        yield from (f"  {one.loss}, accepted by {one.who}" for one in before)
+    yield from (f"  {one}" for one in consequences)
+
+
 def _cut(data: bytes | None) -> str:
     text = text_of(data)
     if text is None:
@@ -114,7 +138,7 @@ def _cut(data: bytes | None) -> str:
 
 
 def moment(microseconds: int) -> str:
-    """A time for people."""
+    """A time as text, in UTC."""
     return datetime.fromtimestamp(microseconds / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -134,7 +158,7 @@ def history_table(
     passed: Sequence[Acknowledgement] = (),
     redelivered: Mapping[int, Redelivered] | None = None,
 ) -> RenderableType:
-    """One writer: where it stands, its namespaces, newest moves, what was let pass and what people did."""
+    """One writer: position, namespaces, offset log, acknowledged messages and operators' actions."""
     name = escape(f"{state.pipeline}/{state.name}")
     head = f"[bold]{name}[/bold]  position {state.position:,}, {state.status}"
     if state.lease:
@@ -171,7 +195,7 @@ def _acknowledged_table(passed: Sequence[Acknowledgement], redelivered: Mapping[
 
 
 def ranges_of(ids: Sequence[int]) -> str:
-    """Ids in as few words as possible; those that follow each other as a range."""
+    """Ids as text, consecutive ones as ranges."""
     ranges: list[list[int]] = []
     for id_ in sorted(ids):
         if ranges and id_ == ranges[-1][1] + 1:
@@ -182,7 +206,7 @@ def ranges_of(ids: Sequence[int]) -> str:
 
 
 def letters_table(letters: Sequence[ListedLetter]) -> Table:
-    """One line per dead letter, payloads left out."""
+    """One line per dead letter, without payloads."""
     names = ("writer", "id", "from", "key", "fate", "when", "who", "why", "error")
     table = Table(*names, box=None, pad_edge=False)
     for one in letters:
@@ -203,7 +227,7 @@ def letters_table(letters: Sequence[ListedLetter]) -> Table:
 
 
 def letter_lines(one: ListedLetter) -> Iterator[str]:
-    """A dead letter whole, for people."""
+    """A whole dead letter."""
     yield f"{one.pipeline}/{one.writer}: id {one.id} ({one.place}), {one.fate}"
     if one.letter is None:
         return

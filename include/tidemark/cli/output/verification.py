@@ -1,4 +1,4 @@
-"""Tables for people: what was proved of a journal, and an entity's life."""
+"""Tables for people: results of verifications, and an entity's history."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -15,7 +15,7 @@ from tidemark.verification.tally import Counts
 
 
 def verification_table(found: Verification) -> RenderableType:
-    """What was looked at, what is different, and what cannot be proved."""
+    """What was verified, what differs, and what cannot be proved."""
     name = escape(f"{found.pipeline}/{found.writer}")
     shown: list[RenderableType] = [f"[bold]{name}[/bold]  {found.summary} ({found.seconds:.1f} s)"]
     if len(found.topics) > 1:
@@ -40,7 +40,7 @@ def verification_table(found: Verification) -> RenderableType:
 
 
 def output_table(found: OutputVerification, further: str = "") -> RenderableType:
-    """What was looked at of files or a topic, what is different, and what to do."""
+    """What was verified of files or a topic, what differs, and what to do."""
     name = escape(f"{found.pipeline}/{found.writer}")
     shown: list[RenderableType] = [f"[bold]{name}[/bold]  {found.summary} ({found.seconds:.1f} s)"]
     if found.differences:
@@ -56,7 +56,7 @@ def output_table(found: OutputVerification, further: str = "") -> RenderableType
 
 
 def diff_table(found: Diff) -> RenderableType:
-    """Both keyspaces, what is different, and whether readers may be switched."""
+    """Both keyspaces, what differs, and whether readers may be switched."""
     old, new = found.old, found.new
     head = f"[bold]{escape(found.pipeline)}[/bold]  {old.keyspace} → {new.keyspace} ({found.seconds:.1f} s)"
     pointers = Table("pointer", old.keyspace, new.keyspace, box=None, pad_edge=False)
@@ -74,7 +74,7 @@ def diff_table(found: Diff) -> RenderableType:
 
 
 def history_table(found: History) -> RenderableType:
-    """An entity's messages, what a reader sees, and what is hidden."""
+    """An entity's messages, what a reader sees, and which rows are hidden."""
     name = escape(f"{found.topic}: {found.key}")
     steps = Table("id", "offset", "sent", "action", "origin", "", "effect", box=None, pad_edge=False)
     for step in found.steps:

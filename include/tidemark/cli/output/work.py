@@ -1,4 +1,4 @@
-"""Tables about work journals for people: what the commands print when nobody asked for JSON."""
+"""Tables and lines for people: what commands about work journals print without ``--json``."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -48,6 +48,11 @@ def dead_table(letters: Sequence[WorkEntry]) -> Table:
     return table
 
 
+def dead_lines(letters: Sequence[WorkEntry]) -> list[str]:
+    """Dead letters as lines of a plan."""
+    return [f"  {_text(one.key)}: {one.reason} ({one.error or 'no error text'})" for one in letters]
+
+
 def history_table(runs: Sequence[WorkEntry]) -> Table:
     """One line per claim that has ended."""
     table = Table("key", "began", "seconds", "ended as", "owner", "error", box=None, pad_edge=False)
@@ -63,7 +68,7 @@ def _time(at: datetime | None) -> str:
 
 
 def figures_lines(found: Figures) -> Iterator[str]:
-    """A journal in a few lines."""
+    """The figures of a journal."""
     paused = f"; paused: {found.paused}" if found.paused is not None else ""
     unseen = f" ({found.unseen} not looked at)" if found.unseen else ""
     yield (
@@ -81,5 +86,9 @@ def figures_lines(found: Figures) -> Iterator[str]:
 
 
 def _cut(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = _text(value)
     return escape(text if len(text) <= CUT else f"{text[:CUT]}…")
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

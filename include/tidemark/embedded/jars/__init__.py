@@ -1,1 +1,1 @@
-"""The jars that the embedded services run from: resolved, locked, fetched."""
+"""The jars of the embedded services: resolved, locked, fetched."""

@@ -1,12 +1,11 @@
-"""An archive of Spark's classes, already parsed and linked: a driver that maps it starts in half the time.
+"""A class data sharing (CDS) archive of Spark's classes: a driver that uses it starts in half the time.
 
-Java refuses an archive that does not fit (another Java, another class path) and goes on without it, so a
-wrong one is slow at worst. It takes the better part of a minute to make, once per installation: nobody makes
-it unasked.
+Java ignores an archive that does not match (another Java, another class path), so a wrong one costs only
+time. Making it takes about a minute, once per installation, so it is made only on request.
 
-Only with ``--driver-java-options`` or ``spark.driver.extraJavaOptions``: in ``JDK_JAVA_OPTIONS`` it would
-also reach the little launcher that spark-submit starts first. And not with a ``SPARK_CONF_DIR`` that has
-files in it, nor with ``spark.driver.extraClassPath``: the class path must begin as it did then.
+Pass it with ``--driver-java-options`` or ``spark.driver.extraJavaOptions``: ``JDK_JAVA_OPTIONS`` would also
+reach the launcher that spark-submit starts first. It cannot be used with a ``SPARK_CONF_DIR`` that has files,
+nor with ``spark.driver.extraClassPath``: the class path must begin as it did when the archive was made.
 """
 
 import hashlib
@@ -18,18 +17,18 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tidemark.embedded.errors import ArchiveFailed
+from tidemark.embedded.files import exclusive
 from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.embedded.jars.lock_file import HERE, jar_set
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.whole_files import exclusive
 from tidemark.settings import Settings
 
 KEPT = 3
 QUICK = "-XX:TieredStopAtLevel=1"
-"""For a driver that lives for seconds: the optimising compiler costs more than it gives."""
+"""For a driver that runs for seconds, the optimising compiler costs more than it saves."""
 MANY_MESSAGES = 250_000
-"""From here on the optimising compiler gives more than it costs (bench/README.md)."""
+"""From this many messages on, the optimising compiler saves more than it costs (bench/README.md)."""
 
 
 def archive_path(settings: Settings, java: Java) -> Path:
@@ -40,10 +39,7 @@ def archive_path(settings: Settings, java: Java) -> Path:
 
 
 def driver_java_options(settings: Settings, messages: int = 0) -> str:
-    """Options that make a driver's Java start quickly, with the archive when there is one.
-
-    The more messages it has to move, the more it is worth to compile well.
-    """
+    """Java options for a driver: the archive if there is one, and the quick compiler for few messages."""
     compiler = QUICK if messages < MANY_MESSAGES else ""
     archive = archive_path(settings, find_java(os.environ))
     if not archive.is_file():
@@ -53,7 +49,7 @@ def driver_java_options(settings: Settings, messages: int = 0) -> str:
 
 
 def ensure_class_archive(settings: Settings) -> Path:
-    """Make the archive unless it is there: some 40 s of work."""
+    """Make the archive if it does not exist, in about 40 s. Raises ``ArchiveFailed``."""
     java = find_java(os.environ)
     archive = archive_path(settings, java)
     if not archive.is_file():
@@ -67,7 +63,7 @@ def _make(archive: Path, java: Java) -> None:
     log = archive.with_suffix(".log")
     with tempfile.TemporaryDirectory(prefix=".making-", dir=archive.parent) as folder:
         draft = Path(folder) / "spark.jsa"
-        quiet = "-Xlog:disable -Xlog:all=error:stderr"  # it warns of every class it leaves out, hundreds
+        quiet = "-Xlog:disable -Xlog:all=error:stderr"  # it warns about each of hundreds of classes
         command = [str(pyspark_folder() / "bin" / "spark-submit"), "--master", "local[2]"]
         command += ["--driver-java-options", f'-XX:ArchiveClassesAtExit="{draft}" {QUICK} {quiet}']
         environ = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_folder())}
@@ -84,7 +80,7 @@ def _make(archive: Path, java: Java) -> None:
 
 
 def _drop_old(folder: Path) -> None:
-    """Keep the newest archives: every checkout has its own, and one takes 180 MB."""
+    """Keep only the newest archives: every checkout has its own, of 180 MB."""
     archives = sorted(folder.glob("spark-*.jsa"), key=lambda path: path.stat().st_mtime, reverse=True)
     for archive in archives[KEPT:]:
         archive.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""The jars of the services: fetched once, kept in the cache, never anything but what jars.lock promises."""
+"""The jars of the services: fetched once into the cache, and checked against jars.lock."""
 
 import errno
 import os
@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidemark.embedded.errors import CacheNotWritable, JarDamaged, NoSpace, RegistryUnreachable
+from tidemark.embedded.files import exclusive
 from tidemark.embedded.jars.ivy import Fetching, Progress, flat_module, run_ivy, settings_xml
 from tidemark.embedded.jars.lock_file import CONFS, Conf, Jar, file_sha256, jar_set, locked_jars
 from tidemark.embedded.java import find_java
-from tidemark.embedded.whole_files import exclusive
 from tidemark.settings import Settings
 
 SPARE = 100_000_000
@@ -21,7 +21,7 @@ SPARE = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """A folder that holds the jars, one folder per conf."""
+    """The folder of the jars, with one folder per conf."""
 
     folder: Path
 
@@ -35,12 +35,12 @@ class Jars:
 
     @property
     def spark(self) -> tuple[Path, ...]:
-        """What Spark needs on its class path to read and write Kafka."""
+        """The jars on Spark's class path that read and write Kafka."""
         return tuple(self.folder / jar.conf / jar.name for jar in _of("spark"))
 
 
 def jars_folder(settings: Settings) -> Jars:
-    """Where the jars are, or will be once fetched."""
+    """The folder of the jars, fetched or not."""
     return Jars(settings.cache / "jars" / jar_set())
 
 
@@ -53,7 +53,7 @@ def ensure_jars(
     free_space: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free,
     environ: Mapping[str, str] = os.environ,
 ) -> Jars:
-    """The jars, fetched if need be. Sizes are always compared, digests when fresh or to ``verify``."""
+    """The jars, fetched if necessary. Sizes are always checked; digests after a fetch or with ``verify``."""
     jars = jars_folder(settings)
     confs: Sequence[Conf] = (only,) if only else CONFS
     if _absent(jars, confs):
@@ -71,7 +71,7 @@ def _of(conf: Conf) -> list[Jar]:
 
 
 def _absent(jars: Jars, confs: Sequence[Conf]) -> list[Conf]:
-    """The confs whose folder does not hold exactly the files it should."""
+    """The confs whose folder does not have exactly the locked files."""
     return [conf for conf in confs if _names(jars.folder / conf) != {jar.name for jar in _of(conf)}]
 
 
@@ -87,10 +87,10 @@ def _fetch(
     free_space: Callable[[Path], int],
     environ: Mapping[str, str],
 ) -> None:
-    """Fetch whole confs beside their place, check them, then put them there by a rename each."""
+    """Fetch whole confs into a staging folder, check them, then rename each to its place."""
     java = find_java(environ)
     wanted = [jar for conf in confs for jar in _of(conf)]
-    downloads = settings.cache / "ivy"  # kept when a fetch fails, so that the next one goes on from there
+    downloads = settings.cache / "ivy"  # kept when a fetch fails, so that the next one continues
     needed = 2 * sum(jar.size for jar in wanted) + SPARE
     if (free := free_space(settings.cache)) < needed:
         raise NoSpace(settings.cache, needed, free)
@@ -124,7 +124,7 @@ def _fetch(
 
 
 def _check(folder: Path, jars: Sequence[Jar], digests: bool) -> None:
-    """Compare jars with what the lock says; the first bad one is removed and named."""
+    """Check jars against the lock file; the first damaged one is removed and named in the error."""
     for jar in jars:
         path = folder / jar.conf / jar.name
         if digests or path.stat().st_size != jar.size:
@@ -135,13 +135,13 @@ def _check(folder: Path, jars: Sequence[Jar], digests: bool) -> None:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Staging folders of fetches that were killed. Called under the lock, so none of them is in use."""
+    """Remove staging folders of killed fetches. Called with the lock held, so none is in use."""
     for leftover in folder.glob(".staging-*"):
         shutil.rmtree(leftover, ignore_errors=True)
 
 
 def _probe(cache: Path) -> None:
-    """Find out before a long fetch that its result could not be kept."""
+    """Fail before a long fetch if the cache cannot be written."""
     try:
         (cache / "jars").mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=cache / "jars"):

@@ -1,4 +1,4 @@
-"""Ivy, which ships inside pyspark: how it is called, and what its output means."""
+"""Runs Ivy, which is part of pyspark, and interprets its output."""
 
 import importlib.util
 import os
@@ -15,16 +15,16 @@ from tidemark.embedded.jars.lock_file import HERE, Jar
 from tidemark.embedded.java import Java
 
 RETRIEVE = "[conf]/[artifact]-[revision](-[classifier]).[ext]"
-"""The classifier matters: the native variants of one jar differ by nothing else."""
+"""With the classifier: native variants of a jar differ by nothing else."""
 SILENCE = 90.0
-"""Seconds without output after which the registry counts as unreachable: Ivy itself would try every jar."""
+"""Seconds without output after which the registry counts as unreachable; Ivy would try every jar."""
 _MISSING = re.compile(r"(?:module not found:|\[(?:FAILED|NOT FOUND)\s*\]|::) ([^#\s]+)#([^;\s]+);([^!:\s]+)")
 _MAVEN = "http://ant.apache.org/ivy/maven"
 
 
 @dataclass(frozen=True, slots=True)
 class Fetching:
-    """How far a fetch has come: ``done`` of ``total`` jars are here, ``artifact`` is on its way."""
+    """Progress of a fetch: ``done`` of ``total`` jars; ``artifact`` is being fetched."""
 
     done: int
     total: int
@@ -35,7 +35,7 @@ Progress = Callable[[Fetching], None]
 
 
 def pyspark_folder() -> Path:
-    """Where pyspark is installed, found without importing it (that takes seconds)."""
+    """The folder of pyspark, found without importing it, which takes seconds."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError("pyspark is not installed")
@@ -43,7 +43,7 @@ def pyspark_folder() -> Path:
 
 
 def flat_module(jars: Iterable[Jar]) -> str:
-    """An Ivy file that asks for exactly these jars: no POM to read, a sixth of the time."""
+    """An Ivy file that requests exactly these jars; without POMs it takes a sixth of the time."""
     ET.register_namespace("m", _MAVEN)
     root = ET.Element("ivy-module", version="2.0")
     ET.SubElement(root, "info", organisation="tidemark", module="locked")
@@ -65,7 +65,7 @@ def flat_module(jars: Iterable[Jar]) -> str:
 
 
 def settings_xml(registry: str | None, resolve: bool = False) -> str:
-    """ivysettings.xml, with another registry if given, and reading POMs when versions are to be resolved."""
+    """ivysettings.xml, with another registry if given; with ``resolve``, POMs are read."""
     root = ET.parse(HERE / "ivysettings.xml").getroot()
     resolver = root.find("resolvers/ibiblio")
     assert resolver is not None
@@ -87,7 +87,7 @@ def run_ivy(
     progress: Progress | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """Fetch what ``module`` (an Ivy file's text) asks for into ``into/<conf>/``."""
+    """Fetch the jars of ``module``, the text of an Ivy file, into ``into/<conf>/``."""
     work = into / "ivy"
     work.mkdir(parents=True, exist_ok=True)
     (work / "ivy.xml").write_text(module, encoding="utf-8")
@@ -122,7 +122,7 @@ def run_ivy(
 
 
 def _lines(process: subprocess.Popen[bytes], log: Path) -> Iterator[str]:
-    """Ivy's lines as they come, copied to a log; a registry that never answers is given up after a while."""
+    """The lines of Ivy's output, copied to a log. Raises ``TimeoutError`` after a long silence."""
     assert process.stdout is not None
     rest = b""
     with log.open("wb", buffering=0) as copy, selectors.DefaultSelector() as selector:
@@ -141,7 +141,7 @@ def _lines(process: subprocess.Popen[bytes], log: Path) -> Iterator[str]:
 
 
 class OutputReader:
-    """Makes progress and failures out of Ivy's lines."""
+    """Derives progress and failures from Ivy's output."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self._total, self._done, self._progress = total, 0, progress
@@ -150,7 +150,7 @@ class OutputReader:
         self.last_lines: list[str] = []
 
     def read(self, line: str) -> None:
-        """Take in one line of output."""
+        """Interpret one line of output."""
         if not line or set(line) <= set(". "):
             return
         if found := re.match(r"downloading \S*/(\S+\.jar)", line):

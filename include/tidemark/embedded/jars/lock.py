@@ -1,6 +1,6 @@
 """``python -m tidemark.embedded.jars.lock``: resolve ivy.xml and write jars.lock. Run it to change a version.
 
-The only step that trusts the registry (and its checksums); everybody after it is held to the result.
+The only step that trusts the registry and its checksums; every later fetch is checked against the result.
 """
 
 import os
@@ -21,7 +21,7 @@ HEADER = """\
 
 
 def resolve(into: Path, cache: Path) -> list[Jar]:
-    """Fetch everything ivy.xml leads to, and describe it."""
+    """Resolve ivy.xml, fetch its jars and describe them."""
     module = (HERE / "ivy.xml").read_text(encoding="utf-8")
     settings = settings_xml(os.environ.get("DEFAULT_ARTIFACT_REPOSITORY"), resolve=True)
     run_ivy(find_java(os.environ), module, settings, into, cache, log=into / "ivy.log")
@@ -42,7 +42,7 @@ def _described(conf: str, into: Path, cache: Path) -> Iterator[Jar]:
 
 
 def main() -> int:
-    """Write jars.lock anew."""
+    """Write jars.lock."""
     with tempfile.TemporaryDirectory(prefix="tidemark-lock-") as folder:
         cache = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "cache"
         jars = resolve(Path(folder), cache)

@@ -1,6 +1,6 @@
 """jars.lock: every jar the services need, with its coordinates, size and SHA-256.
 
-What a registry serves is believed only when it is byte for byte what this list says. Nothing here fetches.
+A fetched jar is accepted only with this size and digest. Nothing here fetches.
 """
 
 import hashlib
@@ -41,22 +41,22 @@ class Jar:
 
     @property
     def organisation(self) -> str:
-        """Who publishes it."""
+        """The Maven group."""
         return self.coordinate.split(":")[0]
 
     @property
     def module(self) -> str:
-        """What it is called there."""
+        """The Maven artifact."""
         return self.coordinate.split(":")[1]
 
     @property
     def version(self) -> str:
-        """Which one of them."""
+        """The version."""
         return self.coordinate.split(":")[2]
 
     @property
     def classifier(self) -> str | None:
-        """Which variant, for jars that differ by nothing else."""
+        """The Maven classifier, of native variants."""
         return parts[3] if len(parts := self.coordinate.split(":")) > 3 else None
 
 
@@ -69,7 +69,7 @@ def locked_jars() -> tuple[Jar, ...]:
 
 @cache
 def jar_set() -> str:
-    """A short name for this set of jars: changes when a version or a digest does."""
+    """A short digest of this set of jars, which names its folder."""
     digest = hashlib.sha256()
     for name in ("ivy.xml", "jars.lock"):
         digest.update((HERE / name).read_bytes())

@@ -1,4 +1,4 @@
-"""A small Spark application that uses what Tidemark's applications use, so that its classes get archived.
+"""A small Spark application that loads the classes Tidemark's applications use, to archive them.
 
 Run by ``class_archive`` with spark-submit. Reads and writes nothing but a temporary folder.
 """

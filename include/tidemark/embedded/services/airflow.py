@@ -1,6 +1,6 @@
 """Airflow: four components over SQLite with the local executor, each in a session of its own.
 
-Not ``airflow standalone``: stopped by a signal, that one leaves some forty processes behind.
+Not ``airflow standalone``, which leaves about forty processes behind when it is stopped by a signal.
 """
 
 import base64
@@ -16,12 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from tidemark.embedded.errors import ServiceDied
+from tidemark.embedded.files import write_atomically
 from tidemark.embedded.home import OWNER_ONLY
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow_environment import airflow_environment
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import write_atomically
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("airflow.worker_log", "airflow.trigger_log")
@@ -35,7 +35,7 @@ _REPORTED = {"scheduler": "scheduler", "dag_processor": "dag processor", "trigge
 
 
 def airflow_service(settings: Settings, state: State) -> Service:
-    """Airflow of this home, as one can start it."""
+    """Airflow of this home, ready to be started."""
     environ = {**os.environ, **airflow_environment(settings, state)}
     port = settings.airflow_port
     ports = {
@@ -72,12 +72,12 @@ def airflow_service(settings: Settings, state: State) -> Service:
 
 
 def passwords_file(settings: Settings) -> Path:
-    """Where Airflow's users and their passwords are: a JSON object, made at the first start."""
+    """The file of Airflow's users and passwords: a JSON object, written at the first start."""
     return settings.home / "airflow" / "simple_auth_manager_passwords.json.generated"
 
 
 def write_secrets(settings: Settings) -> None:
-    """Make the keys all components share and the password of ``admin``, once per home, for its owner only."""
+    """Create the components' shared keys and the password of ``admin``, once per home, mode 0600."""
     home = settings.home / "airflow"
     home.mkdir(parents=True, exist_ok=True)
     keep_private(settings)
@@ -97,17 +97,17 @@ def write_secrets(settings: Settings) -> None:
 
 
 def keep_private(settings: Settings) -> None:
-    """Let no other user read Airflow's folder, its database, keys and passwords, whatever made them."""
+    """Restrict Airflow's folder, database, keys and passwords to their owner."""
     home = settings.home / "airflow"
     home.chmod(OWNER_ONLY)
-    # SQLite gives its further files the rights of the database.
+    # SQLite creates its other files with the permissions of the database.
     for secret in (*home.glob("airflow.db*"), home / "airflow.cfg", passwords_file(settings)):
         if secret.is_file():
             secret.chmod(0o600)
 
 
 def ask_airflow(port: int, since: float) -> str | None:
-    """Ask for everybody's health; nothing when all have reported so since ``since``, else who has not."""
+    """Request the health of all components; None when all have reported since ``since``, else the problem."""
     try:
         url = f"http://{LOOPBACK}:{port}/api/v2/monitor/health"
         with urllib.request.urlopen(url, timeout=5) as answer:
@@ -127,7 +127,7 @@ def ask_airflow(port: int, since: float) -> str | None:
 
 
 def _migrate(settings: Settings, environ: dict[str, str]) -> None:
-    """Make or bring up to date the database; known by a file that says which version did it last."""
+    """Create or migrate the database; a file records the version that did it last."""
     home = settings.home / "airflow"
     done, current = home / ".migrated", version("apache-airflow-core")
     if (home / "airflow.db").exists() and done.exists() and done.read_text().strip() == current:

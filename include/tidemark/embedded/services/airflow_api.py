@@ -1,6 +1,6 @@
-"""A small client for Airflow's REST API: enough to start a run, follow it and read what its tasks said.
+"""A small client for Airflow's REST API: trigger a run, follow it, and read the logs and XComs of its tasks.
 
-Speaks only to the embedded Airflow of one home, as its admin.
+It talks to the embedded Airflow of one home only, as its admin.
 """
 
 import json
@@ -18,14 +18,14 @@ from tidemark.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class TaskState:
-    """One task of a run; ``state`` is None before the scheduler has looked at it."""
+    """One task of a run; ``state`` is None until the scheduler sets it."""
 
     task_id: str
     state: str | None
 
 
 class _Login(httpx.Auth):
-    """Asks for a token before the first request, so that an API that is never used needs no Airflow."""
+    """Requests a token before the first request, so that an unused client needs no running Airflow."""
 
     requires_response_body = True
 
@@ -62,15 +62,15 @@ class AirflowApi:
         self._client.close()
 
     def request(self, method: str, path: str, what: str, **arguments: Any) -> Any:
-        """Any call: the answer's JSON."""
+        """Any request; returns the JSON of the response."""
         return _checked(self._client.request(method, path, **arguments), what).json()
 
     def has_dag(self, dag_id: str) -> bool:
-        """Whether Airflow has read the DAG's file yet."""
+        """Whether Airflow has parsed the DAG's file."""
         return self._client.get(f"/dags/{dag_id}").status_code == httpx.codes.OK
 
     def is_paused(self, dag_id: str) -> bool:
-        """Whether the DAG waits for somebody to let it run."""
+        """Whether the DAG is paused."""
         return bool(self.request("GET", f"/dags/{dag_id}", f"show {dag_id}")["is_paused"])
 
     def has_runs(self, dag_id: str) -> bool:
@@ -81,11 +81,11 @@ class AirflowApi:
         return bool(found["total_entries"])
 
     def unpause(self, dag_id: str) -> None:
-        """Let the DAG run."""
+        """Unpause the DAG."""
         self.request("PATCH", f"/dags/{dag_id}", f"unpause {dag_id}", json={"is_paused": False})
 
     def trigger(self, dag_id: str, conf: dict[str, Any] | None = None) -> str:
-        """Start a run; its id."""
+        """Trigger a run; returns its id."""
         body = {"logical_date": None, "conf": conf or {}}
         run: str = self.request("POST", f"/dags/{dag_id}/dagRuns", f"trigger {dag_id}", json=body)[
             "dag_run_id"
@@ -110,19 +110,19 @@ class AirflowApi:
         return [TaskState(task["task_id"], task["state"]) for task in found]
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, attempt: int = 1) -> Iterator[str]:
-        """The lines a task logged, as a person reads them."""
+        """The lines that a task logged, as text."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/logs/{attempt}"
         content = self.request("GET", path, f"show the log of {task_id}", params={"full_content": True})
         for line in content["content"]:
             yield str(line.get("event", line)) if isinstance(line, dict) else str(line)
 
     def returned(self, dag_id: str, run_id: str, task_id: str, key: str = "return_value") -> Any:
-        """What a task left for others (its XCom)."""
+        """The XCom of a task."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/xcomEntries/{key}"
         return self.request("GET", path, f"show what {task_id} returned")["value"]
 
     def page(self, address: str) -> str:
-        """A page that only people who may see it can open."""
+        """The text of a page, requested as the logged-in admin."""
         return _checked(self._client.get(address), f"show {address}").text
 
 

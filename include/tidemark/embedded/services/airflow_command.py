@@ -12,7 +12,7 @@ from tidemark.settings import Settings
 
 
 def main() -> None:
-    """Become Airflow."""
+    """Replace this process by Airflow's command, in the home's environment."""
     try:
         settings = Settings.read()
         make_home(settings)

@@ -1,6 +1,6 @@
-"""The environment Airflow runs in: computed from settings and state, never by changing this process's own.
+"""The environment of Airflow, computed from settings and state; this process's own is not changed.
 
-No secret is in it: those are in ``airflow.cfg`` of the home (see ``airflow``), readable by its owner only.
+It has no secrets: those are in the home's ``airflow.cfg`` (see ``airflow``), readable by its owner only.
 """
 
 import json
@@ -18,9 +18,10 @@ from tidemark.settings import Settings
 def airflow_environment(
     settings: Settings, state: State, environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """What to add to an environment so that Airflow, its tasks and their Spark applications use this home.
+    """The variables to add so that Airflow, its tasks and their Spark applications use this home.
 
-    ``environ`` is what it will be added to, by default this process's: connections and tuning set there stay.
+    ``environ`` is the environment they are added to, by default this process's; connections and tuning in it
+    stay.
     """
     given = os.environ if environ is None else environ
     ours = {**embedded_connections(settings, state), **_tuning()}
@@ -33,7 +34,7 @@ def airflow_environment(
 
 
 def embedded_connections(settings: Settings, state: State) -> dict[str, str]:
-    """The three connections as Airflow reads them from variables."""
+    """The three connections as Airflow's environment variables."""
     if state.spark == "cluster":
         spark: dict[str, object] = {"host": f"spark://{LOOPBACK}", "port": state.ports["spark.master"]}
     else:
@@ -65,7 +66,7 @@ def _places(settings: Settings) -> dict[str, str]:
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__CORE__DAGS_FOLDER": str(settings.root / "dags"),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str(settings.root / "plugins"),
-        # Whoever finds the database locked waits: after SQLite's own 5 s a trigger would be refused.
+        # A component waits for a locked database: after SQLite's default of 5 s a trigger would be refused.
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}?timeout=60",
         "AIRFLOW__LOGGING__BASE_LOG_FOLDER": str(home / "logs"),
         "TIDEMARK_ROOT": str(settings.root),
@@ -91,7 +92,7 @@ def _server(settings: Settings, state: State) -> dict[str, str]:
         "AIRFLOW__API__HOST": LOOPBACK,
         "AIRFLOW__API__PORT": str(settings.airflow_port),
         "AIRFLOW__API__BASE_URL": url,
-        # Without this one, tasks call port 8080 whatever the port above, and fail without leaving a log.
+        # Without it, tasks call port 8080 regardless of the port above, and fail without a log.
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__LOGGING__WORKER_LOG_SERVER_PORT": str(state.ports.get("airflow.worker_log", 8793)),
         "AIRFLOW__LOGGING__TRIGGER_LOG_SERVER_PORT": str(state.ports.get("airflow.trigger_log", 8794)),
@@ -104,7 +105,7 @@ def _programs(settings: Settings, state: State, given: Mapping[str, str]) -> dic
     root = str(settings.root)
     modules = [root, *(part for part in given.get("PYTHONPATH", "").split(":") if part not in ("", root))]
     return {
-        "PATH": ":".join(path),  # SparkSubmitHook looks for spark-submit there
+        "PATH": ":".join(path),  # for SparkSubmitHook, which runs spark-submit
         "PYTHONPATH": ":".join(modules),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_HOME": str(pyspark_folder()),

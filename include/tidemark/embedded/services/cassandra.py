@@ -1,14 +1,13 @@
-"""Cassandra 5: one node with loopback addresses. Several homes can have one each: only their ports differ."""
+"""Cassandra 5: one node on the loopback address. Several homes can run one each, on different ports."""
 
-import os
 import socket
 
+from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.services.service import Service, one_program_service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import filled, write_atomically
 from tidemark.settings import Settings
 
 INTERNAL_PORTS = ("cassandra.storage",)
@@ -16,7 +15,7 @@ HEAP = "1g"
 
 
 def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, heap: str = HEAP) -> Service:
-    """Cassandra of this home, as one can start it."""
+    """Cassandra of this home, ready to be started."""
     folder = settings.home / "cassandra"
     port = settings.cassandra_port
 
@@ -36,27 +35,20 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
         )
         write_atomically(folder / "jvm.options", options)
 
-    program = Program(
-        name="cassandra",
-        title="Cassandra",
-        command=(
-            str(java.path),
-            f"@{folder / 'jvm.options'}",
-            "org.apache.cassandra.service.CassandraDaemon",
-        ),
-        environ=dict(os.environ),
-        cwd=settings.home,
-        port=port,
-        variable="TIDEMARK_CASSANDRA_PORT",
+    command = (
+        str(java.path),
+        f"@{folder / 'jvm.options'}",
+        "org.apache.cassandra.service.CassandraDaemon",
     )
-    return Service(
-        name="cassandra",
-        title="Cassandra",
-        programs=(program,),
+    return one_program_service(
+        settings,
+        "cassandra",
+        "Cassandra",
+        command,
+        port,
         prepare=prepare,
-        question=lambda _: ask_cassandra(port),
+        question=ask_cassandra,
         deadline=180.0,
-        address=f"{LOOPBACK}:{port}",
     )
 
 

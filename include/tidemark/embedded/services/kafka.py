@@ -1,17 +1,16 @@
-"""Kafka: one KRaft process, broker and controller in one."""
+"""Kafka: one KRaft process that is both broker and controller."""
 
-import os
 import subprocess
 import uuid
 from pathlib import Path
 
 from tidemark.embedded.errors import ServiceDied
+from tidemark.embedded.files import fill, filled, write_atomically
 from tidemark.embedded.jars.fetch import Jars
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.service import Program, Service
+from tidemark.embedded.services.service import Service, one_program_service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import fill, filled, write_atomically
 from tidemark.kafka.topic_ids import kafka_text
 from tidemark.settings import Settings
 
@@ -20,7 +19,7 @@ HEAP = "768m"
 
 
 def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> Service:
-    """Kafka of this home, as one can start it."""
+    """Kafka of this home, ready to be started."""
     folder = settings.home / "kafka"
     config = folder / "server.properties"
     port = settings.kafka_port
@@ -36,27 +35,13 @@ def kafka_service(settings: Settings, state: State, java: Java, jars: Jars) -> S
         if not (folder / "data" / "meta.properties").exists():
             _format_storage(java, jars, config, logging, settings.home / "logs" / "kafka.log")
 
-    program = Program(
-        name="kafka",
-        title="Kafka",
-        command=(
-            *(str(java.path), "-Xms256m", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError"),
-            *("-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", logging),
-            *("-cp", jars.classpath("kafka"), "kafka.Kafka", str(config)),
-        ),
-        environ=dict(os.environ),
-        cwd=settings.home,
-        port=port,
-        variable="TIDEMARK_KAFKA_PORT",
+    command = (
+        *(str(java.path), "-Xms256m", f"-Xmx{HEAP}", "-XX:+UseG1GC", "-XX:+ExitOnOutOfMemoryError"),
+        *("-XX:-UsePerfData", "-Djava.net.preferIPv4Stack=true", logging),
+        *("-cp", jars.classpath("kafka"), "kafka.Kafka", str(config)),
     )
-    return Service(
-        name="kafka",
-        title="Kafka",
-        programs=(program,),
-        prepare=prepare,
-        question=lambda _: ask_kafka(port),
-        deadline=90.0,
-        address=f"{LOOPBACK}:{port}",
+    return one_program_service(
+        settings, "kafka", "Kafka", command, port, prepare=prepare, question=ask_kafka, deadline=90.0
     )
 
 
@@ -68,7 +53,7 @@ def ask_kafka(port: int) -> str | None:
 
 
 def _format_storage(java: Java, jars: Jars, config: Path, logging: str, log: Path) -> None:
-    """Give the data folder its identity, once."""
+    """Format the data folder with a new cluster id."""
     command = [str(java.path), "-Xmx256m", "-XX:TieredStopAtLevel=1", logging, "-cp", jars.classpath("kafka")]
     command += ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
     # One word, because an id may begin with a dash and would be taken for another option.

@@ -1,16 +1,20 @@
-"""What services have in common: programs, a way to set them up, a question only a healthy one answers."""
+"""What a service is: its programs, how it is set up, and the request that only a healthy one answers."""
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidemark.embedded.ports import LOOPBACK
+from tidemark.settings import Settings
+
 SERVICES = ("kafka", "cassandra", "airflow", "spark")
-"""All services, in the order people read about them. Spark is one only when a cluster is asked for."""
+"""All services, in the order of output. Spark is one only in cluster mode."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One process of a service. ``variable`` is what a person sets to move it to another port."""
+    """One process of a service; ``variable`` is the environment variable that sets its port."""
 
     name: str
     title: str
@@ -23,11 +27,12 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service as one can start it.
+    """A service, ready to be started.
 
-    ``prepare`` makes folders and files before the first program starts; cheap when that was done before.
-    ``question`` makes a real request of the running service; it returns nothing when that was answered,
-    otherwise what came instead. It is given the youngest program's start, because some report old news.
+    ``prepare`` makes folders and files before the first program starts; it is cheap where they exist.
+    ``question`` makes a real request of the running service. It returns None when that was answered,
+    otherwise what came instead. Its argument is the start of the youngest program: older health reports do
+    not count.
     """
 
     name: str
@@ -37,3 +42,21 @@ class Service:
     question: Callable[[float], str | None]
     deadline: float
     address: str
+
+
+def one_program_service(
+    settings: Settings,
+    name: str,
+    title: str,
+    command: Sequence[str],
+    port: int,
+    *,
+    prepare: Callable[[], None],
+    question: Callable[[int], str | None],
+    deadline: float,
+) -> Service:
+    """A service of one program, which answers on this port; ``question`` is asked with the port."""
+    variable = f"TIDEMARK_{name.upper()}_PORT"
+    program = Program(name, title, tuple(command), dict(os.environ), settings.home, port, variable)
+    address = f"{LOOPBACK}:{port}"
+    return Service(name, title, (program,), prepare, lambda _: question(port), deadline, address)

@@ -1,6 +1,6 @@
-"""Spark: a standalone cluster of one master and two workers with a core each, for who wants to see one work.
+"""Spark: a standalone cluster of one master and two workers with one core each.
 
-Without it Spark runs inside the driver (``local[2]``), which needs no service.
+Optional: without it Spark runs inside the driver (``local[2]``), which needs no service.
 """
 
 import json
@@ -8,12 +8,12 @@ import os
 import sys
 import urllib.request
 
+from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.embedded.java import Java
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.service import Program, Service
 from tidemark.embedded.state import State
-from tidemark.embedded.whole_files import filled, write_atomically
 from tidemark.settings import Settings
 
 WORKERS = 2
@@ -25,7 +25,7 @@ WORKER_MEMORY = "2g"
 
 
 def spark_service(settings: Settings, state: State, java: Java) -> Service:
-    """The cluster of this home, as one can start it."""
+    """The cluster of this home, ready to be started."""
     folder, ports = settings.home / "spark", state.ports
     logging = folder / "log4j2.properties"
     url = f"spark://{LOOPBACK}:{ports['spark.master']}"
@@ -33,7 +33,7 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
         **os.environ,
         "JAVA_HOME": str(java.home),
         "SPARK_HOME": str(pyspark_folder()),
-        "SPARK_SCALA_VERSION": "2.13",  # what spark-class would set: workers need it to start executors
+        "SPARK_SCALA_VERSION": "2.13",  # normally set by spark-class; workers need it to start executors
         "SPARK_LOCAL_IP": LOOPBACK,
         "PYSPARK_PYTHON": sys.executable,
     }
@@ -85,7 +85,7 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
 
 
 def ask_spark(port: int) -> str | None:
-    """Ask the master who is there; nothing when every worker is alive, else how many are."""
+    """Request the master's workers; None when all are alive, else how many are."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/json/", timeout=5) as answer:
             report = json.load(answer)

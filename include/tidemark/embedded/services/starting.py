@@ -1,4 +1,4 @@
-"""Starting one service: only what does not run, and not done before it answers a real request."""
+"""Starting one service: only programs that do not run, and waiting until it answers a real request."""
 
 import threading
 import time
@@ -7,30 +7,30 @@ from pathlib import Path
 
 from tidemark.embedded.errors import OnAnotherPort, PortTaken, ServiceDied, ServiceSilent
 from tidemark.embedded.ports import holder, is_free
-from tidemark.embedded.processes import Record, start, stop, tail
+from tidemark.embedded.processes import PidFile, start, stop, tail
 from tidemark.embedded.services.service import Program, Service
 from tidemark.settings import Settings
 
 Report = Callable[[str, str], None]
-"""Told what happens: a service's name, and what it does now."""
+"""A callback for progress: the name of a service, and its phase."""
 LAST_LINES = 15
 
 
 def refuse_taken_ports(settings: Settings, service: Service) -> None:
-    """Find out before anything is started that a port is not to be had."""
+    """Refuse a port that another process holds, before anything is started."""
     for program in service.programs:
-        record = Record.read(settings.home / "run", program.name)
+        record = PidFile.read(settings.home / "run", program.name)
         if record and record.process():
             if record.port and program.port and record.port != program.port:
                 raise OnAnotherPort(program.title, record.port, program.port)
-        elif not record:  # what a killed process of ours left may hold the port: that is removed first
+        elif not record:  # descendants of a killed program may hold the port; they are stopped first
             _refuse_taken_port(program)
 
 
 def start_service(settings: Settings, service: Service, report: Report, given_up: threading.Event) -> None:
-    """Start what does not run of a service and wait for its answer, or until ``given_up`` is set."""
+    """Start the programs of a service that do not run, and wait until it answers or ``given_up`` is set."""
     run, began = settings.home / "run", time.monotonic()
-    records = {program.name: Record.read(run, program.name) for program in service.programs}
+    records = {program.name: PidFile.read(run, program.name) for program in service.programs}
     dead = [program for program in service.programs if not _runs(records[program.name])]
     if dead:
         if remains := [record for program in dead if (record := records[program.name])]:
@@ -55,7 +55,7 @@ def log_of(settings: Settings, program: str) -> Path:
     return settings.home / "logs" / f"{program}.log"
 
 
-def _runs(record: Record | None) -> bool:
+def _runs(record: PidFile | None) -> bool:
     return record is not None and record.process() is not None
 
 
@@ -64,8 +64,8 @@ def _refuse_taken_port(program: Program) -> None:
         raise PortTaken(program.title, program.port, program.variable, *holder(program.port))
 
 
-def _wait(settings: Settings, service: Service, records: list[Record], given_up: threading.Event) -> bool:
-    """Until the service answers; a process that dies meanwhile ends the wait with its last words."""
+def _wait(settings: Settings, service: Service, records: list[PidFile], given_up: threading.Event) -> bool:
+    """Wait until the service answers. Raises ``ServiceDied``, with its last lines, if a program ends."""
     titles = {program.name: program.title for program in service.programs}
     since = max(record.created for record in records)
     deadline = time.monotonic() + service.deadline

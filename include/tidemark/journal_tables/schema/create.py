@@ -29,7 +29,7 @@ events = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SchemaLimits:
     """What only tests have otherwise."""
 
     wait: float = 60.0
@@ -38,7 +38,7 @@ class Limits:
     """The ``gc_grace_seconds`` below which a data table is refused."""
 
 
-AS_DESIGNED = Limits()
+AS_DESIGNED = SchemaLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Prepared:
 
 
 def create_journal(
-    session: Session, pipeline: str, journal: JournalDeclaration, limits: Limits = AS_DESIGNED
+    session: Session, pipeline: str, journal: JournalDeclaration, limits: SchemaLimits = AS_DESIGNED
 ) -> Prepared:
     """Make keyspace and tables where they are missing, and bring those that are there to today's version."""
     return _Setup(session, pipeline, journal, limits).run()
@@ -63,7 +63,9 @@ def create_journal(
 class _Setup:
     """One start in one keyspace."""
 
-    def __init__(self, session: Session, pipeline: str, journal: JournalDeclaration, limits: Limits) -> None:
+    def __init__(
+        self, session: Session, pipeline: str, journal: JournalDeclaration, limits: SchemaLimits
+    ) -> None:
         self._session, self._pipeline, self._journal, self._limits = session, pipeline, journal, limits
         self._found = Found()
         self._check: Callable[[], None] = lambda: None

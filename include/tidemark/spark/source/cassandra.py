@@ -1,7 +1,7 @@
-"""Cassandra as a data source of Spark, for ``read`` and ``write`` with the format ``cassandra``.
+"""Cassandra as a data source of Spark: ``read``, ``write`` and ``writeStream`` with the format ``cassandra``.
 
-``register_cassandra`` makes it known to a session. A connection that is given there travels to the tasks by
-itself and shows up in no option, plan or page.
+``register_cassandra`` makes the format known to a session. A connection given there is pickled with the
+source; it appears in no option, plan or page.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.datasource import DataSource  # noqa: TID253  (it is its class)
 
-from tidemark.cassandra.bulk.delete import Delete
-from tidemark.cassandra.bulk.insert import Columns, Insert
-from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.statements import DeleteStatement, InsertOptions, InsertStatement, RowStatement
 from tidemark.cassandra.cql_types import arrow_type
 from tidemark.cassandra.scan.cell_facts import CellFact, Fact, facts_of
 from tidemark.cassandra.scan.columns import Selected, TypeMismatch
@@ -21,7 +19,7 @@ from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
 from tidemark.spark.source import own_scans
 from tidemark.spark.source.errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
-from tidemark.spark.source.options import PREFIX, CassandraOptions, Operation, names_connection
+from tidemark.spark.source.options import PREFIX, CassandraOptions, RowOperation, names_connection
 from tidemark.spark.source.python_workers import check_workers
 from tidemark.spark.source.reader import CassandraReader, PushingReader
 from tidemark.spark.source.writer import CassandraStreamWriter, CassandraWriter, RowWriting
@@ -35,19 +33,19 @@ NAME = "cassandra"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 REDACTED = "spark.sql.redaction.options.regex"
 _registered: dict[str, type["CassandraDataSource"]] = {}
-"""What was registered last in each Spark application of this process."""
+"""The class registered last, by Spark application of this process."""
 
 
 class CassandraDataSource(DataSource):
-    """A table of Cassandra."""
+    """A table of Cassandra; Spark makes one for every ``load`` and ``save``."""
 
     registered: ClassVar[CassandraConnection | None] = None
-    """What ``register_cassandra`` was given."""
+    """The connection that ``register_cassandra`` was given."""
     session_options: ClassVar[dict[str, str]] = {}
-    """What the Spark session says about Cassandra."""
+    """The settings ``spark.cassandra.*`` of the Spark session."""
     cores: ClassVar[int] = 2
     pushes: ClassVar[bool] = False
-    """Whether filters may be pushed down: where every scan has its own plan."""
+    """Whether filters are pushed down, which is safe only where every scan has its own plan."""
 
     def __init__(self, options: Any) -> None:
         # Not kept as they came: there may be a password among them.
@@ -89,10 +87,10 @@ class CassandraDataSource(DataSource):
     def _statement(self, schema: "StructType") -> RowStatement:
         table, options, arrow = self._table(), self._options, to_arrow(schema)
         with in_words_of_spark(table):
-            if options.operation is Operation.WRITE:
-                return Insert.of(table, arrow, Columns(options.using, options.ignore_nulls))
-            ranges = options.operation is Operation.DELETE_RANGES
-            return Delete.of(table, arrow, options.using, ranges)
+            if options.operation is RowOperation.WRITE:
+                return InsertStatement.of(table, arrow, InsertOptions(options.using, options.ignore_nulls))
+            ranges = options.operation is RowOperation.DELETE_RANGES
+            return DeleteStatement.of(table, arrow, options.using, ranges)
 
     def _facts(self, table: Table) -> list[CellFact]:
         lives = facts_of(table, Fact.TTL, self._options.ttl_of)
@@ -103,10 +101,18 @@ class CassandraDataSource(DataSource):
 
 
 def register_cassandra(spark: "SparkSession", connection: CassandraConnection | None = None) -> None:
-    """Make the format ``cassandra`` known to a session.
+    """Make the format ``cassandra`` known to a Spark session.
 
-    Without a connection, options of each ``load`` and ``save`` say where Cassandra is, or the session's
-    configuration, both in the names of the Spark Cassandra connector.
+    ``spark``: a classic session (not Spark Connect). Its settings ``spark.cassandra.*`` become the defaults
+    of options; they are read now. The call also switches on ``spark.sql.python.filterPushdown.enabled``, adds
+    passwords to what Spark redacts in plans, and installs an optimizer rule.
+
+    ``connection``: where Cassandra is, with its credentials; options of a ``load`` or ``save`` that name a
+    host or a login replace it as a whole. Without it, options or the session's settings say where Cassandra
+    is, in the names of the Spark Cassandra connector.
+
+    Registering again replaces the connection. Raises ``WorkersRefused`` where the Python that Spark starts
+    for tasks cannot run this library.
     """
     check_workers(spark.sparkContext)
     configured = {name: value for name, value in spark.conf.getAll.items() if name.startswith(PREFIX)}
@@ -127,7 +133,7 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
 
 
 def opened(spark: "SparkSession", given: Mapping[str, str]) -> tuple[CassandraOptions, CassandraConnection]:
-    """What options mean in a session, and where they lead: to what was registered, or where they say."""
+    """Options with the session's defaults, and their connection: the registered one, or the one they name."""
     source = _registered.get(spark.sparkContext.applicationId, CassandraDataSource)
     options = CassandraOptions.read(given, source.session_options)
     return options, _reached(source.registered, options, given)
@@ -148,7 +154,7 @@ def to_arrow(schema: "StructType") -> "pa.Schema":
 
 @contextmanager
 def in_words_of_spark(table: Table) -> Iterator[None]:
-    """What does not go together, with the types that a user of Spark knows."""
+    """Raise ``SchemaRefused``, with Spark's names of types, for types that do not match."""
     from pyspark.sql.pandas.types import from_arrow_type
 
     try:

@@ -1,4 +1,4 @@
-"""Spark's filters → what Cassandra is asked for instead of everything. All others are Spark's to do.
+"""Spark's filters → partition keys and restrictions for Cassandra. Spark applies all other filters.
 
 A complete partition key becomes the partitions to read; clustering columns become restrictions of every
 statement, in the form that CQL has for them.
@@ -19,40 +19,43 @@ from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     LessThanOrEqual,
 )
 
-from tidemark.cassandra.scan.clustering import Comparison, Condition, Restriction, restrict
+from tidemark.cassandra.scan.clustering import ColumnCondition, CqlOperator, Restriction, restrict
 from tidemark.cassandra.scan.partition_keys import PartitionKey, combine, key_values
 from tidemark.cassandra.table import Table
 
 _RANGES = {
-    GreaterThan: Comparison.GREATER,
-    GreaterThanOrEqual: Comparison.GREATER_OR_EQUAL,
-    LessThan: Comparison.LESS,
-    LessThanOrEqual: Comparison.LESS_OR_EQUAL,
+    GreaterThan: CqlOperator.GREATER,
+    GreaterThanOrEqual: CqlOperator.GREATER_OR_EQUAL,
+    LessThan: CqlOperator.LESS,
+    LessThanOrEqual: CqlOperator.LESS_OR_EQUAL,
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """What is asked for."""
+    """What Cassandra is asked for."""
 
     keys: tuple[PartitionKey, ...] | None = None
-    """Partitions that are read instead of the table; None where it takes the whole table to know."""
+    """The partitions to read; None for the whole table."""
     restrictions: tuple[Restriction, ...] = ()
     settled: tuple[Filter, ...] = ()
-    """Filters that need not be looked at again, and that would leave the same if they were the only ones."""
+    """Filters that Spark need not apply again; each is exact also when it is the only one."""
     without_nulls: tuple[str, ...] = ()
-    """Columns that rows must have a value in, which Cassandra cannot be told."""
+    """Columns whose nulls must be dropped after reading: CQL has no such condition."""
 
 
 def push(table: Table, filters: Sequence[Filter]) -> Pushed:
-    """What these filters, which rows must all meet, leave to read."""
+    """The part of these filters, all of which rows must meet, that Cassandra can apply."""
     found = [(each, condition) for each in filters if (condition := _condition(each)) is not None]
     within = restrict(table, [condition for _, condition in found])
     settled = [each for each, condition in found if any(condition is one for one in within.settled)]
     chosen: dict[str, tuple[Filter, list[Any]]] = {}
     for each, condition in found:
         column = condition.column
-        if column not in table.partition_key or condition.comparison not in (Comparison.EQUAL, Comparison.IN):
+        if column not in table.partition_key or condition.comparison not in (
+            CqlOperator.EQUAL,
+            CqlOperator.IN,
+        ):
             continue
         values = key_values(table.type_of(column), condition.values)
         if values is not None and (column not in chosen or len(values) < len(chosen[column][1])):
@@ -70,19 +73,19 @@ def push(table: Table, filters: Sequence[Filter]) -> Pushed:
     )
 
 
-def _condition(each: Filter) -> Condition | None:
+def _condition(each: Filter) -> ColumnCondition | None:
     match each:
-        case EqualNullSafe(value=None):  # rows without a value: nothing that could be looked up
+        case EqualNullSafe(value=None):  # rows without a value cannot be looked up
             return None
         case EqualTo(attribute=(column,), value=value) | EqualNullSafe(attribute=(column,), value=value):
-            return Condition(column, Comparison.EQUAL, (value,))
+            return ColumnCondition(column, CqlOperator.EQUAL, (value,))
         case In(attribute=(column,), value=values):
-            return Condition(column, Comparison.IN, tuple(values))
+            return ColumnCondition(column, CqlOperator.IN, tuple(values))
         case (
             GreaterThan(attribute=(column,), value=value)
             | GreaterThanOrEqual(attribute=(column,), value=value)
             | LessThan(attribute=(column,), value=value)
             | LessThanOrEqual(attribute=(column,), value=value)
         ):
-            return Condition(column, _RANGES[type(each)], (value,))
+            return ColumnCondition(column, _RANGES[type(each)], (value,))
     return None

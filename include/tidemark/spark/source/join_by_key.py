@@ -1,8 +1,8 @@
 """A DataFrame joined with a table by key: each key of the DataFrame is looked up, nothing else is read.
 
-Every task looks up the different keys of its rows, many at a time, and puts the rows that it finds beside
-them. Meant for keys that are few beside the table; where most of a table is wanted, a scan and Spark's own
-join are faster. A key with null in it is found nowhere.
+Every task looks up the distinct keys of its rows, many at a time, and puts the rows that it finds beside
+them. Use it for few keys compared to the table; where most of a table is wanted, a scan and Spark's own join
+are faster. A key with a null matches no row.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Join(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyJoin:
-    """One join, as it travels to the tasks."""
+    """One join, as it is sent to the tasks."""
 
     selected: Selected
     """What is read: the key's columns first, then the others that are wanted."""
@@ -97,7 +97,7 @@ class KeyJoin:
         return [self.selected.schema.field(name) for name in self.wanted]
 
     def keys(self, batch: pa.Table) -> list[tuple[Any, ...] | None]:
-        """The key of each row as the driver takes it; None where no row of a table can have it."""
+        """The key of each row in the driver's types; None where no row of a table can have it."""
         columns = [
             [key_value(cql_type, value) for value in batch.column(name).to_pylist()]
             for name, cql_type in zip(self.key, self.types, strict=True)
@@ -138,12 +138,24 @@ def join_by_key(
     how: str = "inner",
     **options: str,
 ) -> "DataFrame":
-    """The rows of a DataFrame with the columns of the table's rows that have their key.
+    """The rows of a DataFrame, joined with the rows of a table that have their key.
 
-    ``on``: columns of the same name on both sides, or a mapping from the DataFrame's to the table's. They
-    must be the whole partition key, and may go on with clustering columns in their order. ``columns``: the
-    table's columns that are wanted; all but the key if not said. ``how``: ``inner`` or ``left``. ``options``:
-    those of ``spark.read.format("cassandra")`` that say where Cassandra is and how it is asked.
+    ``rows``: the DataFrame, of a session in which ``register_cassandra`` was called (not Spark Connect).
+
+    ``keyspace``, ``table``: the table, as Cassandra spells their names.
+
+    ``on``: the columns of the key, which have the same names on both sides, or a mapping from the DataFrame's
+    names to the table's. They must be the whole partition key; clustering columns may follow in their order.
+
+    ``columns``: the table's columns to add; by default all outside the key. A name that the DataFrame has
+    already is refused.
+
+    ``how``: ``inner`` leaves out rows whose key is not in the table; ``left`` keeps them with nulls.
+
+    ``options``: those of ``spark.read.format("cassandra")`` about the connection and reading.
+
+    Returns a lazy DataFrame: the columns of ``rows``, then ``columns``; a row for each match. Raises
+    ``JoinRefused`` or ``SchemaRefused`` before anything is read.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import StructType
@@ -173,7 +185,7 @@ def look_up_all(
     options: CassandraOptions,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """What a task does with its rows."""
+    """Look up the keys of a task's rows, and yield the joined rows."""
     session = connect(connection)
     settings = ScanSettings(options.read_level, options.fetch_rows, KEYS_IN_FLIGHT)
     for batch in batches:

@@ -1,8 +1,7 @@
 """The options of the data source ``cassandra``, checked when it is opened.
 
 Names are those of the Spark Cassandra connector where they fit. Spark hands options over in lower case, so
-case does not matter. An option that is unknown is refused; a message never repeats a value that may be a
-secret.
+case does not matter. Unknown options are refused. A message never repeats a value, which may be a secret.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from pydantic import (
     model_validator,
 )
 
-from tidemark.cassandra.bulk.row_statement import Using
+from tidemark.cassandra.bulk.statements import Using
 from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
@@ -30,10 +29,10 @@ from tidemark.spark.source.errors import DataSourceError
 
 PREFIX = "spark.cassandra."
 CONNECTION = ("connection.", "auth.")
-"""What options that say where Cassandra is begin with, after the prefix."""
+"""The beginnings, after the prefix, of options about the connection."""
 
 OTHER_NAMES = {PREFIX + "output.ttl": "ttl", PREFIX + "output.timestamp": "writetime"}
-"""What the connector calls the same in a session's configuration."""
+"""The Spark Cassandra connector's names of our options."""
 
 
 @with_fields
@@ -77,7 +76,7 @@ ForRows = Annotated[int | str, BeforeValidator(_number_or_name)]
 Level = Annotated[Consistency, BeforeValidator(_upper)]
 
 
-class Operation(StrEnum):
+class RowOperation(StrEnum):
     """What a ``save`` does with each row."""
 
     WRITE = "write"
@@ -88,7 +87,7 @@ class Operation(StrEnum):
 
 
 class CassandraOptions(BaseModel):
-    """One ``load`` or ``save``."""
+    """The options of one ``load`` or ``save``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -99,9 +98,9 @@ class CassandraOptions(BaseModel):
     writetime: ForRows | None = None
     ttl_of: Names = ()
     writetime_of: Names = ()
-    operation: Annotated[Operation, BeforeValidator(_lower)] = Operation.WRITE
+    operation: Annotated[RowOperation, BeforeValidator(_lower)] = RowOperation.WRITE
     checkpoint: str | None = Field(None, alias="checkpointlocation", title="checkpointLocation")
-    """Of a stream, and Spark's own."""
+    """An option of streams that belongs to Spark."""
 
     hosts: Names = _spark("connection.host", ("127.0.0.1",))
     port: PositiveInt = _spark("connection.port", 9042)
@@ -128,7 +127,7 @@ class CassandraOptions(BaseModel):
 
     @classmethod
     def read(cls, given: Mapping[str, str], session: Mapping[str, str] | None = None) -> Self:
-        """What a ``load`` or ``save`` was given, and for the rest what the Spark session says."""
+        """The options given to a ``load`` or ``save``, then the Spark session's, then defaults."""
         known = {field.alias or name for name, field in cls.model_fields.items()}
         usual = {name: value for name, value in _by_own_names(session or {}).items() if name in known}
         try:
@@ -154,7 +153,7 @@ class CassandraOptions(BaseModel):
 
     @property
     def connection(self) -> CassandraConnection:
-        """Where Cassandra is, going by these options."""
+        """The connection that these options describe."""
         return CassandraConnection(
             hosts=self.hosts,
             port=self.port,
@@ -168,7 +167,7 @@ class CassandraOptions(BaseModel):
 
     @property
     def using(self) -> dict[Using, int | str]:
-        """What rows are written with."""
+        """The write time and the time to live of rows, where they are set."""
         given = {Using.TIMESTAMP: self.writetime, Using.TTL: self.ttl}
         return {using: value for using, value in given.items() if value is not None}
 
@@ -189,7 +188,7 @@ def _by_own_names(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def names_connection(given: Mapping[str, str]) -> bool:
-    """Whether options say where Cassandra is, so that nothing else may."""
+    """Whether options describe a connection, which then replaces any other as a whole."""
     return any(name.lower().startswith(tuple(PREFIX + part for part in CONNECTION)) for name in given)
 
 
@@ -206,7 +205,7 @@ def _problem(error: Any) -> str:
     if kind == "missing":
         return f"The option `{name}` is missing."
     if kind == "enum":
-        choices: type[StrEnum] = Operation if name == "operation" else Consistency
+        choices: type[StrEnum] = RowOperation if name == "operation" else Consistency
         return f"`{spelled[name]}` is none of {', '.join(choice.value for choice in choices)}."
     if not name:
         return str(error["ctx"]["error"])

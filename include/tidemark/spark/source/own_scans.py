@@ -1,6 +1,6 @@
 """Installs the rule that gives every scan of the data source its own plan (``OwnScans.java``).
 
-Spark 4.2 keeps what a Python source has planned once for all DataFrames of one ``load``: a DataFrame that is
+Spark 4.2 keeps what a Python source has planned once for all DataFrames of one ``load``: a DataFrame
 used with several filters would silently lack rows. The rule is compiled by the compiler that Spark itself
 uses for its queries, in the driver only. Where it cannot be installed, no filter may be pushed down.
 """
@@ -17,7 +17,7 @@ CLASS = "tidemark.OwnScans"
 
 
 def install(spark: "SparkSession", source: str) -> bool:
-    """Whether every scan of this source in this session has a plan of its own from now on."""
+    """Install the rule in a session, once; whether it is installed."""
     from py4j.protocol import Py4JError
 
     try:

@@ -1,8 +1,8 @@
-"""Whether the Python that Spark starts for its tasks can run this library: said before anything fails in it.
+"""Check early that the Python which Spark starts for tasks can run this library.
 
 Spark starts ``python3`` unless ``PYSPARK_PYTHON`` (or ``spark.pyspark.python``) says otherwise, which is
-rarely the driver's own. Looks at the machine of the driver, where schemas and plans are made in such
-processes too; nodes of a cluster are not asked.
+rarely the driver's own. Only the driver's machine is checked, where schemas and plans are made in such
+processes too; the nodes of a cluster are not.
 """
 
 import json

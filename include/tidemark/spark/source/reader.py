@@ -1,4 +1,4 @@
-"""Reads a table for Spark: plans parts of it, and reads each in a task."""
+"""Reading a table for Spark: splits are planned in the driver, and each is read by a task."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 SPLITS_A_CORE = 2
 RANGES_A_SPLIT = 8
-"""So that several can be under way, and none is long."""
+"""Several, so that a task reads some concurrently and none takes long."""
 KEYS_A_SPLIT = 250
-"""Fewer are not worth a task of their own."""
+"""Fewer keys do not pay for a task of their own."""
 KEYS_IN_FLIGHT = 16
 
 
@@ -49,7 +49,7 @@ class CassandraReader(DataSourceReader):
         self._pushed = Pushed()
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Parts of the table that together are all that is asked for."""
+        """Splits that together cover everything that is asked for."""
         keys = self._pushed.keys
         if keys is not None:
             count = max(min(self._splits, -(-len(keys) // KEYS_A_SPLIT)), 1)
@@ -82,7 +82,7 @@ class PushingReader(CassandraReader):
     """One read of what filters leave of a table. Only with ``own_scans``: scans must not share a plan."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Take those that name whole partitions or slices of them; the others are for Spark."""
+        """Take the filters that select partitions or slices of them; returns those that Spark must apply."""
         # Called again for the same query: the last call counts.
         self._pushed = push(self._selected.table, filters)
         return [each for each in filters if not any(each is one for one in self._pushed.settled)]

@@ -1,6 +1,6 @@
-"""Writes a DataFrame, or the batches of a stream, into a table: each task its partition, idempotent.
+"""Writing a DataFrame, or the batches of a stream, to a table: each task writes one partition, idempotently.
 
-What a failed write has written stays: rows have no transaction around them. Writing again is harmless.
+There is no transaction: rows of a failed write stay, and writing them again is harmless.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from pyspark.sql.datasource import (  # noqa: TID253  (they are its classes)
     WriterCommitMessage,
 )
 
-from tidemark.cassandra.bulk.row_statement import RowStatement
+from tidemark.cassandra.bulk.statements import RowStatement
 from tidemark.cassandra.bulk.writer import BulkCounts, BulkStatement, BulkWriter
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
@@ -28,7 +28,7 @@ BATCH_ID = "streaming.sql.batchId"
 
 
 @dataclass(frozen=True)
-class Written(WriterCommitMessage):
+class WrittenRows(WriterCommitMessage):
     """What one task has written."""
 
     counts: BulkCounts
@@ -38,7 +38,7 @@ class Written(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class RowWriting:
-    """How rows get into a table."""
+    """A write: the connection, the options and the statement."""
 
     connection: CassandraConnection
     options: CassandraOptions
@@ -62,12 +62,12 @@ class RowWriting:
         return writer.counts
 
     def report(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
-        """Say how much was written."""
+        """Log how much was written."""
         said = {"table": str(self.statement.table), "operation": self.options.operation.value}
         _logger().info("rows written", **said, **about, **_total(messages))
 
     def report_failure(self, messages: Sequence[WriterCommitMessage | None], **about: int) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         said = {"table": str(self.statement.table), "operation": self.options.operation.value}
         _logger().warning("write failed; what was written stays", **said, **about, **_total(messages))
 
@@ -78,16 +78,16 @@ class CassandraWriter(DataSourceArrowWriter):
     def __init__(self, writing: RowWriting) -> None:
         self._writing = writing
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenRows:
         """Write one partition of the DataFrame."""
-        return Written(self._writing.write(iterator))
+        return WrittenRows(self._writing.write(iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say how much was written."""
+        """Log how much was written."""
         self._writing.report(messages)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         self._writing.report_failure(messages)
 
 
@@ -97,22 +97,22 @@ class CassandraStreamWriter(DataSourceStreamArrowWriter):
     def __init__(self, writing: RowWriting) -> None:
         self._writing = writing
 
-    def write(self, iterator: "Iterator[pa.RecordBatch]") -> Written:
+    def write(self, iterator: "Iterator[pa.RecordBatch]") -> WrittenRows:
         """Write one partition of a batch."""
-        return Written(self._writing.write(iterator), _batch_of_task())
+        return WrittenRows(self._writing.write(iterator), _batch_of_task())
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Accept a batch whose tasks have all written their rows of this very batch."""
+        """Accept a batch if every task reports rows of this batch; else raise ``BatchIncomplete``."""
         table = str(self._writing.statement.table)
         for message in messages:
-            if not isinstance(message, Written):
+            if not isinstance(message, WrittenRows):
                 raise BatchIncomplete(table, batchId, "a task did not say what it has written")
             if message.batch not in (None, batchId):
                 raise BatchIncomplete(table, batchId, f"a task has written rows of batch {message.batch}")
         self._writing.report(messages, batch=batchId)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:
-        """Say what is there nevertheless."""
+        """Log what a failed write has written."""
         self._writing.report_failure(messages, batch=batchId)
 
 
@@ -125,12 +125,12 @@ def _batch_of_task() -> int | None:
 
 
 def _logger() -> Any:
-    # Every task imports this module; only the end of a write has something to say.
+    # Every task imports this module; only the end of a write logs.
     import structlog
 
     return structlog.get_logger()
 
 
 def _total(messages: Sequence[WriterCommitMessage | None]) -> dict[str, int]:
-    done = [each.counts for each in messages if isinstance(each, Written)]
+    done = [each.counts for each in messages if isinstance(each, WrittenRows)]
     return {each.name: sum(getattr(one, each.name) for one in done) for each in fields(BulkCounts)}

@@ -1,9 +1,8 @@
 """Reads of a table with the columns that a query needs, and no others.
 
 Spark 4.2 does not tell a Python source which columns a query uses: it asks for all of them. Its optimizer
-knows, though. So a query is first planned over an empty DataFrame of the table's schema, and then over a read
-of the columns that the plan uses, with null in place of the others. What the query computes is Spark's
-business: nothing here looks into expressions.
+knows, though. So the query is planned first over an empty DataFrame of the table's schema, then run over a
+read of the columns that the plan uses, with null in place of the others. Nothing here looks into expressions.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,10 +17,17 @@ _STAND_IN = "LogicalRDD"
 def query_table(
     spark: "SparkSession", query: "Callable[[DataFrame], DataFrame]", **options: str
 ) -> "DataFrame":
-    """The result of a query over a table, of which only the needed columns are read and decoded.
+    """The result of a query over a table; only the columns that the query uses are read and decoded.
 
-    ``query`` takes the table and returns the result. It is called twice, the first time only to be planned.
-    ``options`` are those of ``spark.read.format("cassandra")``.
+    ``spark``: a session in which ``register_cassandra`` was called (not Spark Connect).
+
+    ``query``: a function from the table, as a DataFrame with all its columns, to the result. It is called
+    twice, the first time over an empty DataFrame that is only planned, so it must have no side effects.
+
+    ``options``: those of ``spark.read.format("cassandra")``; ``keyspace`` and ``table`` are required.
+
+    Returns the query's result, a lazy DataFrame. A query of which the plan does not show the columns reads
+    all of them.
     """
     from pyspark.sql.functions import col, lit
     from pyspark.sql.types import StructType

@@ -1,4 +1,7 @@
-"""A pipeline for commands that only need the control plane: declared by a file, or known there alone."""
+"""A pipeline's state in the control plane, for commands that need neither its log nor its connections.
+
+The pipeline is declared by a file, or the control plane alone still has it. Nothing is created by reading.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,12 +24,12 @@ if TYPE_CHECKING:
     from tidemark.pipeline.model import Pipeline
 
 NO_FILE = "no file"
-"""How a pipeline is marked that no file declares."""
+"""The mark of a pipeline that no file declares."""
 
 
 @dataclass(frozen=True)
-class KnownPipeline:
-    """One pipeline and the control plane."""
+class PipelineState:
+    """One pipeline in the control plane, with its declaration where a file has one."""
 
     name: str
     declared: "Pipeline | None"
@@ -34,12 +37,12 @@ class KnownPipeline:
 
     @cached_property
     def control(self) -> LogControl:
-        """Its log in the control plane."""
+        """The pipeline's log in the control plane."""
         return LogControl(self.consensus, self.name)
 
     @cached_property
     def positions(self) -> Positions:
-        """Its writers' state."""
+        """The state of the pipeline's writers."""
         return Positions(self.consensus, self.name)
 
     @property
@@ -51,11 +54,11 @@ class KnownPipeline:
 
     @property
     def mark(self) -> str:
-        """What comes behind its name where no file declares it."""
+        """The suffix of its name in output: empty for a declared pipeline."""
         return "" if self.declared is not None else f" ({NO_FILE})"
 
     def chosen(self, writer: str | None) -> list[str]:
-        """One writer, if there is such a one; all where none is named."""
+        """The named writer, which must exist; all writers for None."""
         if writer is None:
             return self.writers
         if writer not in self.writers:
@@ -64,7 +67,7 @@ class KnownPipeline:
         return [writer]
 
     def advice(self, writer: str) -> Advice:
-        """What to do about a writer's gate, or why it cannot begin."""
+        """What an operator can do about a writer's gate, or why the writer cannot begin."""
         found = read_advice(self.positions, writer)
         if self.declared is None:
             return without_file(found, self.mark)
@@ -75,34 +78,34 @@ class KnownPipeline:
         return found
 
     def _refusal(self, writer: str) -> str | None:
-        """Why a writer of the file that is not registered cannot begin; None where nothing is known."""
+        """Why a declared writer that is not registered cannot begin; None where no reason is known."""
         status = next((one for one in self.status().writers if one.name == writer), None)
         return status.reason if status and not status.registered else None
 
     def status(self) -> PipelineStatus:
-        """Its state."""
+        """The state of the log and of every writer."""
         if self.declared is not None:
             return read_status(self.declared, self.consensus)
         return read_orphan_status(self.name, self.consensus)
 
 
-def look_at_control_plane() -> "Consensus":
-    """The control plane of this installation; nothing is made by looking."""
+def open_control_plane() -> "Consensus":
+    """The control plane of this installation; creates nothing."""
     return control_plane.look_at_cluster(CassandraConnection.from_airflow(CONTROL, look_up(CONTROL)))
 
 
-def open_known(name: str) -> KnownPipeline:
+def open_pipeline_state(name: str) -> PipelineState:
     """A pipeline that a file declares or that the control plane knows. Raises ``UnknownPipeline``."""
     try:
-        return KnownPipeline(name, find_pipeline(name), look_at_control_plane())
+        return PipelineState(name, find_pipeline(name), open_control_plane())
     except UnknownPipeline as unknown:
         try:
-            consensus = look_at_control_plane()
+            consensus = open_control_plane()
         except BadConnection:
             raise unknown from None
         if not is_known(consensus, name):
             raise
-        return KnownPipeline(name, None, consensus)
+        return PipelineState(name, None, consensus)
 
 
 def folders_of(pipelines: "Mapping[str, Pipeline]") -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Two habits with files: written whole or not at all, and one process at a time."""
+"""Atomic writes, lock files, and the templates of configuration files."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 
 
 def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file's content: a reader sees the old or the new one, whenever this process is killed."""
+    """Replace a file atomically: a reader sees the old or the new content, even if this process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -25,7 +25,7 @@ def write_atomically(path: Path, text: str, mode: int = 0o644) -> None:
 
 @contextmanager
 def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold the lock this file stands for, at most until this process ends; ``waiting`` hears of others."""
+    """Hold this lock file, at most until the process ends; ``waiting`` is called if another holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         try:
@@ -37,7 +37,7 @@ def exclusive(path: Path, waiting: Callable[[], None] = lambda: None) -> Iterato
 
 
 def filled(template: str, **values: object) -> str:
-    """A file of ``templates/`` with its ``@names@`` replaced; a name without a value is a defect."""
+    """A file of ``templates/`` with its ``@names@`` replaced."""
     return fill((TEMPLATES / template).read_text(encoding="utf-8"), **values)
 
 

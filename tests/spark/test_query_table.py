@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidemark.spark.source.pruned_read import needed_columns
+from tidemark.spark.source.query_table import needed_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,0 +1,1 @@
+"""``tidemark work``: its commands, and what their arguments mean."""
