@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.consensus.lease import SECOND
@@ -32,10 +33,6 @@ HOLE = "-"
 
 Values = str | Sequence[bytes | None]
 """The values of a topic's next messages, a letter each; ``-`` is an offset without a message. Or as bytes."""
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 @dataclass

@@ -31,10 +31,6 @@ FIRST_DAY = datetime.fromtimestamp(START / 1_000_000, UTC).date()
 """The day on which the first binding is made; what expires at once expires on it."""
 
 
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
 def append_of(key: str, seq_nr: int, expires: bool = True) -> Action:
     metadata = PayloadMetadata(ExpireAfter(1, "minute") if expires else None, None)
     return append(key, 1, Events((Event(seq_nr, (), "json", "1"),), metadata))

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.support.delivery_samples import House, Killed, Mortal
+from tests.support.delivery_samples import House, Mortal
+from tests.support.faults import Killed
 from tests.support.log_samples import LogInMemory, given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
 

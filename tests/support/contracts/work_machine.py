@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
 from tests.support.contracts.work_world import House, Stores, given_declaration
+from tests.support.faults import Killed
 
 from tidemark.consensus.objects import Undecided
 from tidemark.work.errors import ClaimLost
@@ -53,10 +54,6 @@ WITH_A_LETTER = ["redrive"] * 3
 
 LIMIT = 60
 """Seconds that a claim lasts."""
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 class Fuse:

@@ -11,20 +11,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Clock, House, Killed, Mortal, plain
-from tests.unit.compaction.test_fault_walk import COMPACT
-from tests.unit.delivery.test_forget_pipeline import FORGET
-from tests.unit.delivery.test_offset_log_compaction import COMPACT_OFFSETS
-from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
-from tests.unit.work.test_fault_walk import POINTS as WORK
+from tests.support.delivery_samples import Clock, House, Mortal, plain
+from tests.support.fault_points import DELIVER
+from tests.support.faults import Killed
 
-from tidemark import faults
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
@@ -32,7 +27,7 @@ from tidemark.delivery.dead_letters.redelivery import Redelivery
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.lease import LeaseLost
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.writers.files.writer import FilesWriter
 
 pytestmark = pytest.mark.unit
@@ -318,28 +313,10 @@ def world(tmp_path: Path, logs: Logs, request: pytest.FixtureRequest) -> World:
     return world
 
 
-@pytest.fixture
-def at_point(monkeypatch: pytest.MonkeyPatch) -> Callable[[FaultPoint, int, Callable[[], None]], None]:
-    """Let something happen when a point is reached for the first, second, … time."""
-
-    def arm(point: FaultPoint, time: int, happen: Callable[[], None]) -> None:
-        reached = count(1)
-
-        def die(_: FaultPoint) -> None:
-            if next(reached) == time:
-                monkeypatch.delenv(VARIABLE)
-                happen()
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
-
-
 @pytest.mark.parametrize("again", ["run", "another run"], ids=["the same run again", "another run"])
 @pytest.mark.parametrize(("name", "point", "time"), WALKED)
 def test_what_was_killed_is_finished_by_the_next(world, whole, at_point, name, point, time, again):
-    at_point(point, time, world.die)
+    at_point(point, world.die, time)
     with pytest.raises(Killed):
         WALKS[name].step(world, "run")
     world.live_again()
@@ -364,7 +341,7 @@ def test_two_at_once_end_like_one(world, whole, at_point, name, point, time, oth
             world.clock.now += LEASE
         WALKS[name].step(world, other)
 
-    at_point(point, time, overtake)
+    at_point(point, overtake, time)
     with suppress(LeaseLost, ChangedMeanwhile):
         WALKS[name].step(world, "run")
     WALKS[name].after(world)
@@ -376,7 +353,7 @@ def test_two_at_once_end_like_one(world, whole, at_point, name, point, time, oth
 @pytest.mark.parametrize("point", WALKS["deliver"].points)
 def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point, point, name):
     """The file has the message, whether the commit has come or not; a file without it would be another."""
-    at_point(point, 1, world.die)
+    at_point(point, world.die)
     with pytest.raises(Killed):
         world.run()
     world.live_again()
@@ -387,14 +364,5 @@ def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point,
     assert (world.position(world.archive), world.gate(world.archive)) == (world.log.end, None)
 
 
-def test_every_point_is_walked_here_or_where_the_log_is():
-    walked = {point for walk in WALKS.values() for point in walk.points}
-    # Those in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py, and those of
-    # tests/unit/writers/test_hand_back.py and test_taken_back.py.
-    others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
-    others |= {FaultPoint.OUTPUT_MENDED, FaultPoint.OUTPUT_GIVEN_UP}  # verification/test_files_output.py
-    others |= {point for point in FaultPoint if point.startswith(("hand_back.", "take_over."))}
-    of_logs = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
-    of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
-    assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)
+def test_every_point_of_a_delivery_is_walked():
+    assert {point for walk in WALKS.values() for point in walk.points} == set(DELIVER)

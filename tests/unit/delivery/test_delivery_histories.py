@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from tests.support.delivery_samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, Stream
+from tests.support.delivery_samples import NO_LIMIT, Clock, Mortal, Shelf, Stream
+from tests.support.faults import Killed, at_point
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
 
-from tidemark import faults
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.store import DeadLetter
@@ -302,15 +302,7 @@ def live(writer: Stream, history: Sequence[tuple[tuple[Any, ...], Any]], patch: 
 
 
 def _await(world: History, patch: pytest.MonkeyPatch, fate: str, point: FaultPoint, time: int) -> None:
-    reached = count(1)
-
-    def meet(_: FaultPoint) -> None:
-        if next(reached) == time:
-            patch.delenv(VARIABLE)
-            getattr(world, fate)()
-
-    patch.setenv(VARIABLE, point)
-    patch.setattr(faults, "die", meet)
+    at_point(patch, point, getattr(world, fate), time)
 
 
 @pytest.mark.parametrize(

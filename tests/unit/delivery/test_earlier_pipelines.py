@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House, Killed
+from tests.support.delivery_samples import House
+from tests.support.faults import Killed
 from tests.support.recreated_world import World
-from tests.unit.delivery.test_forget_pipeline import MemoryLetters, arm
+from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
 from tidemark.delivery.state.earlier_pipelines import Earlier
@@ -199,13 +200,12 @@ def test_ids_of_topics_that_an_older_version_did_not_keep_are_not_asked_for():
 
 
 @pytest.mark.parametrize("point", [FaultPoint.PIPELINE_MARKED, FaultPoint.PIPELINE_BINDINGS_FORGOTTEN])
-def test_a_removal_that_dies_keeps_the_ids_of_the_topics_for_the_one_that_ends_it(world, monkeypatch, point):
+def test_a_removal_that_dies_keeps_the_ids_of_the_topics_for_the_one_that_ends_it(world, kill_at, point):
     # given
     ids = world.control.bindings_head().topic_ids
-    with monkeypatch.context() as patch:
-        arm(patch, point)
-        with pytest.raises(Killed):
-            forget_pipeline(world)
+    kill_at(point)
+    with pytest.raises(Killed):
+        forget_pipeline(world)
     # when: the same command again, which takes the log's files too
     forgetting = PipelineForgetting(world.consensus, "orders", MemoryLetters(), clock=world.clock)
     forgetting.plan(with_log=True).execute(world.deed("forget"))

@@ -5,17 +5,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House, Killed, Stream
+from tests.support.delivery_samples import House, Stream
+from tests.support.fault_points import FORGET_PIPELINE
+from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark import faults
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.status import read_orphan_status
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.files.removal import AREAS, FILES, FilesLeft, NotThisLog
 from tidemark.log.state.control import LogControl
@@ -25,15 +26,6 @@ from tidemark.log.state.readers import reading_log
 from tidemark.log.state.registered_writers import Enrolled, enrol
 
 pytestmark = pytest.mark.unit
-
-FORGET = (
-    FaultPoint.PIPELINE_MARKED,
-    FaultPoint.PIPELINE_WRITER_FORGOTTEN,
-    FaultPoint.PIPELINE_LETTERS_REMOVED,
-    FaultPoint.PIPELINE_BINDINGS_FORGOTTEN,
-    FaultPoint.PIPELINE_FILES_REMOVED,
-    FaultPoint.PIPELINE_FORGOTTEN,
-)
 
 
 @dataclass
@@ -111,15 +103,6 @@ def orphan(tmp_path):
     return Orphan(house, MemoryLetters({"stream": 2}))
 
 
-def arm(monkeypatch, point):
-    def die(_):
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr(faults, "die", die)
-
-
 # Whole
 
 
@@ -185,12 +168,12 @@ def test_every_folder_that_a_log_has_is_removed(orphan):
 @pytest.mark.parametrize(
     ("point", "log"),
     [
-        *((point, True) for point in FORGET),
-        *((point, False) for point in FORGET if point is not FaultPoint.PIPELINE_FILES_REMOVED),
+        *((point, True) for point in FORGET_PIPELINE),
+        *((point, False) for point in FORGET_PIPELINE if point is not FaultPoint.PIPELINE_FILES_REMOVED),
     ],
 )
-def test_killed_at_any_point_it_is_visible_and_the_same_command_finishes_it(orphan, monkeypatch, point, log):
-    arm(monkeypatch, point)
+def test_killed_at_any_point_it_is_visible_and_the_same_command_finishes_it(orphan, kill_at, point, log):
+    kill_at(point)
     with pytest.raises(Killed):
         orphan.forget(with_log=log)
     if point is not FaultPoint.PIPELINE_FORGOTTEN:
@@ -223,16 +206,16 @@ def test_killed_before_any_change_of_the_control_plane_it_is_finished_by_the_sam
     assert deaths >= 3
 
 
-def test_a_log_that_was_to_stay_may_still_go(orphan, monkeypatch):
-    arm(monkeypatch, FaultPoint.PIPELINE_WRITER_FORGOTTEN)
+def test_a_log_that_was_to_stay_may_still_go(orphan, kill_at):
+    kill_at(FaultPoint.PIPELINE_WRITER_FORGOTTEN)
     with pytest.raises(Killed):
         orphan.forget()
     orphan.forget(with_log=True)
     orphan.assert_forgotten(log=True)
 
 
-def test_a_folder_that_another_pipeline_took_since_the_death_stays(orphan, monkeypatch):
-    arm(monkeypatch, FaultPoint.PIPELINE_MARKED)
+def test_a_folder_that_another_pipeline_took_since_the_death_stays(orphan, kill_at):
+    kill_at(FaultPoint.PIPELINE_MARKED)
     with pytest.raises(Killed):
         orphan.forget(with_log=True)
     forgetting = orphan.forgetting(new=[str(orphan.root)])

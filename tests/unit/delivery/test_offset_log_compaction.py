@@ -5,7 +5,9 @@ from contextlib import suppress
 
 import pytest
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock, House, Killed, Stream
+from tests.support.delivery_samples import Clock, House, Stream
+from tests.support.fault_points import COMPACT_OFFSETS
+from tests.support.faults import Killed
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -15,11 +17,8 @@ from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.offset_log import WriterBusy, compact_writer, plan_writer
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry
-from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
-
-COMPACT_OFFSETS = [FaultPoint.OFFSETS_PLANNED, FaultPoint.OFFSETS_COMPACTED]
 
 
 @pytest.fixture
@@ -220,18 +219,14 @@ def test_an_answer_that_got_lost_is_put_right_by_the_next_run(consensus, fault):
 # Dying
 
 
-def kill() -> None:
-    raise Killed
-
-
 @pytest.mark.parametrize("most", [1, 100], ids=["several transactions", "one transaction"])
 @pytest.mark.parametrize("point", COMPACT_OFFSETS)
-def test_what_was_killed_is_finished_by_the_next(positions, consensus, at_point, monkeypatch, point, most):
+def test_what_was_killed_is_finished_by_the_next(positions, consensus, kill_at, monkeypatch, point, most):
     monkeypatch.setattr(module, "MOST_RANGES", most)
     given_moves(positions, 3, 7, 9, 4, 5, 8)
     before = consensus.scan(KEY, "").rows
     whole = plan_writer(positions, "c0").kept
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         compact(positions)
     compact(positions)

@@ -1,13 +1,14 @@
 """Writers that a log waits for: known before they are registered, and until they are forgotten."""
 
 import pytest
-from tests.support.delivery_samples import House, Killed, Shelf, Stream
+from tests.support.delivery_samples import House, Shelf, Stream
+from tests.support.faults import Killed
 from tests.support.log_samples import RacingConsensus, compact, given_binding
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.registration import holds_below, registered_writers
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.state.lease import LogHeld, take_log
 from tidemark.log.state.registered_writers import enrolled
 
@@ -17,15 +18,6 @@ pytestmark = pytest.mark.unit
 def waited_for(house: House, *declared: str) -> dict[str, tuple[int, int, bool]]:
     found = registered_writers(house.control, house.positions, declared)
     return {one.name: (one.position, one.holds_below, one.is_declared) for one in found}
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, point: FaultPoint) -> None:
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr("tidemark.faults.die", die)
 
 
 # Who is waited for
@@ -97,10 +89,10 @@ def test_a_registered_writer_is_delivered_to_while_somebody_has_the_log(house):
 
 
 def test_a_writer_that_died_while_it_was_registered_is_waited_for_and_registered_by_the_next_run(
-    house, monkeypatch
+    house, kill_at
 ):
     house.publish(orders="ab")
-    kill_at(monkeypatch, FaultPoint.REGISTER_ENROLLED)
+    kill_at(FaultPoint.REGISTER_ENROLLED)
     with pytest.raises(Killed):
         house.deliver(Stream())
     assert waited_for(house) == {"stream": (-1, -1, False)}
@@ -152,10 +144,10 @@ def test_no_writer_goes_back_while_somebody_has_the_log(house):
     assert house.position(writer) == 1
 
 
-def test_a_rewind_that_may_still_happen_is_waited_for(house, monkeypatch):
+def test_a_rewind_that_may_still_happen_is_waited_for(house, kill_at):
     house.publish_ids(4)
     house.deliver(writer := Stream())
-    kill_at(monkeypatch, FaultPoint.REWIND_ANNOUNCED)
+    kill_at(FaultPoint.REWIND_ANNOUNCED)
     with pytest.raises(Killed):
         house.rewind("stream", 1)
     assert (house.position(writer), waited_for(house)) == (3, {"stream": (1, 1, False)})
@@ -187,10 +179,10 @@ def test_a_forgotten_writer_is_not_waited_for(house):
     assert waited_for(house) == {}
 
 
-def test_a_removal_that_was_killed_is_finished_by_the_next(house, monkeypatch):
+def test_a_removal_that_was_killed_is_finished_by_the_next(house, kill_at):
     house.publish(orders="ab")
     house.deliver(Stream())
-    kill_at(monkeypatch, FaultPoint.FORGOTTEN)
+    kill_at(FaultPoint.FORGOTTEN)
     with pytest.raises(Killed):
         forget(house)
     assert waited_for(house) == {"stream": (-1, -1, False)}
@@ -200,10 +192,10 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(house, monkeypatch):
         forget(house)
 
 
-def test_a_writer_that_is_registered_again_meanwhile_stays_on_the_list(house, monkeypatch):
+def test_a_writer_that_is_registered_again_meanwhile_stays_on_the_list(house, kill_at):
     house.publish(orders="ab")
     house.deliver(Stream())
-    kill_at(monkeypatch, FaultPoint.FORGOTTEN)
+    kill_at(FaultPoint.FORGOTTEN)
     with pytest.raises(Killed):
         forget(house)
     plan = house.operator.forget("stream", [])

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House, Killed, given_gate
+from tests.support.delivery_samples import House, given_gate
+from tests.support.faults import Killed
 from tests.support.topic_samples import Topic, TopicWriter
 from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
-from tidemark import faults
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.advice import advise
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
@@ -22,7 +22,7 @@ from tidemark.delivery.target import (
     lacking,
 )
 from tidemark.delivery.writer import TargetIdentity
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
 
@@ -302,16 +302,10 @@ def test_and_a_rewind_lets_it_go_on(delivered, writer, topic):
     assert (topic.everything, delivered.state(writer).target) == (list(range(7)), topic.id)
 
 
-def test_dying_right_after_an_adoption_is_harmless(delivered, writer, topic, monkeypatch):
+def test_dying_right_after_an_adoption_is_harmless(delivered, writer, topic, kill_at):
     of_older_version(delivered, writer)
     delivered.publish(orders="g")
-
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, FaultPoint.TARGET_ADOPTED)
-    monkeypatch.setattr(faults, "die", die)
+    kill_at(FaultPoint.TARGET_ADOPTED)
     with pytest.raises(Killed):
         delivered.deliver(writer)
     delivered.deliver(writer)

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from tests.support.expiry_world import FIRST_DAY, RUN, Killed, day, given_world, planned
+from tests.support.expiry_world import FIRST_DAY, RUN, day, given_world, planned
+from tests.support.faults import Killed
 
 from tidemark.expiry.days import day_end
 from tidemark.expiry.errors import AppendsPurged, NotToReport

@@ -1,7 +1,8 @@
 """Purging: who goes, who stays, what is said about it, and what a crash leaves."""
 
 import pytest
-from tests.support.expiry_world import RUN, Killed, World, append_of, day, given_world, planned
+from tests.support.expiry_world import RUN, World, append_of, day, given_world, planned
+from tests.support.faults import Killed
 
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport, OffsetsUnseen, TooManyPurges
 from tidemark.expiry.last_look import Look

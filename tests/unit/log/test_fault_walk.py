@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.fault_points import ACCEPT, ACCEPT_PLAN, REPLICATE
+from tests.support.faults import Killed
 from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages, write_file
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -41,24 +43,6 @@ pytestmark = pytest.mark.unit
 NOW, LIMIT = 1_000_000, 100
 MET = Judgement("keys", "expect_keys", "critical", True, "")
 NOT_MET = replace(MET, success=False, detail="a key is missing", ids=(1, 2))
-REPLICATE = [
-    FaultPoint.BIND_DECIDED,
-    FaultPoint.BIND_COMMITTED,
-    FaultPoint.CAPTURE_FILE_STAGED,
-    FaultPoint.CAPTURE_FILE_NAMED,
-    FaultPoint.CAPTURE_FILES_WRITTEN,
-    FaultPoint.CAPTURE_RECORDED,
-    FaultPoint.AUDIT_RECORDED,
-    FaultPoint.PUBLISH_MANIFEST_WRITTEN,
-    FaultPoint.PUBLISH_COMMITTED,
-]
-ACCEPT = [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED]
-ACCEPT_PLAN = [FaultPoint.ACCEPT_PLANNED]
-SWEEP = [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED]
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 @dataclass
@@ -129,10 +113,6 @@ class World:
         return captured_of(binding, *files)
 
 
-def kill() -> None:
-    raise Killed
-
-
 def given_lost_offsets(world: World) -> None:
     """Published once; then Kafka has dropped offsets 3 and 4 of partition 0 before they were read."""
     world.replicate("first")
@@ -151,9 +131,9 @@ def expected_after(root: Path, *steps: Callable[[World], None]) -> dict[str, Any
 
 @pytest.mark.parametrize("again", ["killed", "other"], ids=["the same run again", "another run"])
 @pytest.mark.parametrize("point", REPLICATE)
-def test_a_run_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point, again):
+def test_a_run_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point, again):
     world = World(tmp_path / "killed")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.replicate("killed")
 
@@ -173,9 +153,9 @@ def test_two_runs_at_once_end_like_one(tmp_path, at_point, point):
 
 
 @pytest.mark.parametrize("point", REPLICATE)
-def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, at_point, point):
+def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, kill_at, point):
     world = World(tmp_path / "killed")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.replicate("killed")
     world.replicate("next")
@@ -196,10 +176,10 @@ def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, at_point, poi
 
 
 @pytest.mark.parametrize("point", ACCEPT)
-def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, at_point, point):
+def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, kill_at, point):
     world = World(tmp_path / "killed")
     given_lost_offsets(world)
-    at_point(point, kill)
+    kill_at(point)
     for _ in range(2):
         with suppress(OffsetsLost, Killed):
             world.replicate("lost")
@@ -220,9 +200,9 @@ def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, at_point, poi
 
 
 @pytest.mark.parametrize("point", [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_OPENED])
-def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path, at_point, point):
+def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path, kill_at, point):
     world = World(tmp_path, judgement=NOT_MET)
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises((LogStopped, Killed)):
         world.replicate("bad")
     assert world.control.log_gate().ids == (1, 2)
@@ -238,13 +218,13 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
 
 
 @pytest.mark.parametrize("point", ACCEPT_PLAN)
-def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_path, at_point, point):
+def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_path, kill_at, point):
     world = World(tmp_path)
     world.replicate("first")
     old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)
     world.control.record_losses(world.control.bindings_head(), [old])
     bob = Acceptance("bob", "seen", NOW)
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         accept_plan(world.control, bob)
     assert unplanned_losses(world.control) == [old]
@@ -254,12 +234,3 @@ def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_pat
         replace(old, who="bob", reason="seen", at=NOW, is_planned=True)
     ]
     assert {(one.who, one.reason) for one in world.control.decisions()} == {("bob", "seen")}
-
-
-def test_every_point_of_the_log_is_walked():
-    """Those of compaction and of deliveries are walked beside their own tests."""
-    of_writers = ("register.", "deliver.", "reconcile.", "resume.", "rewind.", "forget.", "acknowledge.")
-    of_writers += ("redeliver.", "target.", "file.", "output.", "take_over.", "hand_back.")
-    elsewhere = (*of_writers, "offsets.", "compact.", "expiry.", "work.")
-    walked = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP}
-    assert walked == {point for point in FaultPoint if not point.startswith(elsewhere)}

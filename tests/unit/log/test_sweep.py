@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.delivery_samples import Clock
+from tests.support.fault_points import SWEEP
+from tests.support.faults import Killed
 from tests.support.log_samples import (
     PLAN,
     SEGMENT_BYTES,
@@ -19,7 +21,6 @@ from tests.support.log_samples import (
 
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.files.folder import StoredFile
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import publish, read_log
@@ -232,22 +233,13 @@ def test_a_sweep_that_has_lost_the_log_removes_nothing_more(world):
     assert world.files == before
 
 
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test."""
-
-
-@pytest.mark.parametrize("point", [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED])
-def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, monkeypatch, point):
+@pytest.mark.parametrize("point", SWEEP)
+def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point):
     killed, whole = World(tmp_path / "killed"), World(tmp_path / "whole")
     for each in (killed, whole):
         compact(each.control, each.folder, below=5, keep=lambda id_: id_ == 1)
 
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr("tidemark.faults.die", die)
+    kill_at(point)
     with pytest.raises(Killed):
         killed.sweep()
     killed.sweep()

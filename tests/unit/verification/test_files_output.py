@@ -9,7 +9,8 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.support.delivery_samples import House, Killed, given_gate
+from tests.support.delivery_samples import House, given_gate
+from tests.support.faults import Killed
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.published_log import PublishedLog
@@ -91,10 +92,6 @@ def desk(house) -> Desk:
     desk = Desk(house)
     desk.deliver("abc", "def", "ghi")
     return desk
-
-
-def die() -> None:
-    raise Killed
 
 
 def said(found: OutputVerification) -> list[str]:
@@ -365,10 +362,10 @@ def test_what_the_log_has_not_whole_any_more_is_not_made_in_part(desk):
     assert (len(desk.names()), desk.gate.cause) == (2, Cause.VERIFICATION)
 
 
-def test_dying_between_mending_and_opening_is_mended_by_the_next(desk, at_point):
+def test_dying_between_mending_and_opening_is_mended_by_the_next(desk, kill_at):
     desk.file(0).unlink()
     desk.reconcile()
-    at_point(FaultPoint.OUTPUT_MENDED, die)
+    kill_at(FaultPoint.OUTPUT_MENDED)
     with pytest.raises(Killed):
         desk.mend()
     assert desk.mend().gate is None
@@ -389,10 +386,10 @@ def test_what_a_person_lets_go_is_not_asked_for_any_more(desk):
     assert json.loads(kept.read_text())["who"] == "ann"
 
 
-def test_dying_while_letting_go_leaves_the_gate_closed_and_the_next_look_opens_it(desk, at_point):
+def test_dying_while_letting_go_leaves_the_gate_closed_and_the_next_look_opens_it(desk, kill_at):
     desk.file(1).unlink()
     desk.reconcile()
-    at_point(FaultPoint.OUTPUT_GIVEN_UP, die)
+    kill_at(FaultPoint.OUTPUT_GIVEN_UP)
     with pytest.raises(Killed):
         desk.let_go()
     assert desk.gate is not None

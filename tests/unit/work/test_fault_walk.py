@@ -5,21 +5,15 @@ Here in memory; ``tests/system/test_work.py`` lets processes die and answers get
 
 import pytest
 from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.fault_points import WORK
+from tests.support.faults import Killed
 
-from tidemark import faults
-from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.work.model.entry import Ending, Seen
 from tidemark.work.queue.listing import dead_letters, figures, history
 from tidemark.work.queue.redrive import redrive
 from tidemark.work.queue.seen import see
 
 pytestmark = pytest.mark.unit
-
-POINTS = [point for point in FaultPoint if point.value.startswith("work.")]
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 def given_house() -> House:
@@ -63,24 +57,16 @@ def state(house: House) -> object:
 
 
 @pytest.mark.parametrize("nth", range(1, 9))
-@pytest.mark.parametrize("point", POINTS)
-def test_a_death_at_any_point_changes_nothing_in_the_end(monkeypatch, point, nth):
+@pytest.mark.parametrize("point", WORK)
+def test_a_death_at_any_point_changes_nothing_in_the_end(kill_at, point, nth):
     undisturbed = given_house()
     ask(undisturbed)
     carry_out(undisturbed)
     wanted = state(undisturbed)
 
-    reached = []
-
-    def die(at: FaultPoint) -> None:
-        reached.append(at)
-        if len(reached) == nth:
-            raise Killed(at)
-
-    monkeypatch.setattr(faults, "die", die)
-    monkeypatch.setenv(VARIABLE, point)
+    reached = kill_at(point, nth)
     house = given_house()
-    # Nobody asks again for what was acknowledged: that would hide its loss.
+    # Acknowledged inserts are not repeated: that would hide their loss.
     for act in (ask, carry_out):
         try:
             act(house)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import (
     ActionLog,
     JournalHouse,

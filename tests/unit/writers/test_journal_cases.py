@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.case_files import REPLICATION, Source, load
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import Lease, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, dies_after

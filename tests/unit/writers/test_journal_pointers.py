@@ -1,15 +1,14 @@
 """The journal writer's pointers: when they move, and when those it finds are not its own."""
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
-from tidemark import faults
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import Past
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.model.binding import Binding
 from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
 
@@ -243,12 +242,10 @@ def house() -> JournalHouse:
     return house
 
 
-def test_after_a_crash_between_settling_and_committing_it_goes_on(house, monkeypatch):
-    monkeypatch.setattr(faults, "die", lambda point: house.die())
-    monkeypatch.setenv(VARIABLE, FaultPoint.DELIVER_SETTLED)
+def test_after_a_crash_between_settling_and_committing_it_goes_on(house, at_point):
+    at_point(FaultPoint.DELIVER_SETTLED, house.die)
     with pytest.raises(Killed):
         house.go("in bulk")
-    monkeypatch.delenv(VARIABLE)
     house.live_again()
     assert house.position(house.process) == 2
     house.go("in bulk")

@@ -4,7 +4,8 @@
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import House, Killed
+from tests.support.delivery_samples import House
+from tests.support.faults import Killed
 from tests.support.found_in_memory import FoundInMemory
 from tests.support.recreated_samples import TopicsHouse, TopicsLog
 
@@ -354,13 +355,9 @@ def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_i
     assert [file.topic for file in files_of(house.log.manifest, basis)] == ["a", "b", "b"]
 
 
-def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(at_point) -> None:
+def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(kill_at) -> None:
     house = given_recreated()
-
-    def kill() -> None:
-        raise Killed
-
-    at_point(FaultPoint.REGISTER_ENROLLED, kill)
+    kill_at(FaultPoint.REGISTER_ENROLLED)
     with pytest.raises(Killed):
         house.deliver_recreated(namespaces="^a$")
     assert house.positions.load("second") is None

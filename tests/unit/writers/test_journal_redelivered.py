@@ -1,7 +1,7 @@
 """Item 20: a dead letter is applied to a journal after all, or the refusal says why and what helps."""
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import ActionLog, JournalHouse, given_actions
 from tests.support.memory_journal import dies_after, fails_after
 
