@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.support.faults import Killed, kill_at
 from tests.support.found_in_memory import FoundInMemory, given_delivered
+from tests.support.journal_damage import with_changed_row, with_pointer_too_far, without_head
 from tests.support.journal_samples import JournalHouse
-from tests.unit.verification.test_damage import with_changed_row, with_pointer_too_far, without_head
 
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint

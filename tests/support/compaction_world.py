@@ -6,7 +6,17 @@ from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
-from tests.support.compaction_samples import Sent, rows_of
+from tests.support.compaction_samples import (
+    JOURNAL,
+    LATEST,
+    Sent,
+    added,
+    deleted,
+    marked,
+    of_keys,
+    purged,
+    rows_of,
+)
 from tests.support.log_samples import add_binding, captured_of, write_file
 
 from tidemark.compaction.compact import Compacted, Compaction
@@ -134,3 +144,23 @@ class World:
             for name, path in paths
             if path.is_file() and name.startswith(kept)
         }
+
+
+def given_latest(root, *bindings: str) -> World:
+    """A log with a binding a text and one more in the active segment; its writer is at the end."""
+    world = World(root, LATEST)
+    for text in (*bindings, "z"):
+        world.publish(*of_keys(text))
+    world.move(world.control.log_head().end)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    return world
+
+
+def given_journal(root) -> World:
+    world = World(root, JOURNAL)
+    world.publish(added(1), added(1, key="b"), added(2), marked())
+    world.publish(added(3), deleted(3), purged("b"), added(4))
+    world.publish(added(1, key="z"))
+    world.move(8)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    return world

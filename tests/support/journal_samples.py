@@ -19,11 +19,11 @@ from tests.support.delivery_samples import House, Mortal
 from tests.support.faults import Killed
 from tests.support.log_samples import LogInMemory, given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
+from tests.support.memory_letters import LetterList
 
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.writer_state import Cause, WriterGate
@@ -221,17 +221,12 @@ class ActionLog(LogInMemory):
         return [one for file in self.manifest.files for one in self.batches[file.path].to_pylist()]
 
 
-class Letters(list[DeadLetter]):
-    def keep(self, letters: Sequence[DeadLetter]) -> None:
-        self.extend(letters)
-
-
 class JournalHouse(House):
     """``House`` with a journal writer: every delivery is a process of its own."""
 
     def __init__(self, log: ActionLog, **settings: Any) -> None:
         super().__init__(Path("nowhere"), Mortal(MemoryConsensus()))
-        self.actions, self.settings, self.journal, self.kept = log, settings, MemoryJournal(), Letters()
+        self.actions, self.settings, self.journal, self.kept = log, settings, MemoryJournal(), LetterList()
         self.process = self.started()
 
     @property
@@ -239,7 +234,7 @@ class JournalHouse(House):
         return PublishedLog(self.actions, self.actions, self.actions.manifest)
 
     @property
-    def letters(self) -> Letters:
+    def letters(self) -> LetterList:
         return self.kept
 
     def started(self, fate: Fate = lambda done: None, order: Order = iter) -> WriterInMemory:

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import count
 from pyspark.sql.types import StructType
 from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
-from tests.system.conftest import MARKER
+from tests.support.services.marked_connections import MARKER
 
 from tidemark.cassandra.scan.raw_pages import raw_session
 from tidemark.settings import ROOT

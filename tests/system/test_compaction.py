@@ -10,7 +10,7 @@ from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import differences, read_pointers, read_visible
 from tests.support.services.journal_world import PIPELINE, WRITER, JournalHouse, Record, given_keyspace
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.compaction.compact import Compacted, Compaction

@@ -8,8 +8,8 @@ from typing import Any
 import psutil
 import pytest
 from tests.support.services.log_runs import LogRuns, expected_digests
-from tests.system.conftest import wait_until
-from tests.system.test_replicate import status_of
+from tests.support.services.replicated_journal import status_of
+from tests.support.waiting import wait_until
 
 from tidemark.cli.demo.orders import sample_actions
 from tidemark.connections import Connections

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaConsumer, TopicPartition
+from tests.support.services.broker import stalled
 from tests.support.services.expiry_runs import (
     PIPELINE,
     WRITER,
@@ -28,7 +29,6 @@ from tests.support.services.expiry_runs import (
 from tests.support.services.journal_runs import read_all_visible
 from tests.support.services.journal_world import given_keyspace
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.test_kafka_writer import stalled
 
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess

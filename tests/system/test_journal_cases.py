@@ -16,10 +16,10 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.util import Duration
 from tests.support.case_files import REPLICATION, kafka_form, load, micros, millis
+from tests.support.replication_cases import expectation, told
 from tests.support.services.journal_runs import read_all_pointers, read_all_visible
 from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
 from tests.support.writer_model import Delivered, Writer
-from tests.unit.journal.test_replication_cases import expectation, told
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal_tables.schema.create import create_journal

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.journal_samples import Letters
+from tests.support.memory_letters import Letters
 from tests.support.services.journal_runs import read_visible
 from tests.support.services.journal_world import WRITER, JournalHouse, Record, given_keyspace
 

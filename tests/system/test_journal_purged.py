@@ -10,7 +10,7 @@ import pytest
 from tests.support.services.journal_runs import read_pointers, read_visible
 from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
 from tests.support.services.node_tool import flush_and_compact
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append

@@ -1,12 +1,11 @@
 """The kafka writer against real Kafka: every message once and in order, whoever dies, lags or interferes."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -17,11 +16,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewPartitions
 from tests.support.log_samples import SENT_AT, given_binding
-from tests.system.conftest import wait_until
+from tests.support.services.broker import stalled
+from tests.support.waiting import wait_until
 
 from tidemark.connections import KafkaConnection, read_environment_connection
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
-from tidemark.embedded.lifecycle import all_records
 from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka import last_id
@@ -373,17 +372,6 @@ def test_a_process_that_dies_in_its_transaction_leaves_nothing(topic):
     assert write(topic.writer(), keyed(range(10))) == Written(written=7, ignored=3)
     assert topic.ids() == list(range(10))
     assert b"dead" not in [message.value() for message in topic.read()]
-
-
-@contextmanager
-def stalled(services: Any) -> Iterator[None]:
-    """A broker that is there and does nothing."""
-    (broker,) = (record.pid for record in all_records(services.settings) if record.name == "kafka")
-    os.kill(broker, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(broker, signal.SIGCONT)
 
 
 def test_a_broker_that_stalls_is_an_error_and_nothing_is_doubled_afterwards(services, topic, monkeypatch):

@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions, NewTopic
 from kafka.structs import TopicPartition
 from tests.support.services.log_runs import LogRuns, consumed, declare_log, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections, KafkaConnection

@@ -9,7 +9,7 @@ import pytest
 from tests.support.services.expiry_runs import WRITER, ExpiryRuns, appended, expired
 from tests.support.services.journal_runs import read_all_visible
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.connections import Connections
 from tidemark.expiry.state import read_days, runs

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
 from tests.support.services.log_runs import LogRuns, publish_here
-from tests.system.test_replicate import status_of
+from tests.support.services.replicated_journal import status_of
 
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus

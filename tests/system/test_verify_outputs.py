@@ -6,9 +6,16 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.services.delivered_outputs import (
+    EXECUTE,
+    WRITER,
+    archived,
+    make_again,
+    republished,
+    send,
+    state,
+)
 from tests.support.services.log_runs import LogRuns, declare_log, publish_here
-from tests.system.test_delivery_faults import archived, republished, send, state
-from tests.system.test_kafka_target_replaced import DO, WRITER, make_again
 
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
@@ -107,7 +114,7 @@ def test_i07_messages_that_are_not_in_the_topic(
     refused = runs.command("resume", runs.name, "archive")
     assert (refused.code, "cannot be sent any more" in refused.err) == (1, True)
     make_again(services, runs)
-    assert runs.command("offsets", "rewind", runs.name, "archive", "-1", *DO).code == 0
+    assert runs.command("offsets", "rewind", runs.name, "archive", "-1", *EXECUTE).code == 0
     runs.step("deliver", "archive")
     assert republished(services, f"{runs.name}.out") == list(range(10))
     assert verify(runs, "--all")[0] == 0

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.services.log_runs import load_application
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.connections import WorkConnections
 from tidemark.consensus.objects import ABSENT

@@ -23,7 +23,7 @@ from tests.support.services.log_runs import (
     publish_here,
     spark_environ,
 )
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections

@@ -22,7 +22,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 from tests.support.log_samples import captured_of, write_file
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import audit_run, begin_run, publish_run

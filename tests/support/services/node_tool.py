@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.embedded.jars.fetch import jars_folder
 from tidemark.embedded.java import find_java

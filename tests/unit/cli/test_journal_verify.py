@@ -7,14 +7,9 @@ from contextlib import contextmanager
 import pytest
 from tests.support.found_in_memory import FoundInMemory, given_delivered
 from tests.support.journal_samples import TOPIC
-from tests.unit.verification.test_result import diff, missing, side
+from tests.support.verification_samples import diff, missing, side
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 TWO = """
 name: orders

@@ -7,12 +7,7 @@ from tests.support.contracts.work_world import House, given_declaration, memory_
 
 from tidemark.work.client import Work
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 PAGES = "name: pages\nkey: {page: text}\npayload: {revision: int}\nmax_failures: 1\nhistory: 7d\n"
 EXECUTE = ("--execute", "--reason", "asked for", "--by", "ann")

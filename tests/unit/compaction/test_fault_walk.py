@@ -9,10 +9,9 @@ from contextlib import suppress
 
 import pytest
 from tests.support.compaction_samples import of_keys
-from tests.support.compaction_world import HOUR, World
+from tests.support.compaction_world import HOUR, World, given_journal, given_latest
 from tests.support.fault_points import COMPACT, SWEEP
 from tests.support.faults import Killed
-from tests.unit.compaction.test_compact import given_journal, given_latest
 
 from tidemark.log.state.compactions import Outcome, compactions
 from tidemark.log.state.lease import LogHeld, LogLost

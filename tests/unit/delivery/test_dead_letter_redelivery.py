@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 from tests.support.delivery_samples import House, Stream, given_stopped_at
+from tests.support.memory_letters import NoLetterTable
 
 from tidemark.delivery.dead_letters.listing import Fate, LetterBox, ListedLetter, NoSuchLetter
 from tidemark.delivery.dead_letters.redelivery import REDELIVERING, NotRedelivered, Redelivery
@@ -15,11 +16,6 @@ from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced
 
 pytestmark = pytest.mark.unit
-
-
-class NoTable:
-    def find(self, pipeline, writer):
-        return []
 
 
 @dataclass
@@ -51,7 +47,7 @@ class Late(Stream):
 
 
 def letter(house: House, writer: Stream, id_: int) -> ListedLetter:
-    return LetterBox(house.positions, house.letters, NoTable()).letter(writer.name, id_)
+    return LetterBox(house.positions, house.letters, NoLetterTable()).letter(writer.name, id_)
 
 
 def plan(house: House, writer: Stream, id_: int) -> Plan:

@@ -19,12 +19,12 @@ import pytest
 from tests.support.delivery_samples import Clock, House, Mortal, plain
 from tests.support.fault_points import DELIVER
 from tests.support.faults import Killed
+from tests.support.memory_letters import NoLetterTable
 
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.faults import FaultPoint
@@ -118,7 +118,7 @@ class World(House):
 
     def redeliver(self, _: str = "") -> None:
         """What an operator does about a healthy message that was let pass with the bad one."""
-        letter = LetterBox(self.positions, self.letters, NoTable()).letter("archive", 5)
+        letter = LetterBox(self.positions, self.letters, NoLetterTable()).letter("archive", 5)
         with suppress(NotPossible):
             plan = Redelivery(self.positions, self.log, self.clock).plan(self.archive, letter)
             plan.execute(self.deed("redeliver"))
@@ -146,13 +146,6 @@ class World(House):
             "redelivered": sorted(self.positions.redelivered("archive")),
             "begun": [row for row in self.rows(self.archive) if row.startswith("redelivering/")],
         }
-
-
-class NoTable:
-    """No copies but the files."""
-
-    def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
-        return []
 
 
 def given_passed(world: World) -> None:

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from tests.support.delivery_samples import NO_LIMIT, Clock, Mortal, Shelf, Stream
 from tests.support.faults import Killed, at_point
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
+from tests.support.memory_letters import LetterList
 
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
 from tidemark.delivery.published_log import PublishedLog
@@ -84,16 +84,11 @@ class MemoryLog(LogInMemory):
         return [binding for binding in self.bindings if binding.end > position]
 
 
-class Letters(list[DeadLetter]):
-    def keep(self, letters: Sequence[DeadLetter]) -> None:
-        self.extend(letters)
-
-
 class History:
     """A writer, its target and its log, and what may happen to them."""
 
     def __init__(self, writer: Stream) -> None:
-        self.writer, self.log, self.clock, self.letters = writer, MemoryLog(), Clock(), Letters()
+        self.writer, self.log, self.clock, self.letters = writer, MemoryLog(), Clock(), LetterList()
         self.consensus = Mortal(MemoryConsensus())
         self.holders = (f"run {number}" for number in count(1))
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.support.delivery_samples import House
 from tests.support.faults import Killed
+from tests.support.memory_letters import CountedLetters
 from tests.support.recreated_world import World
-from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
 from tidemark.delivery.state.earlier_pipelines import Earlier
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.unit
 def forget_pipeline(house: House) -> None:
     """``tidemark pipelines forget``, a minute later."""
     house.clock.pass_seconds(60)
-    forgetting = PipelineForgetting(house.consensus, "orders", MemoryLetters(), clock=house.clock)
+    forgetting = PipelineForgetting(house.consensus, "orders", CountedLetters(), clock=house.clock)
     forgetting.plan().execute(house.deed("forget"))
     house.clock.pass_seconds(60)
 
@@ -207,7 +207,7 @@ def test_a_removal_that_dies_keeps_the_ids_of_the_topics_for_the_one_that_ends_i
     with pytest.raises(Killed):
         forget_pipeline(world)
     # when: the same command again, which takes the log's files too
-    forgetting = PipelineForgetting(world.consensus, "orders", MemoryLetters(), clock=world.clock)
+    forgetting = PipelineForgetting(world.consensus, "orders", CountedLetters(), clock=world.clock)
     forgetting.plan(with_log=True).execute(world.deed("forget"))
     # then
     assert [one.topic_ids for one in forgettings(world.control)] == [ids]

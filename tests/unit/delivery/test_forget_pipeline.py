@@ -1,7 +1,7 @@
 """A pipeline is forgotten whole, or visibly not yet; killed anywhere, it can be finished (item 13)."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ from tests.support.delivery_samples import House, Stream
 from tests.support.fault_points import FORGET_PIPELINE
 from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
+from tests.support.memory_letters import CountedLetters
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
@@ -26,20 +27,6 @@ from tidemark.log.state.readers import reading_log
 from tidemark.log.state.registered_writers import Enrolled, enrol
 
 pytestmark = pytest.mark.unit
-
-
-@dataclass
-class MemoryLetters:
-    """Dead letters by writer."""
-
-    kept: dict[str, int] = field(default_factory=dict)
-
-    def count(self, pipeline, writers):
-        return sum(self.kept.get(name, 0) for name in writers)
-
-    def remove(self, pipeline, writers):
-        for name in writers:
-            self.kept.pop(name, None)
 
 
 class CountingDown(MemoryConsensus):
@@ -60,7 +47,7 @@ class Orphan:
     """The pipeline ``orders``, which no file declares, beside ``refunds``."""
 
     house: House
-    letters: MemoryLetters
+    letters: CountedLetters
 
     @property
     def root(self) -> Path:
@@ -100,7 +87,7 @@ def orphan(tmp_path):
     publish_all(
         other, LogFolder("refunds", str(tmp_path / "refunds")), {binding: {("refunds", 0): {0: b"r"}}}
     )
-    return Orphan(house, MemoryLetters({"stream": 2}))
+    return Orphan(house, CountedLetters({"stream": 2}))
 
 
 # Whole
@@ -308,7 +295,7 @@ def test_a_log_whose_place_is_not_known_has_to_be_shown(orphan):
 def test_a_pipeline_that_never_published_has_no_log_to_remove(tmp_path):
     house = House(tmp_path)
     house.control.start_from(house.control.bindings_head(), {("orders", 0): 5})
-    orphan = Orphan(house, MemoryLetters())
+    orphan = Orphan(house, CountedLetters())
     with pytest.raises(NotThisLog, match="nothing of it was ever published"):
         orphan.forgetting().plan(with_log=True)
     orphan.forget()

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from tests.support.delivery_samples import House, given_gate
 from tests.support.faults import Killed
+from tests.support.memory_letters import CountedLetters
 from tests.support.topic_samples import Topic, TopicWriter
-from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.advice import advise
@@ -119,7 +119,7 @@ def test_a_writer_that_was_forgotten_before_its_pipeline_leaves_such_ids_too(del
     # given: the writer alone was forgotten, and its pipeline later
     delivered.positions.forget(delivered.state(writer), delivered.deed("forget"))
     delivered.clock.pass_seconds(60)
-    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     # when: both are made again, with the same topic
     again = House(tmp_path / "again", delivered.consensus, delivered.clock)
@@ -134,7 +134,7 @@ def test_a_writer_that_was_forgotten_alone_after_its_pipeline_goes_on_where_the_
     delivered, writer, topic, tmp_path
 ):
     # given: an earlier pipeline was forgotten, and its topic made anew
-    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     topic.make_again()
     again = House(tmp_path / "again", delivered.consensus, delivered.clock)

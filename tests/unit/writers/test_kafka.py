@@ -4,11 +4,11 @@ The partitions are stood in for by lists; what real ones do is in tests/system/t
 """
 
 import pickle
-from typing import ClassVar
 
 import pyarrow as pa
 import pytest
 from tests.support.log_samples import SENT_AT, given_binding
+from tests.support.memory_partition import MemoryPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import BadMessage, Later, Part, TargetIdentity, TargetReplaced, Writing, Written
@@ -58,38 +58,13 @@ class Lease:
             raise InterruptedError("lease lost")
 
 
-class Listed:
-    """Stands in for a partition."""
-
-    holds: ClassVar[dict[int, list[int]]] = {}
-    opened: ClassVar[list[int]] = []
-    closed: ClassVar[list[int]] = []
-
-    def __init__(self, target, partition):
-        self.partition, self.waiting = partition, []
-        self.opened.append(partition)
-        self.last_id = max(self.holds.get(partition, []), default=-1)
-
-    def add(self, message, lease):
-        self.waiting.append(message["id"])
-
-    def commit(self, lease):
-        if self.waiting:
-            lease.check()
-            self.holds.setdefault(self.partition, []).extend(self.waiting)
-            self.last_id, self.waiting = self.waiting[-1], []
-
-    def close(self):
-        self.closed.append(self.partition)
-
-
 @pytest.fixture
 def topic(monkeypatch):
-    monkeypatch.setattr(kafka_output, "OutputPartition", Listed)
+    monkeypatch.setattr(kafka_output, "OutputPartition", MemoryPartition)
     monkeypatch.setattr(kafka_output, "_kept", {})
     for name, empty in {"holds": {}, "opened": [], "closed": []}.items():
-        monkeypatch.setattr(Listed, name, empty)
-    return Listed
+        monkeypatch.setattr(MemoryPartition, name, empty)
+    return MemoryPartition
 
 
 def write(writer, number, *batches, lease=None):
