@@ -6,12 +6,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.support.faults import Killed
+from tests.support.clocks import Clock
 from tests.support.log_samples import given_binding, publish_all
 
-from tidemark.consensus.lease import SECOND
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.consensus.objects import Consensus, Kind, ObjectKey
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
@@ -33,47 +32,6 @@ HOLE = "-"
 
 Values = str | Sequence[bytes | None]
 """The values of a topic's next messages, a letter each; ``-`` is an offset without a message. Or as bytes."""
-
-
-@dataclass
-class Clock:
-    """The time in µs, moved by the test."""
-
-    now: int = 1_000 * SECOND
-
-    def __call__(self) -> int:
-        return self.now
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.now += round(seconds * SECOND)
-
-
-@dataclass
-class Mortal:
-    """The control plane as one process has it: once that is dead, nothing of it arrives any more."""
-
-    inner: Consensus
-    is_dead: bool = False
-
-    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
-        self._require_life()
-        return self.inner.read(key, rows)
-
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
-        self._require_life()
-        return self.inner.scan(key, prefix, before=before, limit=limit)
-
-    def names(self, kind: Kind, prefix: str = "") -> list[str]:
-        self._require_life()
-        return self.inner.names(kind, prefix)
-
-    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
-        self._require_life()
-        return self.inner.commit(key, expected, change)
-
-    def _require_life(self) -> None:
-        if self.is_dead:
-            raise Killed
 
 
 @dataclass

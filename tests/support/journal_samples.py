@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.support.delivery_samples import House, Mortal
+from tests.support.consensus import MortalConsensus
+from tests.support.delivery_samples import House
 from tests.support.faults import Killed
 from tests.support.log_samples import LogInMemory, given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
@@ -225,7 +226,7 @@ class JournalHouse(House):
     """``House`` with a journal writer: every delivery is a process of its own."""
 
     def __init__(self, log: ActionLog, **settings: Any) -> None:
-        super().__init__(Path("nowhere"), Mortal(MemoryConsensus()))
+        super().__init__(Path("nowhere"), MortalConsensus(MemoryConsensus()))
         self.actions, self.settings, self.journal, self.kept = log, settings, MemoryJournal(), LetterList()
         self.process = self.started()
 
@@ -306,11 +307,10 @@ class JournalHouse(House):
 
     def die(self) -> None:
         """Nothing of this process arrives any more."""
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
         self.clock.now += LEASE
 
     def told(self, *keys: str) -> dict[str, Any]:

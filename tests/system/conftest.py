@@ -55,8 +55,18 @@ writers:
   - {{name: plain, kind: files, path: "${{TIDEMARK_HOME}}/plain/{name}"}}
 """
 """Two writers, of which one takes only JSON objects."""
-FIRST = ("test_services", "test_dags", "test_resume", "test_dag_kill", "test_replicate")
-"""Modules that begin first: what kills services, what wants a fresh process, what takes longest."""
+FIRST = (
+    "embedded/test_services",
+    "house/test_dags",
+    "test_resume",
+    "house/test_gates",
+    "house/test_purge_expired",
+    "house/test_work",
+    "house/test_work_dead",
+    "test_replicate",
+)
+"""Modules that begin first. On two processes: while one kills services, the other tests what needs none; then
+both begin with what takes longest."""
 CONDENSED = """
 name: condensed
 source:
@@ -85,8 +95,10 @@ BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Bring the modules into an order in which two processes have always something to do."""
-    places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(FIRST)))
+    here = Path(__file__).parent
+    places = {here / f"{name}.py": place for place, name in enumerate(FIRST)}
+    assert all(path.exists() for path in places), "a module of FIRST is gone"
+    items.sort(key=lambda item: places.get(item.path, len(FIRST)))
 
 
 def declare(folder: Path, name: str, **connections: str) -> None:

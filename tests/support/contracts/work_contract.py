@@ -6,8 +6,9 @@ A subclass named ``Test…`` gives the fixture ``stores``; every test has a jour
 from typing import Any
 
 import pytest
+from tests.support.clocks import MORNING
 from tests.support.contracts.work_stores import given_hint
-from tests.support.contracts.work_world import MORNING, House, Stores, at_once, given_declaration
+from tests.support.contracts.work_world import House, Stores, at_once, given_declaration
 
 from tidemark.work.errors import BadRequest, ClaimLost
 from tidemark.work.model.entry import DeadLetter, Ending

@@ -6,7 +6,8 @@ A subclass named ``Test…`` gives the fixture ``stores``; every test has a jour
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, Stores, at_once, given_declaration
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, Stores, at_once, given_declaration
 
 from tidemark.consensus.objects import ABSENT
 from tidemark.work.errors import ClaimLost, NotTheSameJournal, UnknownJournal

@@ -1,8 +1,8 @@
 """deliver_again: what was finished is delivered once more, and no position moves."""
 
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.delivery_samples import House, Shelf, Stream
-from tests.support.log_samples import RacingConsensus
 
 from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.state.lease import LeaseHeld, take

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.delivery_samples import PIPELINE, House, Shelf, Stream
-from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.published_log import LogUnreadable

@@ -16,12 +16,14 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Clock, House, Mortal, plain
+from tests.support.clocks import TickingClock
+from tests.support.consensus import MortalConsensus, copy_of
+from tests.support.delivery_samples import House, plain
 from tests.support.fault_points import DELIVER
 from tests.support.faults import Killed
 from tests.support.memory_letters import NoLetterTable
 
-from tidemark.consensus.lease import LEASE, SECOND
+from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery
@@ -44,14 +46,6 @@ LOGS = {
 """What is published, binding by binding."""
 
 
-class Ticking(Clock):
-    """Every look takes a while, so that a resume commits between two messages."""
-
-    def __call__(self) -> int:
-        self.now += SECOND * 6 // 10
-        return self.now
-
-
 class Logs:
     """Published logs, each made once: they never change."""
 
@@ -70,17 +64,11 @@ class Logs:
         return copy_of(self._made[name])
 
 
-def copy_of(consensus: MemoryConsensus) -> MemoryConsensus:
-    copied = MemoryConsensus()
-    copied._objects = dict(consensus._objects)
-    return copied
-
-
 class World(House):
     """One pipeline with a files writer whose transform does not understand everything."""
 
     def __init__(self, root: Path, published: MemoryConsensus) -> None:
-        super().__init__(root, Mortal(published), Ticking())
+        super().__init__(root, MortalConsensus(published), TickingClock())
 
     @property
     def archive(self) -> FilesWriter:
@@ -124,11 +112,10 @@ class World(House):
             plan.execute(self.deed("redeliver"))
 
     def die(self) -> None:
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
 
     def outcome(self) -> dict[str, Any]:
         """What anybody could tell."""

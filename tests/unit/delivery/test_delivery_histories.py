@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from tests.support.delivery_samples import NO_LIMIT, Clock, Mortal, Shelf, Stream
+from tests.support.clocks import Clock
+from tests.support.consensus import MortalConsensus
+from tests.support.delivery_samples import NO_LIMIT, Shelf, Stream
 from tests.support.faults import Killed, at_point
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
 from tests.support.memory_letters import LetterList
@@ -89,7 +91,7 @@ class History:
 
     def __init__(self, writer: Stream) -> None:
         self.writer, self.log, self.clock, self.letters = writer, MemoryLog(), Clock(), LetterList()
-        self.consensus = Mortal(MemoryConsensus())
+        self.consensus = MortalConsensus(MemoryConsensus())
         self.holders = (f"run {number}" for number in count(1))
 
     @property
@@ -192,11 +194,10 @@ class History:
     # Deaths
 
     def die(self) -> None:
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
         self.clock.now += LEASE
 
     def overtaken(self) -> None:

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from tests.support.consensus import CrashingConsensus
 from tests.support.delivery_samples import House, Stream
 from tests.support.fault_points import FORGET_PIPELINE
 from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
 from tests.support.memory_letters import CountedLetters
 
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines
@@ -27,19 +27,6 @@ from tidemark.log.state.readers import reading_log
 from tidemark.log.state.registered_writers import Enrolled, enrol
 
 pytestmark = pytest.mark.unit
-
-
-class CountingDown(MemoryConsensus):
-    """Dies before a commit, after so many others."""
-
-    left: int | None = None
-
-    def commit(self, key, expected, change):
-        if self.left is not None:
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-        return super().commit(key, expected, change)
 
 
 @dataclass
@@ -76,7 +63,7 @@ class Orphan:
 
 @pytest.fixture
 def orphan(tmp_path):
-    house = House(tmp_path / "orders", consensus=CountingDown())
+    house = House(tmp_path / "orders", consensus=CrashingConsensus())
     house.publish(orders="abc")
     house.publish(orders="de")
     stream, archive = Stream(), house.files_writer()

@@ -3,8 +3,8 @@
 import threading
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock
 
 from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.memory import MemoryConsensus

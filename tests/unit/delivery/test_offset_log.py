@@ -4,8 +4,9 @@ T21 to T25 of `specs/transporter.md`, with its decision I1: a normal commit neve
 """
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock, House, Stream
+from tests.support.delivery_samples import House, Stream
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey, Undecided

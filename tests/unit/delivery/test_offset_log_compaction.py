@@ -4,8 +4,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock, House, Stream
+from tests.support.delivery_samples import House, Stream
 from tests.support.fault_points import COMPACT_OFFSETS
 from tests.support.faults import Killed
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move

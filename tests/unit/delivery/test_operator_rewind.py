@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_at
-from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.operator import actions

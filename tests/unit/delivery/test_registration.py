@@ -1,9 +1,10 @@
 """Writers that a log waits for: known before they are registered, and until they are forgotten."""
 
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.delivery_samples import House, Shelf, Stream
 from tests.support.faults import Killed
-from tests.support.log_samples import RacingConsensus, compact, given_binding
+from tests.support.log_samples import compact, given_binding
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.redeliver import HistoryCompacted

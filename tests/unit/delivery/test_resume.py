@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.delivery_samples import House, Shelf, Stream, given_failed_bulk, given_gate, given_stopped
-from tests.support.log_samples import RacingConsensus
 
 from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.resume import NotRegistered, NotResumable, Resumed

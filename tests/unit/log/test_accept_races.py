@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.log_samples import RacingConsensus, given_kafka, mark_published
+from tests.support.consensus import RacingConsensus
+from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.log.accept import Acceptance, GateChanged, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind

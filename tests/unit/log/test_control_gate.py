@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
 
 from tidemark.consensus.objects import Kind, ObjectKey, Outpaced
 from tidemark.log.model.gate import Cause, LogGate

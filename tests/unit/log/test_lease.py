@@ -4,8 +4,8 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.log_samples import RacingConsensus
+from tests.support.clocks import Clock
+from tests.support.consensus import RacingConsensus
 
 from tidemark.consensus.lease import LEASE, MARGIN, SECOND
 from tidemark.consensus.objects import Change

@@ -1,8 +1,8 @@
 """What the log object keeps for compaction: pins, enrolled writers, history."""
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.log_samples import RacingConsensus
+from tests.support.clocks import Clock
+from tests.support.consensus import RacingConsensus
 
 from tidemark.log.state.compactions import MOST, CompactionRecord, Outcome, compactions, record_compaction
 from tidemark.log.state.control import LogControl, LogHead

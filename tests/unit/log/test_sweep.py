@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.delivery_samples import Clock
+from tests.support.clocks import Clock
 from tests.support.fault_points import SWEEP
 from tests.support.faults import Killed
 from tests.support.log_samples import (

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
+from tests.support.consensus import RacingConsensus
 from tests.support.log_samples import (
     PUBLISHED_AT,
     SEGMENT_BYTES,
-    RacingConsensus,
     capture,
     given_binding,
     given_kafka,

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.clocks import MORNING
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
+from tests.support.contracts.work_world import House, Stores, given_declaration, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, Snapshot, Undecided

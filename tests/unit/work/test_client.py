@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.waiting import wait_until
 
 import tidemark
 from tidemark.work.async_client import AsyncWork
@@ -288,9 +289,7 @@ def test_the_thread_goes_on_after_an_error(house, work, monkeypatch):
     house.clock.now += 5_000
     with KeptClaims(work, [item], every=0.01):
         assert rounds.acquire(timeout=10)
-        until = time.monotonic() + 10
-        while house.stored("k").start == before and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: house.stored("k").start != before, 10, "a second refresh")
     assert house.stored("k").start == before + 5_000
 
 

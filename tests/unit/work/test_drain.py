@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 
 from tidemark.work.claimed_item import WorkItem
 from tidemark.work.client import Work

@@ -4,7 +4,8 @@ Here in memory; ``tests/system/test_work.py`` lets processes die and answers get
 """
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 from tests.support.fault_points import WORK
 from tests.support.faults import Killed
 

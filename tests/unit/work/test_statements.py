@@ -6,7 +6,8 @@ Statements about files, index blocks and datagrams of the original have no count
 from dataclasses import replace
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, given_declaration, memory_stores
 from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
 from tidemark.work.errors import ClaimLost

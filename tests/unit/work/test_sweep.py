@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import House, Stores, given_declaration, memory_stores
 
 from tidemark.faults import FaultPoint
 from tidemark.work.model.decide import Snooze, decide

@@ -10,10 +10,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Clock
+from tests.support.clocks import TickingClock
 from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
 
-from tidemark.consensus.lease import SECOND
 from tidemark.journal.head import Head
 from tidemark.writers.journal import partition as journal_part
 from tidemark.writers.journal import writer as journal
@@ -43,16 +42,6 @@ MODES: dict[str, tuple[str, Any, int, int]] = {
 many are written together."""
 
 
-class Ticking(Clock):
-    """Every look takes a while, so that a resume commits between two messages."""
-
-    tick = SECOND * 6 // 10
-
-    def __call__(self) -> int:
-        self.now += self.tick
-        return self.now
-
-
 @cache
 def log_of(name: str) -> ActionLog:
     log = ActionLog()
@@ -63,7 +52,7 @@ def log_of(name: str) -> ActionLog:
 
 def house_of(name: str) -> JournalHouse:
     house = JournalHouse(log_of(name), segment_size=2)
-    house.clock = Ticking()
+    house.clock = TickingClock()
     return house
 
 
