@@ -6,7 +6,7 @@ import pytest
 from tests.support.faults import Killed, kill_at
 from tests.support.found_in_memory import FoundInMemory, given_delivered
 from tests.support.journal_damage import with_changed_row, with_pointer_too_far, without_head
-from tests.support.journal_samples import JournalHouse
+from tests.support.journal_samples import JournalWorld
 
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
@@ -25,7 +25,7 @@ pytestmark = [
 class Desk:
     """Where a house's journal is reconciled."""
 
-    def __init__(self, house: JournalHouse, root: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, house: JournalWorld, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.house, self.root = house, str(root)
         patch.setattr(JournalReader, "open", lambda *_: FoundInMemory(self.house.journal))
         patch.setattr(type(house.log), "reopened", lambda log: log)

@@ -18,20 +18,18 @@ from tests.support.compaction_samples import (
     rows_of,
 )
 from tests.support.log_samples import add_binding, captured_of, write_file
+from tests.support.log_world import LogWorld
 
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import Engine, InProcess
 from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.compaction.plan import Plan
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry, OffsetEntry
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 from tidemark.log.sweep import Swept, sweep_log
 from tidemark.pipeline.choices import CompactionPolicy
 
@@ -40,7 +38,7 @@ START = 1_000_000 * HOUR
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """One pipeline."""
 
     root: Path
@@ -52,18 +50,6 @@ class World:
     bound: int = 0
     now: int = START
     min_lag: int = HOUR
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
-
-    @property
-    def positions(self) -> Positions:
-        return Positions(self.consensus, "orders")
 
     @property
     def log(self) -> Manifest:

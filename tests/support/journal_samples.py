@@ -16,11 +16,11 @@ from typing import Any
 
 import pyarrow as pa
 from tests.support.consensus import MortalConsensus
-from tests.support.delivery_samples import House
 from tests.support.faults import Killed
 from tests.support.log_samples import LogInMemory, given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
 from tests.support.memory_letters import LetterList
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lease import LEASE
@@ -222,8 +222,8 @@ class ActionLog(LogInMemory):
         return [one for file in self.manifest.files for one in self.batches[file.path].to_pylist()]
 
 
-class JournalHouse(House):
-    """``House`` with a journal writer: every delivery is a process of its own."""
+class JournalWorld(PipelineWorld):
+    """``PipelineWorld`` with a journal writer: every delivery is a process of its own."""
 
     def __init__(self, log: ActionLog, **settings: Any) -> None:
         super().__init__(Path("nowhere"), MortalConsensus(MemoryConsensus()))

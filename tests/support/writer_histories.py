@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import strategies as st
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse, WriterInMemory
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld, WriterInMemory
 from tests.support.memory_journal import Order, Write, fails_after
 from tests.support.writer_model import Delivered
 from tests.support.writer_model import Writer as Model
@@ -95,8 +95,8 @@ def plans(draw: st.DrawFn) -> tuple[dict[str, int], list[tuple[Any, ...]]]:
     return sizes, steps
 
 
-class HistoryWorld(JournalHouse):
-    """A house, and what may happen in it."""
+class HistoryWorld(JournalWorld):
+    """A pipeline with a journal writer, and what may happen to it."""
 
     def __init__(self, segment_size: int) -> None:
         super().__init__(ActionLog(), segment_size=segment_size)

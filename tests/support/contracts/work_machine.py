@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.contracts.work_world import House, Stores, given_declaration
+from tests.support.contracts.work_world import Stores, WorkWorld, given_declaration
 from tests.support.faults import Killed
 
 from tidemark.consensus.objects import Undecided
@@ -118,7 +118,7 @@ class WorkMachine(RuleBasedStateMachine):
             history="7d",
             backoff={"first": "5s", "most": "5s"},
         )
-        self.house = House(fused, declared)
+        self.house = WorkWorld(fused, declared)
         self.promised: dict[str, list[Promise]] = {}
         self.since: dict[str, int] = {}
         """When each claim was made or last kept, by its token."""

@@ -52,7 +52,7 @@ def given_declaration(**keys: Any) -> WorkDeclaration:
 
 
 @dataclass
-class House:
+class WorkWorld:
     """One journal and who works with it."""
 
     stores: Stores = field(default_factory=memory_stores)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.command_line import EXECUTE, publish_two_bindings
 from tests.support.found_in_memory import FoundInMemory, given_delivered
-from tests.support.journal_samples import TOPIC, JournalHouse
+from tests.support.journal_samples import TOPIC, JournalWorld
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.reconcile_idle import reconcile_idle
@@ -224,7 +224,7 @@ writers:
 
 
 @pytest.fixture
-def journal(installation, positions, monkeypatch, capsys) -> JournalHouse:
+def journal(installation, positions, monkeypatch, capsys) -> JournalWorld:
     """A journal with two entities whose tables the command reads; Spark is stood in for by this process."""
     house = given_delivered("A1,2 j:A1", "D1")
     (installation / "include" / "pipelines" / "orders.yaml").write_text(JOURNAL)

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 
@@ -14,7 +14,7 @@ EXECUTE = ("--execute", "--reason", "asked for", "--by", "ann")
 
 
 @pytest.fixture
-def house(installation, monkeypatch) -> House:
+def house(installation, monkeypatch) -> WorkWorld:
     """A journal in memory instead of the declared one."""
     folder = installation / "include" / "work"
     folder.mkdir(parents=True)
@@ -27,7 +27,7 @@ def house(installation, monkeypatch) -> House:
         max_failures=1,
         history="7d",
     )
-    house = House(memory_stores(), declared)
+    house = WorkWorld(memory_stores(), declared)
     of_file = Work.of_file.__func__
 
     def in_memory(cls, name, **options):

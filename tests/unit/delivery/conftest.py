@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House
+from tests.support.pipeline_world import PipelineWorld
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def house(tmp_path: Path) -> PipelineWorld:
+    return PipelineWorld(tmp_path)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from tests.support.consensus import RacingConsensus
-from tests.support.delivery_samples import PIPELINE, House, Shelf, Stream
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PIPELINE, PipelineWorld
 
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.published_log import LogUnreadable
@@ -266,7 +267,7 @@ def test_a_stopped_writer_is_not_taken(house):
 
 def test_a_gate_that_is_closed_while_the_writer_is_taken_stays_closed(tmp_path):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     house.publish(orders="abc")
     writer = Stream()
     house.register(writer)

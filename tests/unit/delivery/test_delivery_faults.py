@@ -18,10 +18,10 @@ from typing import Any
 import pytest
 from tests.support.clocks import TickingClock
 from tests.support.consensus import MortalConsensus, copy_of
-from tests.support.delivery_samples import House, plain
 from tests.support.fault_points import DELIVER
 from tests.support.faults import Killed
 from tests.support.memory_letters import NoLetterTable
+from tests.support.pipeline_world import PipelineWorld, plain
 
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
@@ -56,15 +56,15 @@ class Logs:
     def copy_to(self, name: str, root: Path) -> MemoryConsensus:
         """Put a log into a world; what the control plane knows of it."""
         if name not in self._made:
-            house = House(self._root / name)
+            world = PipelineWorld(self._root / name)
             for topics in LOGS[name]:
-                house.publish(**topics)
-            self._made[name] = house.consensus
+                world.publish(**topics)
+            self._made[name] = world.consensus
         copytree(self._root / name, root)
         return copy_of(self._made[name])
 
 
-class World(House):
+class World(PipelineWorld):
     """One pipeline with a files writer whose transform does not understand everything."""
 
     def __init__(self, root: Path, published: MemoryConsensus) -> None:
@@ -278,7 +278,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, logs: Logs) -> Callable[[str
 
     @cache
     def outcome(name: str) -> dict[str, Any]:
-        root = tmp_path_factory.mktemp("whole") / "house"
+        root = tmp_path_factory.mktemp("whole") / "world"
         return WALKS[name].whole(World(root, logs.copy_to(WALKS[name].log, root)))
 
     return outcome
@@ -288,7 +288,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, logs: Logs) -> Callable[[str
 def world(tmp_path: Path, logs: Logs, request: pytest.FixtureRequest) -> World:
     """The world of the walk that the test is about, with everything that comes before it."""
     walk = WALKS[request.getfixturevalue("name")]
-    world = World(tmp_path / "house", logs.copy_to(walk.log, tmp_path / "house"))
+    world = World(tmp_path / "world", logs.copy_to(walk.log, tmp_path / "world"))
     walk.given(world)
     return world
 

@@ -16,10 +16,11 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from tests.support.clocks import Clock
 from tests.support.consensus import MortalConsensus
-from tests.support.delivery_samples import NO_LIMIT, Shelf, Stream
 from tests.support.faults import Killed, at_point
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
 from tests.support.memory_letters import LetterList
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import NO_LIMIT
 
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from tests.support.consensus import CrashingConsensus
-from tests.support.delivery_samples import House, Stream
 from tests.support.fault_points import FORGET_PIPELINE
 from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
 from tests.support.memory_letters import CountedLetters
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.consensus.objects import Change, Kind, ObjectKey
 from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
@@ -33,7 +34,7 @@ pytestmark = pytest.mark.unit
 class Orphan:
     """The pipeline ``orders``, which no file declares, beside ``refunds``."""
 
-    house: House
+    house: PipelineWorld
     letters: CountedLetters
 
     @property
@@ -63,7 +64,7 @@ class Orphan:
 
 @pytest.fixture
 def orphan(tmp_path):
-    house = House(tmp_path / "orders", consensus=CrashingConsensus())
+    house = PipelineWorld(tmp_path / "orders", consensus=CrashingConsensus())
     house.publish(orders="abc")
     house.publish(orders="de")
     stream, archive = Stream(), house.files_writer()
@@ -280,7 +281,7 @@ def test_a_log_whose_place_is_not_known_has_to_be_shown(orphan):
 
 
 def test_a_pipeline_that_never_published_has_no_log_to_remove(tmp_path):
-    house = House(tmp_path)
+    house = PipelineWorld(tmp_path)
     house.control.start_from(house.control.bindings_head(), {("orders", 0): 5})
     orphan = Orphan(house, CountedLetters())
     with pytest.raises(NotThisLog, match="nothing of it was ever published"):

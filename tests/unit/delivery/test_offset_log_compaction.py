@@ -6,10 +6,11 @@ from contextlib import suppress
 import pytest
 from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import House, Stream
 from tests.support.fault_points import COMPACT_OFFSETS
 from tests.support.faults import Killed
+from tests.support.memory_writers import Stream
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, RowRange, Undecided
@@ -35,7 +36,7 @@ def positions(consensus) -> Positions:
 # What is left
 
 
-def test_only_the_offset_log_is_changed(house: House):
+def test_only_the_offset_log_is_changed(house: PipelineWorld):
     """Namespaces, acknowledgements, deeds, position and gate of a writer that had everything."""
     house.publish(orders="abc", refunds="de")
     writer = Stream(bad={3})

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 from tests.support.consensus import RacingConsensus
-from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_at
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.operator import actions
@@ -17,11 +18,11 @@ from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
-def given_compacted(house: House, below: int, policy: str = "journal") -> Operator:
+def given_compacted(house: PipelineWorld, below: int, policy: str = "journal") -> Operator:
     """The operator of a log that is compacted."""
     log = house.log
     manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
@@ -212,7 +213,7 @@ ACTIONS = {
 }
 
 
-def given_ready_for(house: House, action: str) -> Stream:
+def given_ready_for(house: PipelineWorld, action: str) -> Stream:
     writer = given_stopped_at(house, 2)
     if action == "stop":
         house.operator.open("stream").execute(house.deed("open"))
@@ -270,7 +271,7 @@ def test_a_plan_that_somebody_was_faster_than_is_not_carried_out(house, action):
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_plan_that_is_overtaken_in_the_last_moment_is_not_carried_out(tmp_path, action):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     writer = given_ready_for(house, action)
     plan = ACTIONS[action](house, writer)
     state = house.state(writer)

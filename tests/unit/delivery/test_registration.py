@@ -2,9 +2,10 @@
 
 import pytest
 from tests.support.consensus import RacingConsensus
-from tests.support.delivery_samples import House, Shelf, Stream
 from tests.support.faults import Killed
 from tests.support.log_samples import compact, given_binding
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.redeliver import HistoryCompacted
@@ -16,7 +17,7 @@ from tidemark.log.state.registered_writers import enrolled
 pytestmark = pytest.mark.unit
 
 
-def waited_for(house: House, *declared: str) -> dict[str, tuple[int, int, bool]]:
+def waited_for(house: PipelineWorld, *declared: str) -> dict[str, tuple[int, int, bool]]:
     found = registered_writers(house.control, house.positions, declared)
     return {one.name: (one.position, one.holds_below, one.is_declared) for one in found}
 
@@ -102,12 +103,12 @@ def test_a_writer_that_died_while_it_was_registered_is_waited_for_and_registered
 
 
 def test_a_compaction_that_came_between_look_and_registration_is_noticed(tmp_path):
-    house = House(tmp_path, RacingConsensus())
+    house = PipelineWorld(tmp_path, RacingConsensus())
     house.publish(orders="ab")
     house.publish(orders="cd")
     opened = house.log
 
-    class Late(House):
+    class Late(PipelineWorld):
         log = opened
 
     late = Late(tmp_path, house.consensus, house.clock)
@@ -118,7 +119,7 @@ def test_a_compaction_that_came_between_look_and_registration_is_noticed(tmp_pat
 
 
 def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
-    house = House(tmp_path, RacingConsensus())
+    house = PipelineWorld(tmp_path, RacingConsensus())
     house.publish(orders="ab")
     seen = []
 
@@ -169,7 +170,7 @@ def test_a_rewind_that_has_happened_is_just_a_position(house):
 # Forgetting
 
 
-def forget(house: House) -> None:
+def forget(house: PipelineWorld) -> None:
     house.operator.forget("stream", []).execute(house.deed("forget"))
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 from tests.support.consensus import RacingConsensus
-from tests.support.delivery_samples import House, Shelf, Stream, given_failed_bulk, given_gate, given_stopped
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld, given_failed_bulk, given_gate, given_stopped
 
 from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.resume import NotRegistered, NotResumable, Resumed
@@ -130,7 +131,7 @@ def test_an_open_gate_is_nothing_to_resume(house):
 
 def test_a_gate_that_opens_meanwhile_is_nothing_to_resume(tmp_path):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     writer = given_stopped(house, Stream(), "abc")
     plan = house.operator.open("stream")
     consensus.before_next_commit = lambda: plan.execute(house.deed("open"))

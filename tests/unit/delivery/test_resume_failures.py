@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import Shelf, Stream, given_failed_bulk, given_gate, given_stopped
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import given_failed_bulk, given_gate, given_stopped
 
 from tidemark.app.open_pipeline import resumes_by_itself
 from tidemark.consensus.lease import LEASE

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House, given_gate
 from tests.support.faults import Killed
 from tests.support.memory_letters import CountedLetters
+from tests.support.pipeline_world import PipelineWorld, given_gate
 from tests.support.topic_samples import Topic, TopicWriter
 
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
@@ -38,7 +38,7 @@ def writer(topic) -> TopicWriter:
 
 
 @pytest.fixture
-def delivered(house, writer) -> House:
+def delivered(house, writer) -> PipelineWorld:
     """Ids 0 to 5 are in the topic."""
     house.publish(orders="abc")
     house.publish(orders="def")
@@ -46,7 +46,7 @@ def delivered(house, writer) -> House:
     return house
 
 
-def of_older_version(house: House, writer: TopicWriter) -> None:
+def of_older_version(house: PipelineWorld, writer: TopicWriter) -> None:
     """The state as a version left it that kept no ids."""
     state = house.state(writer)
     house.positions._store(replace(state, target=None, since=None))
@@ -122,7 +122,7 @@ def test_a_writer_that_was_forgotten_before_its_pipeline_leaves_such_ids_too(del
     forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     # when: both are made again, with the same topic
-    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again = PipelineWorld(tmp_path / "again", delivered.consensus, delivered.clock)
     again.publish(orders="xyz")
     # then
     with pytest.raises(LeftByForgotten, match="partition 0 is at id 4"):
@@ -137,7 +137,7 @@ def test_a_writer_that_was_forgotten_alone_after_its_pipeline_goes_on_where_the_
     forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     topic.make_again()
-    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again = PipelineWorld(tmp_path / "again", delivered.consensus, delivered.clock)
     again.publish(orders="xyz")
     again.deliver(writer)
     # when: the writer alone is forgotten, and added again

@@ -14,6 +14,7 @@ import pytest
 from tests.support.fault_points import ACCEPT, ACCEPT_PLAN, REPLICATE
 from tests.support.faults import Killed
 from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_messages, write_file
+from tests.support.log_world import LogWorld
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Kind, ObjectKey
@@ -28,7 +29,6 @@ from tidemark.log.accept import (
 )
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.capture import capture
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.guard import bind_guarded
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets
@@ -36,7 +36,6 @@ from tidemark.log.model.captured import Captured
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, readable_slices
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 
@@ -46,7 +45,7 @@ NOT_MET = replace(MET, success=False, detail="a key is missing", ids=(1, 2))
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """Kafka, a control plane and a folder."""
 
     root: Path
@@ -55,14 +54,6 @@ class World:
         default_factory=lambda: {0: {0: b"a", 1: b"b", 2: b"c"}, 1: {0: b"x", 1: b"y"}}
     )
     judgement: Judgement = MET
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
 
     @property
     def available(self) -> Available:

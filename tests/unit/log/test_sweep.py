@@ -18,13 +18,12 @@ from tests.support.log_samples import (
     given_binding,
     publish_all,
 )
+from tests.support.log_world import LogWorld
 
 from tidemark.consensus.lease import LEASE, SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.files.folder import StoredFile
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld, LogLost, take_log
 from tidemark.log.state.readers import TERM, Reading
 from tidemark.log.sweep import CONDEMNED, PLAN_LIFE, Named, Swept, judge, look_for_orphans, sweep, sweep_log
@@ -38,7 +37,7 @@ GRACE = 3600 * SECOND
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """A log of two published bindings and one that is captured only."""
 
     root: Path
@@ -56,14 +55,6 @@ class World:
         )
         add_binding(self.control, THIRD)
         capture(self.folder, THIRD, {("orders", 0): {5: b"f"}})
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
 
     @property
     def files(self) -> set[str]:

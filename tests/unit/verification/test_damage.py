@@ -18,7 +18,7 @@ from tests.support.journal_damage import (
     without_pointer,
     without_row,
 )
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld
 
 from tidemark.delivery.state.handed_back import TablesHandedBack, closing
 from tidemark.delivery.state.writer_state import Cause, HandedBack
@@ -45,7 +45,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("damage", "kinds", "said"), DAMAGES, ids=[one[0].__name__ for one in DAMAGES])
 def test_damage_is_found_and_named(
-    damage: Callable[[JournalHouse], None], kinds: list[DifferenceKind], said: str
+    damage: Callable[[JournalWorld], None], kinds: list[DifferenceKind], said: str
 ) -> None:
     house = given_delivered("A1,2", "A3")
     assert verified(house).is_clean
@@ -95,7 +95,7 @@ def test_what_was_acknowledged_is_left_out() -> None:
 
 def test_what_was_written_past_a_wall_is_not_judged_yet() -> None:
     """The lowest message that cannot be understood stops the position, not the other partitions."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("j:A1", "A1")
     house.actions.publish("j:A2!", "A2")
     house.go("in bulk")
@@ -126,7 +126,7 @@ def test_a_loss_takes_the_proof_from_those_who_had_begun() -> None:
 
 def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> None:
     """The tables had it before the pipeline began: its pointer said so, and nobody looked at it."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("A1! A2 j:A1")
     house.journal.point(TOPIC, 0, 1)
     house.go("in bulk")
@@ -135,9 +135,9 @@ def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> N
     assert "message 0 (partition 0, offset 0)" in found["k"].detail
 
 
-def given_repartitioned() -> JournalHouse:
+def given_repartitioned() -> JournalWorld:
     """An entity in two partitions, and a writer whose position was moved past it all the same."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("A1 A2", "A3 j:A1")
     house.go("in bulk")
     assert (house.position(house.process), house.gate(house.process) is None) == (1, False)
@@ -169,7 +169,7 @@ def test_an_entity_in_two_partitions_of_which_a_person_chose_one_is_as_it_should
 
 def test_a_history_that_began_before_the_log_is_not_provable() -> None:
     log = ActionLog(begins_at=5)
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     log.publish("A4 j:A1 i:D3 h:P h:A7")
     house.go("in bulk")
     found = {key: one.unprovable for key, one in verdicts(house, *"kjih").items()}

@@ -9,8 +9,8 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.support.delivery_samples import House, given_gate
 from tests.support.faults import Killed
+from tests.support.pipeline_world import PipelineWorld, given_gate
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.published_log import PublishedLog
@@ -35,7 +35,7 @@ CHEAP = Extent()
 class Desk:
     """Where the files of a house are verified."""
 
-    def __init__(self, house: House, **keys: object) -> None:
+    def __init__(self, house: PipelineWorld, **keys: object) -> None:
         self.house, self.writer = house, house.files_writer(format="jsonl", **keys)
         self.compacted_below = 0
 
@@ -82,8 +82,8 @@ class Desk:
 
 
 @pytest.fixture
-def house(tmp_path) -> House:
-    return House(tmp_path)
+def house(tmp_path) -> PipelineWorld:
+    return PipelineWorld(tmp_path)
 
 
 @pytest.fixture

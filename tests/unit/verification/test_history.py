@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory, basis, given_delivered
-from tests.support.journal_samples import KEY, TOPIC, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, JournalWorld
 
 from tidemark.journal.visible import Hidden
 from tidemark.verification.journal.history import History, Standing, read_histories, read_history
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 LATER = 10**18
 
 
-def told(house: JournalHouse, key: str = KEY, most: int | None = None) -> History:
+def told(house: JournalWorld, key: str = KEY, most: int | None = None) -> History:
     return read_history(basis(house), house.log, FoundInMemory(house.journal), Entity(TOPIC, key), most)
 
 

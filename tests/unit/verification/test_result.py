@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 from tests.support.found_in_memory import given_delivered, verified
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
 from tests.support.verification_samples import diff, missing, side
 
 from tidemark.journal.difference import Difference, DifferenceKind
@@ -73,7 +73,7 @@ def test_a_verification_in_one_sentence_and_as_json() -> None:
 
 
 def test_what_is_not_provable_is_named_and_not_wrong() -> None:
-    house = JournalHouse(ActionLog(begins_at=3))
+    house = JournalWorld(ActionLog(begins_at=3))
     house.actions.publish("A7")
     house.go("in bulk")
     found = verified(house)

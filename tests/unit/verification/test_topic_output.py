@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House
 from tests.support.memory_partition import MemoryPartition
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.operator.actions import NotPossible
@@ -59,7 +59,7 @@ class Broker:
 class Desk:
     """Where a house's topic is verified: ids 0 to 8, even ones in partition 0, odd ones in partition 1."""
 
-    def __init__(self, house: House, broker: Broker) -> None:
+    def __init__(self, house: PipelineWorld, broker: Broker) -> None:
         self.house, self.broker = house, broker
         declared = {"name": "out", "kind": "kafka", "topic": "copy"}
         declaration = KafkaDeclaration.model_validate(declared, context={})
@@ -112,7 +112,7 @@ def broker(monkeypatch) -> Broker:
 
 @pytest.fixture
 def desk(tmp_path, broker) -> Desk:
-    return Desk(House(tmp_path), broker)
+    return Desk(PipelineWorld(tmp_path), broker)
 
 
 # Deciding

@@ -5,7 +5,7 @@ Here in memory; ``tests/system/test_work.py`` lets processes die and answers get
 
 import pytest
 from tests.support.clocks import MORNING
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 from tests.support.fault_points import WORK
 from tests.support.faults import Killed
 
@@ -17,17 +17,17 @@ from tidemark.work.queue.seen import see
 pytestmark = pytest.mark.unit
 
 
-def given_house() -> House:
+def given_house() -> WorkWorld:
     declared = given_declaration(time_limit="60s", max_failures=1, max_timeouts=9, history="7d")
-    return House(memory_stores(), declared)
+    return WorkWorld(memory_stores(), declared)
 
 
-def ask(house: House) -> None:
+def ask(house: WorkWorld) -> None:
     for key in ("good", "bad"):
         house.insert(key, process=MORNING, inserted=MORNING)
 
 
-def carry_out(house: House) -> None:
+def carry_out(house: WorkWorld) -> None:
     """Two entries to their ends, one of them dead, sent again and done; all buckets thrown away."""
     drain(house, failing="bad")
     for kept in list(dead_letters(house.parts, house.clock())):
@@ -38,7 +38,7 @@ def carry_out(house: House) -> None:
     house.sweep("good", "bad")
 
 
-def drain(house: House, failing: str) -> None:
+def drain(house: WorkWorld, failing: str) -> None:
     while figures(house.parts, house.clock()).waiting + figures(house.parts, house.clock()).processing:
         for claimed in house.claim(limit=5):
             if claimed.key == failing:
@@ -49,7 +49,7 @@ def drain(house: House, failing: str) -> None:
         house.sweep("good", "bad")
 
 
-def state(house: House) -> object:
+def state(house: WorkWorld) -> object:
     """What is left, and what was done, in any number of attempts."""
     found = figures(house.parts, house.clock())
     done = {run.key for run in history(house.parts, house.clock(), 2) if run.ending is Ending.DONE}

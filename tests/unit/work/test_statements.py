@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.clocks import MORNING
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
 from tidemark.work.errors import ClaimLost
@@ -22,12 +22,12 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_timeouts=3, history="7d"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_timeouts=3, history="7d"))
 
 
-def given(**keys: object) -> House:
-    return House(memory_stores(), given_declaration(**keys))
+def given(**keys: object) -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(**keys))
 
 
 # The row
@@ -331,7 +331,7 @@ def test_S56_a_claim_moves_the_entry_in_no_order_of_waiting_ones(house):
 
 
 def test_S57_journals_in_one_table_do_not_meet(house):
-    other = House(house.stores, given_declaration(), house.clock)
+    other = WorkWorld(house.stores, given_declaration(), house.clock)
     house.insert("k", 1)
     other.insert("k", 2)
     assert [one.request.payload for one in other.claim(limit=5)] == ['{"data":2}']

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.clocks import MORNING
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 from tidemark.work.model.entry import Hint
@@ -63,16 +63,16 @@ class Bell:
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(time_limit="10m"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(time_limit="10m"))
 
 
-def given_work(house: House, bell: Bell | None = None) -> Work:
+def given_work(house: WorkWorld, bell: Bell | None = None) -> Work:
     """As the documentation opens one: with all its caches."""
     return Work.of_journal(WorkJournal(house.parts), bell, owner="me")
 
 
-def drained(house: House, work: Work, waits: list[float]) -> int:
+def drained(house: WorkWorld, work: Work, waits: list[float]) -> int:
     """The loop of the documentation until it sleeps for the first time; how many entries it did before."""
     done = 0
     while not waits:

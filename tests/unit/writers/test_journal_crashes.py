@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.support.clocks import TickingClock
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
 
 from tidemark.journal.head import Head
 from tidemark.writers.journal import partition as journal_part
@@ -50,19 +50,19 @@ def log_of(name: str) -> ActionLog:
     return log
 
 
-def house_of(name: str) -> JournalHouse:
-    house = JournalHouse(log_of(name), segment_size=2)
+def house_of(name: str) -> JournalWorld:
+    house = JournalWorld(log_of(name), segment_size=2)
     house.clock = TickingClock()
     return house
 
 
-def go_on(house: JournalHouse, way: str) -> None:
+def go_on(house: JournalWorld, way: str) -> None:
     """Finish what somebody else has begun."""
     house.clock.tick = 0
     house.go(way)
 
 
-def outcome(house: JournalHouse) -> dict[str, Any]:
+def outcome(house: JournalWorld) -> dict[str, Any]:
     """What a reader can tell, what is there besides, and what the control plane says."""
     reader = house.journal.of(TOPIC)
     gate, position = house.gate(house.process), house.position(house.process)
@@ -161,7 +161,7 @@ def test_a_zombie_changes_nothing_when_its_writes_arrive_among_those_of_another(
         writes += 1
 
 
-def went_on_until(house: JournalHouse, writes: int, happen: Callable[[], None]) -> bool:
+def went_on_until(house: JournalWorld, writes: int, happen: Callable[[], None]) -> bool:
     """Finish, and let something happen after so many writes; whether it came to that."""
     happened: list[int] = []
 
@@ -181,7 +181,7 @@ def test_a_head_that_is_purged_in_the_old_segment_is_gone_wherever_somebody_dies
     log.publish("N e0:P e0:A1")
     writes, died = 0, True
     while died:
-        house = JournalHouse(log)
+        house = JournalWorld(log)
         house.journal.of(TOPIC).insert_head("e0", Head(79, 0, 0, 10_000, 5, None, 0, 0), 0)
         died = house.killed("in bulk", writes, order)
         house.go("in bulk")

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.faults import Killed
-from tests.support.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
+from tests.support.journal_samples import ActionLog, JournalWorld, Lease, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
@@ -80,7 +80,7 @@ def test_pointers_move_as_far_as_a_position_in_the_middle(tables, position, poin
 def test_pointers_move_over_offsets_without_a_message():
     log = ActionLog()
     log.publish("A1 - -", "- -")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     assert house.journal.pointers == {("orders", 0): 2, ("orders", 1): 1}
 
@@ -232,11 +232,11 @@ def test_a_topic_that_is_kept_out_is_not_examined(tables):
 
 
 @pytest.fixture
-def house() -> JournalHouse:
+def house() -> JournalWorld:
     """Two bindings, of which the first is delivered."""
     log = ActionLog()
     log.publish("A1 A2", "j:A1")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     log.publish("A3 P", "j:A2")
     return house
