@@ -145,7 +145,7 @@ def test_nothing_to_judge_is_nothing(spark: "SparkSession") -> None:
 
 
 def given_log(root: Path) -> CassandraJournalWorld:
-    """Two bindings of one topic in real files; its tables are nobody's business here."""
+    """Two bindings of one topic in real files; its tables do not matter here."""
     house = CassandraJournalWorld(root, CassandraConnection(hosts=("127.0.0.1",)), "none")
     house.publish(1_000, [given_record(offset, key, offset) for offset, key in enumerate([b"a", b"b", b"a"])])
     house.publish(2_000, [given_record(3, b"caf\xe9", 3), given_record(4, b"b", 4), given_record(5, None, 5)])

@@ -109,7 +109,7 @@ class World(LogWorld):
         self.positions.commit(state, position, OffsetEntry(Entry.COMMIT, position, self.now, "test"))
 
     def sweep(self) -> Swept:
-        """Remove what is nobody's, without waiting."""
+        """Remove what nothing names, without waiting."""
         return sweep_log(self.control, self.folder, "sweep", 0, lambda: self.now)
 
     def ids(self) -> list[int]:

@@ -58,7 +58,7 @@ def case(house: JournalWorld) -> Case:
 
 
 def verified(house: JournalWorld, *keys: str) -> Verification:
-    """What is found of these entities; those that nobody knows are left out."""
+    """What is found of these entities; unknown ones are left out."""
     tally = Tally()
     for verdict in verdicts(house, *keys).values():
         tally.note(verdict)

@@ -76,7 +76,7 @@ class LogInMemory:
 
 
 def given_topic_id(topic: str) -> str:
-    """The id of a topic that nobody has made again."""
+    """The id of a topic that was not made again."""
     return f"first {topic}"
 
 

@@ -33,7 +33,7 @@ Fate = Callable[[int], None]
 
 
 class MemoryJournal:
-    """The tables of one keyspace, whoever writes to them."""
+    """The tables of one keyspace, for any number of writers."""
 
     def __init__(self) -> None:
         self.journal, self.metajournal, self.pointer2 = Table(), Table(), Table()

@@ -257,7 +257,7 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
 
 
 def start_services(folder: Path) -> dict[str, str]:
-    """Start everything in a home of its own; the environment of whoever wants to use it."""
+    """Start everything in a home of its own; the environment for using it."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
     for name in ("idle", "unreachable", "killed", "compacted"):

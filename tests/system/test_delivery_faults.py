@@ -98,7 +98,7 @@ def test_a_zombie_changes_nothing(runs: LogRuns) -> None:
 
 
 class Forwarder(socketserver.ThreadingTCPServer):
-    """The broker under another address, until somebody takes it away."""
+    """The broker under another address, until the test takes it away."""
 
     allow_reuse_address, daemon_threads = True, True
 

@@ -193,7 +193,7 @@ def test_a_run_that_is_killed_at_every_point_sends_every_purge_once(place: Place
             FaultPoint.EXPIRY_INTENDED,  # nothing of the first topic is sent yet
             FaultPoint.EXPIRY_RECOVERED,
             FaultPoint.EXPIRY_RECORDED,  # the first topic is done
-            FaultPoint.EXPIRY_SENT,  # the second is sent, and nobody has noted it
+            FaultPoint.EXPIRY_SENT,  # the second is sent, and not recorded
         ),
         "report": (
             FaultPoint.EXPIRY_REPORTED,
@@ -281,7 +281,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 
 def files_of(place: Place) -> list[Path]:
-    """All files of the log, also those that nobody names any more."""
+    """All files of the log, also those that nothing names any more."""
     return sorted(path for path in Path(place.log.pipeline.log.path).rglob("*") if path.is_file())
 
 

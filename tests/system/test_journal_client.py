@@ -266,8 +266,8 @@ def test_a_topic_that_is_not_there_is_not_made(place: ClientWorld, key: str) -> 
 
 
 def test_kafka_that_is_not_there(place: ClientWorld, key: str) -> None:
-    nobody = KafkaConnection(servers=f"{LOOPBACK}:{free_port()}")
-    with place.journal(kafka=nobody, patience=1) as journal, pytest.raises(NotSent) as raised:
+    silent = KafkaConnection(servers=f"{LOOPBACK}:{free_port()}")
+    with place.journal(kafka=silent, patience=1) as journal, pytest.raises(NotSent) as raised:
         journal.append(key, texts(1, 1))
     assert (raised.value.action, raised.value.is_certain) == ("append", True)
 

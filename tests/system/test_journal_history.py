@@ -83,7 +83,7 @@ def test_what_was_bound_at_once_expires_as_counted_from_then(replicated: Replica
 
 
 @pytest.mark.parametrize("way", ["often", "killed"])
-def test_whoever_expires_has_a_day_for_it(replicated: Replicated, way: str) -> None:
+def test_an_entity_that_expires_has_a_day_for_it(replicated: Replicated, way: str) -> None:
     visible = replicated.ways[way].visible
     halves = [
         key for key, one in visible.items() if (one["expire_on"] is None) != (one["expire_after"] is None)
@@ -91,7 +91,7 @@ def test_whoever_expires_has_a_day_for_it(replicated: Replicated, way: str) -> N
     assert halves == []
 
 
-def test_no_row_is_left_that_nobody_can_read(replicated: Replicated) -> None:
+def test_no_row_is_left_that_cannot_be_read(replicated: Replicated) -> None:
     for way, journal in replicated.ways.items():
         found = journal.session.execute(f"SELECT COUNT(*) AS rows FROM {journal.keyspace}.journal").one().rows
         readable = sum(len(entity["rows"]) for entity in journal.visible.values())

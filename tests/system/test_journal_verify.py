@@ -224,7 +224,7 @@ def test_damage_is_found_when_one_entity_is_looked_at(story: Story, what: str) -
 
 def test_of_an_interval_so_many_entities_are_looked_at_as_were_asked_for(story: Story) -> None:
     found = story.by_interval
-    assert SAMPLE // 2 < found.entities <= SAMPLE  # who has nothing but marks is nobody
+    assert SAMPLE // 2 < found.entities <= SAMPLE  # an entity with nothing but marks does not count
     assert {one.key for one in found.differences if one.key} <= set(story.entities.values())
     assert (found.pointers, found.pointers_wrong) == (3, 1)
 

@@ -80,7 +80,7 @@ def test_i03_another_topic_stops_the_writer_and_a_rewind_really_sends_everything
     assert republished(services, f"{runs.name}.out") == list(range(7))
 
 
-def test_i03_a_transaction_that_was_open_when_the_topic_went_away_is_in_nobody_s_way(
+def test_i03_a_transaction_that_was_open_when_the_topic_went_away_is_in_no_one_s_way(
     services: Any, runs: LogRuns
 ) -> None:
     # Given: a process that died in the middle of a transaction, and a topic made again with more partitions.

@@ -1,4 +1,4 @@
-"""The kafka writer against real Kafka: every message once and in order, whoever dies, lags or interferes."""
+"""The kafka writer against real Kafka: every message once and in order, despite crashes."""
 
 import os
 import subprocess
@@ -109,13 +109,13 @@ class Topic:
         return [int(dict(message.headers())["tidemark-id"]) for message in self.read(partition)]
 
     def send_foreign(self, count: int, *headers: tuple[str, bytes]) -> None:
-        """Messages of somebody else into partition 0."""
+        """Messages of another producer into partition 0."""
         with KafkaProducer(**self.kafka.client_options()) as producer:
             for i in range(count):
                 producer.send(self.name, b"foreign", key=b"%d" % i, headers=list(headers), partition=0)
 
     def foreign_transaction(self) -> Producer:
-        """Somebody else's transaction with one message in partition 0, still open."""
+        """Another producer's transaction with one message in partition 0, still open."""
         options = self.kafka.librdkafka_options() | {"transactional.id": f"{self.name}.foreign"}
         producer = Producer(options)
         producer.init_transactions(20)
@@ -308,7 +308,7 @@ def test_everything_below_a_bad_message_is_there_and_nothing_above_in_its_partit
     assert topic.ids(1) == [i for i in range(1, 100, 2) if i != bad_id]
 
 
-# Whoever dies or comes too late
+# Processes that die or come too late
 
 
 def test_an_older_producer_is_stopped_and_changes_nothing(topic):

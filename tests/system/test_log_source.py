@@ -217,7 +217,7 @@ def test_a_broker_that_goes_away_after_bind_publishes_nothing(
     runs = declare("away")
     t = int(runs.bind("run-1").out)
     with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # nobody listens here
+        silent.bind(("127.0.0.1", 0))  # no process listens here
         gone = connections.model_copy(
             update={"kafka": KafkaConnection(servers=f"127.0.0.1:{silent.getsockname()[1]}")}
         )

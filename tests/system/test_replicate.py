@@ -152,7 +152,7 @@ def test_the_audit_s_results_are_linked_for_people_who_may_see_them(
 
 def test_a_password_is_in_no_command_line(replicated: Replicated) -> None:
     assert [line for line in replicated.command_lines if "spark_apps/capture.py" in line], (
-        "nobody looked in time"
+        "no look came in time"
     )
     assert not [line for line in replicated.command_lines if MARKER in line]
 
@@ -286,7 +286,7 @@ def airflow_command(command: str, *more: str) -> "subprocess.CompletedProcess[st
 def test_damage_in_the_tables_fails_the_run_and_closes_the_gate_with_the_entity(
     services: Any, replicated: Replicated
 ) -> None:
-    # Given: somebody has removed an event that readers must see.
+    # Given: an event that readers must see was removed.
     topic, table = "skeleton", "skeleton.journal"
     row = services.session.execute(f"SELECT id, segment, seq_nr FROM {table} LIMIT 1").one()
     where = "id = %s AND topic = %s AND segment = %s AND seq_nr = %s"

@@ -101,7 +101,7 @@ class JournalContract:
             house.journal.refresh(first)
         assert house.journal.done(second) == "done"
 
-    def test_3_3_what_has_expired_is_seen_by_nobody(self, house: WorkWorld):
+    def test_3_3_what_has_expired_is_not_seen(self, house: WorkWorld):
         house.insert("k", expires=MORNING + 3_600_000)
         house.clock.to("11:00:00")
         assert house.journal.get("k") is not None
@@ -112,7 +112,7 @@ class JournalContract:
         assert figures(house.parts, house.clock()).waiting == 0
         assert house.insert("k") == "inserted"
 
-    def test_3_3_what_expires_is_removed_by_whoever_looks(self, house: WorkWorld):
+    def test_3_3_what_expires_is_removed_by_the_next_look(self, house: WorkWorld):
         house.insert("k", expires=MORNING + 60_000)
         house.journal.snooze(*house.claim(), MORNING + 7_200_000)
         house.clock.to("10:01:01")
@@ -187,7 +187,7 @@ class JournalContract:
         )
         assert sorted(got) == [f"k{number}" for number in range(8)]
 
-    def test_what_others_have_done_holds_nobody_up(self, house: WorkWorld):
+    def test_what_others_have_done_holds_no_worker_up(self, house: WorkWorld):
         other = house.another()
         for number in range(10):
             house.insert(f"k{number}")
@@ -196,7 +196,7 @@ class JournalContract:
         house.insert("last", process=house.clock())
         assert [one.key for one in other.claim("w2", 5)] == ["last"]
 
-    def test_hints_that_nobody_came_to_name_hold_nobody_up(self, house: WorkWorld):
+    def test_hints_that_were_never_named_hold_no_worker_up(self, house: WorkWorld):
         for number in range(10):
             house.parts.due.put(given_hint(MORNING, f"orphan{number}"))
         house.insert("k", process=MORNING + 1)

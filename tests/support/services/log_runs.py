@@ -138,7 +138,7 @@ class LogRuns:
 
     @contextmanager
     def paused_delivery(self, holder: str, point: FaultPoint) -> Iterator["Zombie"]:
-        """A delivery in a process of its own that stops itself at this point, until somebody wakes it."""
+        """A delivery in a process of its own that stops itself at this point, until the test wakes it."""
         with connections_file(self.connections) as connections, tempfile.TemporaryDirectory() as folder:
             summary = Path(folder, "summary.json")
             command = [sys.executable, str(ROOT / "spark_apps" / "deliver.py"), "--pipeline", self.name]
@@ -342,7 +342,7 @@ def publish_here(runs: LogRuns, run_id: str) -> Binding:
 
 
 def expected_digests(runs: LogRuns, binding: Binding, folder: Path) -> dict[str, str]:
-    """Path and digest of every file that a capture nobody disturbed would have written."""
+    """Path and digest of every file that an undisturbed capture would have written."""
     load_application("capture")
     spark = SparkSession.builder.getOrCreate()
     try:

@@ -48,7 +48,7 @@ def run(installation, capsys) -> Callable[..., Ended]:
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of this machine where nobody listens."""
+    """A port of this machine on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]

@@ -403,13 +403,15 @@ def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted
             ["offsets", "compact", "orders", "archiv"], "no registered writer archiv", id="one to compact"
         ),
         pytest.param(["offsets", "compact", "ordres"], "Did you mean `orders`?", id="some to compact"),
-        pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
+        pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="no writer to resume"),
         pytest.param(
             ["journal", "take-over", "orders", "archive"], "only a journal's tables", id="no journal to take"
         ),
         pytest.param(["journal", "take-over", "orders", "cassandra"], "it never ran", id="none to take"),
         pytest.param(
-            ["journal", "take-over", "orders", "nobody"], "there is no such writer", id="nobody to take"
+            ["journal", "take-over", "orders", "nobody"],
+            "there is no such writer",
+            id="no writer to take over",
         ),
         pytest.param(
             ["journal", "hand-back", "orders", "cassandra"], "stop it first", id="nothing to hand back"

@@ -195,7 +195,7 @@ def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(install
     assert (shown, cause(positions)) == ([], None)
 
 
-def test_a_run_with_nothing_new_waits_for_nobody(opened, positions, archive):
+def test_a_run_with_nothing_new_waits_for_no_lease(opened, positions, archive):
     first_file(archive).unlink()
     take(positions, positions.load("archive"), "orders.resume", wall_clock)
     shown: list[str] = []

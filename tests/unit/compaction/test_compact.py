@@ -245,7 +245,7 @@ def test_a_plan_whose_notes_were_swept_while_it_was_approved_is_carried_out_all_
     assert world.ids() == [4, 5, 7, 8]
 
 
-def test_a_plan_that_nobody_made_is_refused(tmp_path):
+def test_a_plan_that_was_never_made_is_refused(tmp_path):
     with pytest.raises(NoPlan):
         given_journal(tmp_path).compaction().write("f" * 64, "run")
 

@@ -1,6 +1,6 @@
 """A compaction dies between any two durable writes, and the next run makes the log what it would have been.
 
-Whoever comes next: the same run, another one after the dead one's lease is over, or one that overtakes it.
+What comes next: the same run, another one after the dead one's lease is over, or one that overtakes it.
 After the sweep nothing is left that the log does not name.
 """
 

@@ -84,7 +84,7 @@ def test_T30_a_consumer_three_before_the_end_gets_three(house):
     assert writer.ids == [END - 2, END - 1, END]
 
 
-def test_T31_a_commit_that_nobody_answers_is_an_error_and_the_next_run_delivers_two(tmp_path):
+def test_T31_a_commit_without_an_answer_is_an_error_and_the_next_run_delivers_two(tmp_path):
     """Instead of a time-out of 2 s: the answer to the offset's commit is missing."""
     flaky = FlakyConsensus(MemoryConsensus())
     house = PipelineWorld(tmp_path, flaky)

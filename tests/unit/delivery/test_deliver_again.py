@@ -104,7 +104,7 @@ def test_a_backfill_of_another_shape_is_refused(house):
     assert changed.calls == []
 
 
-def test_a_backfill_is_refused_while_somebody_has_the_writer(house):
+def test_a_backfill_is_refused_while_the_writer_is_leased(house):
     writer = given_delivered(house)
     take(house.positions, house.state(writer), "somebody", house.clock)
     with pytest.raises(LeaseHeld):
@@ -112,7 +112,7 @@ def test_a_backfill_is_refused_while_somebody_has_the_writer(house):
 
 
 def test_a_backfill_counts_from_the_position_of_its_lease(tmp_path):
-    """Somebody rewinds between our look and our lease."""
+    """An operator rewinds between the backfill's first look and its lease."""
     consensus = RacingConsensus()
     house = PipelineWorld(tmp_path, consensus)
     writer = given_delivered(house)

@@ -301,7 +301,7 @@ def test_a_writer_whose_shape_changed_gets_nothing(house):
 # The lease
 
 
-def test_a_writer_that_somebody_has_gets_nothing(house):
+def test_a_writer_that_is_leased_gets_nothing(house):
     house.publish(orders="abc")
     writer = Stream()
     take(house.positions, house.register(writer), "somebody", house.clock)

@@ -118,7 +118,7 @@ class World(PipelineWorld):
         self.consensus = self.consensus.of_next_process()
 
     def outcome(self) -> dict[str, Any]:
-        """What anybody could tell."""
+        """Everything that can be told from outside."""
         state, history = self.state(self.archive), self.positions.history("archive")
         letters = sorted((self.root / "log" / "dead_letters").rglob("*.json"))
         return {
@@ -161,7 +161,7 @@ class Walk:
     after: Callable[[World], None] = lambda world: None
 
     def whole(self, world: World) -> dict[str, Any]:
-        """What comes of it when nobody dies."""
+        """What comes of it without a crash."""
         self.given(world)
         self.step(world, "run")
         self.after(world)
@@ -274,7 +274,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Logs:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, logs: Logs) -> Callable[[str], dict[str, Any]]:
-    """What comes of a walk when nobody dies on it."""
+    """What comes of a walk without a crash."""
 
     @cache
     def outcome(name: str) -> dict[str, Any]:

@@ -202,7 +202,7 @@ class History:
         self.clock.now += LEASE
 
     def overtaken(self) -> None:
-        """Paused until its lease is over, while somebody else delivers."""
+        """Paused until its lease is over, while another run delivers."""
         self.clock.now += LEASE
         self.deliver()
 
@@ -278,7 +278,7 @@ ROUND = st.tuples(
     RUNS[1],
 )
 HISTORIES = st.lists(ROUND, min_size=1, max_size=4).map(lambda rounds: list(chain.from_iterable(rounds)))
-"""Something comes, something is wrong, a run; somebody does something about it, or more goes wrong."""
+"""Something comes, something is wrong, a run; an operator does something about it, or more goes wrong."""
 
 
 def live(writer: Stream, history: Sequence[tuple[tuple[Any, ...], Any]], patch: pytest.MonkeyPatch) -> None:
@@ -318,7 +318,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_out_of_order(make, history)
 
 
 def test_a_history_that_goes_wrong_is_noticed():
-    """The check itself: a position that somebody pushed past a message."""
+    """The check itself: a position that was pushed past a message."""
     world = History(Stream())
     world.publish("xxx", "")
     world.fail("broken", 2)

@@ -1,4 +1,4 @@
-"""Offset logs compacted in the control plane: positions, gates and leases are as before, whoever works on."""
+"""Offset logs compacted in the control plane: positions, gates and leases stay as they were."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -109,7 +109,7 @@ def test_where_nothing_goes_nothing_is_kept_either(positions):
     assert (positions.load("c0"), positions.deeds("c0")) == (before, [])
 
 
-# Somebody works meanwhile
+# While another process works
 
 
 def test_a_held_writer_is_compacted_and_its_holder_goes_on(positions):

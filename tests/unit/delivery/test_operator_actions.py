@@ -72,7 +72,7 @@ def test_the_gate_opens_when_only_holes_are_left(house):
 
 
 def test_the_end_of_a_binding_is_passed_only_when_the_rest_of_it_is_finished(house):
-    """Otherwise nobody would ever make the file of the messages that were not acknowledged."""
+    """Otherwise the file of the messages that were not acknowledged would never be made."""
     writer = given_stopped_at(house, 5, Shelf())
     house.acknowledge(writer, 5)
     assert house.position(writer) == 4

@@ -258,7 +258,7 @@ def test_what_a_dead_run_left_does_not_hold_a_person_up(house, action):
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_plan_that_somebody_was_faster_than_is_not_carried_out(house, action):
+def test_a_plan_that_was_overtaken_is_not_carried_out(house, action):
     writer = given_ready_for(house, action)
     plan = ACTIONS[action](house, writer)
     take(house.positions, house.state(writer), "run-7", house.clock)

@@ -73,7 +73,7 @@ def test_ids_below_the_position_are_over_but_not_those_of_the_binding_under_way(
 # Registering
 
 
-def test_no_writer_is_registered_while_somebody_has_the_log(house):
+def test_no_writer_is_registered_while_the_log_is_leased(house):
     house.publish(orders="ab")
     take_log(house.control, "compaction", house.clock)
     with pytest.raises(LogHeld, match=r"compaction has the log .* a new writer is refused meanwhile"):
@@ -81,7 +81,7 @@ def test_no_writer_is_registered_while_somebody_has_the_log(house):
     assert (house.positions.load("stream"), enrolled(house.control)) == (None, {})
 
 
-def test_a_registered_writer_is_delivered_to_while_somebody_has_the_log(house):
+def test_a_registered_writer_is_delivered_to_while_the_log_is_leased(house):
     house.publish(orders="ab")
     house.deliver(writer := Stream())
     take_log(house.control, "compaction", house.clock)
@@ -129,7 +129,7 @@ def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
 
     house.consensus.before_next_commit = look
     house.deliver(Stream())
-    # It was faster than the list: then it has seen nobody, and its own compare-and-set meets another version.
+    # It was faster than the list: it has seen no writer, and its own compare-and-set meets another version.
     assert seen == [{}]
     assert waited_for(house) == {"stream": (1, 1, False)}
 
@@ -137,7 +137,7 @@ def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
 # Going back
 
 
-def test_no_writer_goes_back_while_somebody_has_the_log(house):
+def test_no_writer_goes_back_while_the_log_is_leased(house):
     house.publish(orders="ab")
     house.deliver(writer := Stream())
     take_log(house.control, "compaction", house.clock)

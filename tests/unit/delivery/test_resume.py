@@ -106,7 +106,7 @@ def test_F5b_14_and_15_are_acknowledged_and_the_gate_opens_at_once(house):
 
 @pytest.mark.parametrize("last", [14, 15])
 def test_F5b_the_file_has_everything_that_was_not_acknowledged(house, last):
-    """Whoever acknowledges the last message of a binding must not lose the others."""
+    """Acknowledging the last message of a binding must not lose the others."""
     house.publish(orders=[b"{}"] * 9)
     house.publish(orders=[b"{}"] * 5 + [b"no json"] + [b"{}"])
     archive = house.files_writer(transforms=[{"omit": {"fields": ["x"]}}])
@@ -145,7 +145,7 @@ def test_a_writer_that_never_ran_is_refused_and_not_registered(house):
     assert house.positions.load("stream") is None
 
 
-def test_a_writer_that_somebody_has_is_not_resumed(house):
+def test_a_writer_that_is_leased_is_not_resumed(house):
     writer = given_stopped(house, Stream(), "abc")
     take(house.positions, house.state(writer), "somebody", house.clock)
     with pytest.raises(LeaseHeld):

@@ -176,7 +176,7 @@ def test_a_stopped_writer_says_why(consensus):
     assert (archive.gate, archive.reason) == ("stopped", "id 5 cannot be read")
 
 
-def test_a_writer_in_somebody_s_hands_is_open(consensus):
+def test_a_writer_that_is_leased_is_open(consensus):
     positions = Positions(consensus, "orders")
     positions.lend(positions.register("archive", {}), Lease("run", 1, 10**15))
     assert read_status(PIPELINE, consensus).writers[1].gate == "open"

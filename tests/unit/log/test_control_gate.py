@@ -1,4 +1,4 @@
-"""The log's gate in the control plane: closed once, opened by whoever meant it, and every decision kept."""
+"""The log's gate in the control plane: closed once, opened for the cause that was meant, every decision kept."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def rows_of(consensus: RacingConsensus) -> list[str]:
 # Closing
 
 
-def test_a_gate_is_open_until_somebody_closes_it(control):
+def test_a_gate_is_open_until_it_is_closed(control):
     assert control.log_gate() is None
 
 

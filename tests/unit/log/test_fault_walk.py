@@ -167,7 +167,7 @@ def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, kill_at, poin
 
 
 @pytest.mark.parametrize("point", ACCEPT)
-def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, kill_at, point):
+def test_a_loss_is_accepted_once_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path / "killed")
     given_lost_offsets(world)
     kill_at(point)
@@ -191,7 +191,7 @@ def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, kill_at, poin
 
 
 @pytest.mark.parametrize("point", [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_OPENED])
-def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path, kill_at, point):
+def test_a_failed_audit_stays_closed_until_it_is_accepted_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path, judgement=NOT_MET)
     kill_at(point)
     with pytest.raises((LogStopped, Killed)):
@@ -209,7 +209,7 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
 
 
 @pytest.mark.parametrize("point", ACCEPT_PLAN)
-def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_path, kill_at, point):
+def test_what_becomes_of_the_writers_is_accepted_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path)
     world.replicate("first")
     old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)

@@ -1,4 +1,4 @@
-"""sweep: what nobody names goes, after its grace time; what anybody names never does."""
+"""sweep: files that nothing names are removed after their grace time; files that are named never are."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

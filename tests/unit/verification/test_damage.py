@@ -125,7 +125,7 @@ def test_a_loss_takes_the_proof_from_those_who_had_begun() -> None:
 
 
 def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> None:
-    """The tables had it before the pipeline began: its pointer said so, and nobody looked at it."""
+    """The tables had it before the pipeline began: its pointer said so, and it was never verified."""
     house = JournalWorld(ActionLog())
     house.actions.publish("A1! A2 j:A1")
     house.journal.point(TOPIC, 0, 1)

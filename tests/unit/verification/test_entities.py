@@ -66,7 +66,7 @@ def test_what_is_newer_than_what_was_known_at_first_is_looked_at_again() -> None
     assert (found.same, found.different, found.pointers_wrong) == (1, 1, 0)
 
 
-def test_what_is_wrong_while_nobody_works_is_looked_at_once() -> None:
+def test_what_is_wrong_while_no_run_works_is_looked_at_once() -> None:
     house = given_delivered("A1")
     house.journal.journal.delete_partition(("k", TOPIC, 0), 10**18)
     (verdict,) = verdicts(house).values()

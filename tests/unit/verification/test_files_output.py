@@ -261,7 +261,7 @@ def test_what_was_missing_already_is_noticed(desk):
     assert said(desk.verify()) == said(desk.verify()) == [f"{gone.name}: the file is missing"]
 
 
-def test_without_a_record_and_without_the_log_nobody_can_tell(desk):
+def test_without_a_record_and_without_the_log_it_cannot_be_told(desk):
     of_older_version(desk)
     desk.compacted_below = 9
     found = desk.verify(ALL)

@@ -110,7 +110,7 @@ def test_of_a_long_life_the_newest_part_is_shown() -> None:
     assert ([step.action for step in found.steps], found.total) == (["append 3", "append 4"], 4)
 
 
-def test_nobody_has_no_history() -> None:
+def test_an_unknown_entity_has_no_history() -> None:
     house = given_delivered("A1")
     tables = FoundInMemory(house.journal)
     assert list(read_histories(basis(house), house.log, tables, "nobody", [TOPIC], None)) == []

@@ -20,7 +20,7 @@ WEEK = 7 * 86_400_000
 
 
 class Unreachable(Exception):
-    """What a driver raises when nobody answers."""
+    """What a driver raises when no node answers."""
 
 
 class FailingConsensus(MemoryConsensus):

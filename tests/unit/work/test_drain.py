@@ -53,7 +53,7 @@ def test_a_task_that_is_stopped_gives_back_what_it_has_not_done(house: WorkWorld
         assert house.stored(key).failures == 0
 
 
-def test_an_entry_that_took_too_long_is_lost_and_nobody_else_s(house: WorkWorld, work: Any) -> None:
+def test_an_entry_that_took_too_long_is_lost_and_no_other(house: WorkWorld, work: Any) -> None:
     def handler(item: Any) -> None:
         house.clock.now = MORNING + 62_000
 

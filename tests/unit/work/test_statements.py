@@ -55,7 +55,7 @@ def test_S15_a_replacement_is_one_row_or_the_other(house):
     assert house.parts.entries.read("k").version == version + 1
 
 
-def test_S16_what_is_done_nobody_sees(house):
+def test_S16_what_is_done_is_not_seen_any_more(house):
     house.insert("k")
     house.journal.done(*house.claim())
     registered = house.parts.registry.read()
@@ -74,7 +74,7 @@ def test_S20_S21_priority_then_date(house):
     assert house.claim_keys(limit=3) == ["urgent", "early", "late"]
 
 
-def test_S22_D2_18_what_is_not_due_holds_nobody_back(house):
+def test_S22_D2_18_what_is_not_due_holds_no_entry_back(house):
     house.insert("urgent", priority=0, process=MORNING + 60_000)
     house.insert("slow", priority=255)
     assert house.claim_keys(limit=5) == ["slow"]
@@ -166,7 +166,7 @@ def test_D2_20_an_expired_entry_is_no_entry_for_an_insert():
 # Claims and timeouts
 
 
-def test_S34_nobody_has_to_be_woken_up(house):
+def test_S34_no_worker_has_to_be_woken_up(house):
     house.insert("k", process=MORNING + 1_000)
     house.clock.to("10:00:01")
     assert house.claim_keys() == ["k"]
@@ -366,7 +366,7 @@ def test_D2_26_an_entry_of_the_far_future_holds_no_bucket_of_today(house):
     assert house.stored("far").hint.bucket == bucket_of(Period.HOUR, MORNING + 30 * 86_400_000)
 
 
-def test_D2_27_an_insert_that_returned_is_there_for_everybody(house):
+def test_D2_27_an_insert_that_returned_is_there_for_every_worker(house):
     house.insert("k")
     assert [one.key for one in house.another().claim("w")] == ["k"]
 

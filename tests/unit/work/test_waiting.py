@@ -1,4 +1,4 @@
-"""Item 8: whoever waits is not kept waiting while something is due, and not kept busy while nothing is."""
+"""Item 8: a worker is not kept waiting while something is due, and not kept busy while nothing is."""
 
 import threading
 from dataclasses import replace
@@ -152,7 +152,7 @@ def test_i08_an_insert_between_the_look_and_the_listening_is_not_slept_over(hous
     assert bell.waits == []
 
 
-def test_i08_a_paused_journal_keeps_nobody_busy_and_is_looked_at_again(house):
+def test_i08_a_paused_journal_keeps_no_worker_busy_and_is_looked_at_again(house):
     work, slept = given_work(house), []
     work.insert("k", {"data": 1})
     work.pause("ann", "maintenance")

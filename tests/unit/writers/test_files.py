@@ -46,14 +46,14 @@ def given_part(
 
 
 class Free:
-    """A lease that nobody takes away."""
+    """A lease that is never lost."""
 
     def check(self) -> None:
         pass
 
 
 class Lost:
-    """A lease that somebody else has by now."""
+    """A lease that another process has by now."""
 
     def check(self) -> None:
         raise LeaseLost("orders", "archive", "zombie")
@@ -449,13 +449,13 @@ def test_strangers_in_the_folder_refuse_nothing(tmp_path):
 # The lease and the target
 
 
-def test_whoever_lost_the_writer_gives_no_file_its_name(tmp_path, log, part):
+def test_a_process_that_lost_the_writer_gives_no_file_its_name(tmp_path, log, part):
     with pytest.raises(LeaseLost):
         writer(tmp_path).write(part, Writing(read_messages(log, part, ()), Lost()))
     assert everything_in(tmp_path / "archive") == []
 
 
-def test_whoever_lost_the_writer_finishes_nothing(tmp_path, log, part):
+def test_a_process_that_lost_the_writer_finishes_nothing(tmp_path, log, part):
     archive = writer(tmp_path)
     deliver_singly(archive, part, log)
     with pytest.raises(LeaseLost):

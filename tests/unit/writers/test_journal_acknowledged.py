@@ -256,7 +256,7 @@ def test_an_append_that_was_let_pass_is_not_written_when_empty_tables_are_filled
 
 
 @pytest.mark.parametrize("action", ["D900000", "P"])
-def test_a_journal_goes_on_after_a_deletion_that_nobody_can_do(action):
+def test_a_journal_goes_on_after_a_deletion_that_cannot_be_done(action):
     log = ActionLog()
     log.publish(f"A1 A900000 {action} A900001")
     house = JournalWorld(log, segment_size=2)

@@ -1,8 +1,9 @@
 """Crashes and zombies at every write of a history of one entity: the same visible state.
 
 The writer and the delivery are the real ones, control plane and tables are in memory. A history is delivered
-in bulk, singly, or first singly and then in bulk; whoever takes over goes one of these ways, a different one
-after every write. What is under way when somebody dies has arrived in the order it was sent or in reverse.
+in bulk, singly, or first singly and then in bulk; the process that takes over goes one of these ways, a
+different one after every write. What is under way when a process dies has arrived in the order it was sent or
+in reverse.
 """
 
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def house_of(name: str) -> JournalWorld:
 
 
 def go_on(house: JournalWorld, way: str) -> None:
-    """Finish what somebody else has begun."""
+    """Finish what another process has begun."""
     house.clock.tick = 0
     house.go(way)
 
@@ -175,7 +176,7 @@ def went_on_until(house: JournalWorld, writes: int, happen: Callable[[], None]) 
 
 
 @pytest.mark.parametrize("order", [iter, reversed], ids=["in order", "in reverse"])
-def test_a_head_that_is_purged_in_the_old_segment_is_gone_wherever_somebody_dies(order):
+def test_a_head_that_is_purged_in_the_old_segment_is_gone_wherever_a_process_dies(order):
     """Else a search for expired entities would find it, long after a new incarnation has begun."""
     log = ActionLog()
     log.publish("N e0:P e0:A1")

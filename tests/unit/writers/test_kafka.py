@@ -208,7 +208,7 @@ def test_after_a_failure_nothing_stays_open(topic):
     assert topic.holds == {0: [100, 101]}
 
 
-def test_the_lease_is_asked_before_anybody_is_stopped(topic):
+def test_the_lease_is_checked_before_another_producer_is_fenced(topic):
     with pytest.raises(InterruptedError):
         write(given_writer(1), 0, numbered(100), lease=Lease(refuses_after=0))
     assert topic.opened == []
@@ -237,7 +237,7 @@ def test_the_settings_that_shape_the_output():
     }
 
 
-def test_building_a_writer_asks_nobody():
+def test_building_a_writer_asks_no_service():
     assert given_writer(None).name == "out"
 
 

@@ -1,4 +1,4 @@
-"""A pipeline that continues somebody else's work begins right behind it, whoever dies on the way."""
+"""A pipeline that continues another replicator's work begins right behind it, also after crashes."""
 
 from collections.abc import Iterable
 
