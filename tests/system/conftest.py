@@ -256,6 +256,24 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
                 assert left == [], "down left processes behind"
 
 
+@pytest.fixture(scope="module")
+def spark(services: Services) -> Iterator[Any]:
+    """A Spark session of one module that knows the services' Cassandra."""
+    from tests.support.services.cassandra_tables import spark_on
+
+    with spark_on(services.cassandra) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def keyspace(services: Services, spark: Any) -> Iterator[Any]:
+    """A keyspace of one module, which that session knows."""
+    from tests.support.services.cassandra_tables import new_keyspace
+
+    with new_keyspace(services.session, spark) as made:
+        yield made
+
+
 def start_services(folder: Path) -> dict[str, str]:
     """Start everything in a home of its own; the environment for using it."""
     pipelines = folder / "pipelines"

@@ -3,14 +3,20 @@
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from kafka import KafkaProducer
-from tests.support.services.delivered_outputs import EXECUTE, WRITER, make_again, republished, state, target
-from tests.support.services.log_runs import LogRuns, declare_log, publish_here
+from tests.support.services.delivered_outputs import (
+    EXECUTE,
+    WRITER,
+    declare_republished,
+    make_again,
+    republished,
+    state,
+    target_of,
+)
+from tests.support.services.log_runs import LogRuns, publish_here
 
-from tidemark.connections import Connections
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
@@ -22,15 +28,7 @@ pytestmark = pytest.mark.system
 
 @pytest.fixture
 def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
-    name = f"replaced-{uuid4().hex[:8]}"
-    for topic in (name, f"{name}.out"):
-        services.create_topic(topic, partitions=1)
-    connections = Connections(
-        kafka=services.kafka,
-        cassandra={"cassandra_default": services.cassandra},
-        kafka_targets={"kafka_default": services.kafka},
-    )
-    runs = declare_log(tmp_path, name, connections, monkeypatch, writer=WRITER)
+    runs = declare_republished(services, tmp_path, monkeypatch, writer=WRITER)
     send(services, runs, 5)
     publish_here(runs, "run-1")
     assert runs.step("deliver", "archive").code == 0
@@ -48,9 +46,9 @@ def test_i03_another_topic_stops_the_writer_and_a_rewind_really_sends_everything
 ) -> None:
     # Given: a writer that knows which topic it wrote to, and one that was made again since.
     old = state(runs).target
-    assert old == describe_topic(target(runs)).id
+    assert old == describe_topic(target_of(runs)).id
     make_again(services, runs)
-    new = describe_topic(target(runs)).id
+    new = describe_topic(target_of(runs)).id
     send(services, runs, 2)
     publish_here(runs, "run-2")
 
@@ -84,7 +82,7 @@ def test_i03_a_transaction_that_was_open_when_the_topic_went_away_is_in_no_one_s
     services: Any, runs: LogRuns
 ) -> None:
     # Given: a process that died in the middle of a transaction, and a topic made again with more partitions.
-    died = OutputPartition(target(runs), 0)
+    died = OutputPartition(target_of(runs), 0)
     died._producer.begin_transaction()
     died._producer.produce(f"{runs.name}.out", b"half", partition=0)
     died._producer.flush(10)
@@ -96,5 +94,5 @@ def test_i03_a_transaction_that_was_open_when_the_topic_went_away_is_in_no_one_s
 
     # Then: everything is there, where the new number of partitions puts it.
     assert (state(runs).position, state(runs).shape["partitions"]) == (4, 2)
-    assert find_last_id(target(runs), partition_of(b"k", 0, 2)) == 4
+    assert find_last_id(target_of(runs), partition_of(b"k", 0, 2)) == 4
     died.close()

@@ -19,16 +19,6 @@ KEY = ObjectKey(Kind.WRITER, "orders/archive")
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
 def positions(consensus) -> Positions:
     positions = Positions(consensus, "orders")
     positions.register("archive", {})

@@ -19,16 +19,6 @@ from tidemark.delivery.state.writer_state import Deed, Entry, OffsetEntry
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def positions() -> Positions:
-    return Positions(MemoryConsensus(), "orders")
-
-
 def given_hold(positions: Positions, name: str = "c0", holder: str = "run-1") -> Hold:
     return take(positions, positions.register(name, {}), holder, Clock())
 

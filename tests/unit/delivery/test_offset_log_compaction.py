@@ -12,7 +12,6 @@ from tests.support.memory_writers import Stream
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
 from tests.support.pipeline_world import PipelineWorld
 
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, RowRange, Undecided
 from tidemark.delivery.state import offset_log as module
 from tidemark.delivery.state.lease import take
@@ -21,16 +20,6 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Entry
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
 
 
 # What is left

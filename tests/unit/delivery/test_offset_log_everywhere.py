@@ -29,16 +29,6 @@ from tidemark.delivery.state.writer_state import Entry, WriterState
 pytestmark = pytest.mark.unit
 
 
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
-
-
 # Refusals
 
 

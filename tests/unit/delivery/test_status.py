@@ -34,11 +34,6 @@ SECOND = given_binding(2_000, 10, ("orders", 0, 10, 15), run_id="run-2")
 GATE = LogGate(Cause.LOST, "records are lost: …", None, None, (), None, 5_000)
 
 
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
 def given_published(consensus: MemoryConsensus) -> None:
     control = LogControl(consensus, "orders")
     add_binding(control, FIRST)

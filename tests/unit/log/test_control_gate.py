@@ -1,4 +1,4 @@
-"""The log's gate in the control plane: closed once, opened for the cause that was meant, every decision kept."""
+"""The log's gate in the control plane: closed once, opened for its own cause, and every decision kept."""
 
 from dataclasses import replace
 
