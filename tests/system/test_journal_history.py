@@ -24,7 +24,8 @@ pytestmark = pytest.mark.system
 
 ACTIONS = 20_000
 SEED = 6
-FIVE_RUNS = {4_000, 8_000, 12_000, 16_000, 20_000}
+FIVE_RUNS = {4_000: True, 8_000: False, 12_000: True, 16_000: False, 20_000: True}
+"""After how many actions a run begins, and whether Spark delivers or one process does."""
 DEATHS: dict[int, FaultPoint | float] = {
     7_000: 0.4,
     13_000: FaultPoint.DELIVER_PARTS_WRITTEN,
@@ -60,7 +61,7 @@ def replicated(services: Any, tmp_path_factory: pytest.TempPathFactory) -> Itera
             send(connections, topic, history.go_on(actions - sent))
             sent = actions
             if actions in FIVE_RUNS:
-                ways["often"].replicate(f"after {actions}")
+                ways["often"].replicate(f"after {actions}", with_spark=FIVE_RUNS[actions])
             if actions in DEATHS:
                 ways["killed"].replicate(f"after {actions}", DEATHS[actions])
         binding = ways["once"].replicate("all")

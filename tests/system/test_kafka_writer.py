@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewPartitions
+from tests.support.leases import FakeLease
 from tests.support.log_samples import SENT_AT, given_binding
 from tests.support.services.broker import stalled
 from tests.support.waiting import wait_until
@@ -36,20 +37,7 @@ pytestmark = pytest.mark.system
 BINDING = given_binding(1_000, 0, ("orders", 0, 0, 1_000_000))
 
 
-class Lease:
-    """Refuses when it was asked often enough."""
-
-    def __init__(self, refuses_after: int | None = None) -> None:
-        self._left = refuses_after
-
-    def check(self) -> None:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                raise InterruptedError("lease lost")
-
-
-HELD = Lease()
+HELD = FakeLease()
 
 
 class Topic:
@@ -154,7 +142,7 @@ def keyed(ids: range) -> pa.RecordBatch:
     return given_batch(*({"id": id_, "key": b"key-%d" % (id_ % 50)} for id_ in ids))
 
 
-def write(writer: KafkaWriter, *batches: pa.RecordBatch, lease: Lease = HELD) -> Written:
+def write(writer: KafkaWriter, *batches: pa.RecordBatch, lease: FakeLease = HELD) -> Written:
     """Write a binding as a delivery does: all its parts, each on its own."""
     writer.prepare()
     total = Written()
@@ -336,7 +324,7 @@ def test_an_older_writer_that_comes_singly_is_stopped_too(topic, monkeypatch):
 def test_a_lease_that_is_lost_stops_before_the_next_transaction(topic, monkeypatch):
     monkeypatch.setattr(kafka_output, "MESSAGES_AT_ONCE", 10)
     with pytest.raises(InterruptedError):
-        write(topic.writer(), keyed(range(50)), lease=Lease(refuses_after=3))  # one to open, two to send
+        write(topic.writer(), keyed(range(50)), lease=FakeLease(refuses_after=3))  # one to open, two to send
     assert topic.ids() == list(range(20))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.support.leases import FakeLease
 from tests.support.log_samples import SENT_AT, given_binding, given_messages, write_file
 
 from tidemark.delivery.published_log import LogUnreadable, read_messages
@@ -45,13 +46,6 @@ def given_part(
     return Part(BINDING, tuple(one.file for one in files if one is not None))
 
 
-class Free:
-    """A lease that is never lost."""
-
-    def check(self) -> None:
-        pass
-
-
 class Lost:
     """A lease that another process has by now."""
 
@@ -59,7 +53,7 @@ class Lost:
         raise LeaseLost("orders", "archive", "zombie")
 
 
-FREE = Free()
+FREE = FakeLease()
 
 
 def writing_of(part: Part, log: LogFolder, acknowledged: tuple[int, ...] = ()) -> Writing:
