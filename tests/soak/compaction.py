@@ -125,7 +125,7 @@ class Campaign:
         writer = WRITERS[self.number % len(WRITERS)]
         opened = self.opened
         if opened.positions.load(writer) is None:
-            return "nobody to stop yet"
+            return "no process to stop yet"
         try:
             plan = opened.plan("stop", writer)
             plan.execute(AuditEntry(plan.action, "soak", "to see it resume", time.time_ns() // 1000))

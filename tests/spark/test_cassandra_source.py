@@ -307,7 +307,7 @@ def test_many_keys_are_dealt_to_a_few_tasks() -> None:
 @pytest.mark.parametrize(
     ("size", "options", "splits"),
     [
-        pytest.param(0, {}, 4, id="nobody knows how large: two a core"),
+        pytest.param(0, {}, 4, id="of unknown size: two a core"),
         pytest.param(10 * 2**30, {}, 20, id="as many as its size asks for"),
         pytest.param(10 * 2**30, {"spark.cassandra.input.split.sizeInMB": "1024"}, 10, id="larger ones"),
         pytest.param(10 * 2**30, {"spark.cassandra.input.split.count": "3"}, 3, id="as many as is said"),

@@ -4,9 +4,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, Sent
+from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, Sent, added, deleted, marked, purged
 from tests.support.compaction_world import HOUR, World
-from tests.unit.compaction.test_policies import added, deleted, marked, purged
 
 from tidemark.compaction import survey
 from tidemark.compaction.engine import InProcess

@@ -49,7 +49,7 @@ def test_entries_and_bytes_are_counted_per_writer(objects):
     ]
 
 
-def test_nobody_is_counted_who_was_not_asked_for(objects):
+def test_no_writer_is_counted_that_was_not_asked_for(objects):
     assert collect_counts(count_entries(objects, [])) == []
 
 

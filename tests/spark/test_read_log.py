@@ -72,7 +72,7 @@ def with_headers(folder: LogFolder, binding: Binding) -> Captured:
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
-    """Nobody changes it."""
+    """Never changed."""
     return given_log(tmp_path_factory.mktemp("log"))
 
 

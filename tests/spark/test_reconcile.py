@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed, kill_at
 from tests.support.found_in_memory import FoundInMemory, given_delivered
-from tests.support.journal_samples import JournalHouse
-from tests.unit.verification.test_damage import with_changed_row, with_pointer_too_far, without_head
+from tests.support.journal_damage import with_changed_row, with_pointer_too_far, without_head
+from tests.support.journal_samples import JournalWorld
 
-from tidemark import faults
 from tidemark.delivery.state.writer_state import Cause
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.journal_tables.reader import JournalReader
 from tidemark.log.expectations import ExpectationDeclaration, Suite
 from tidemark.verification.reconcile import StillDifferent, reconcile, reopen_gate
@@ -26,7 +25,7 @@ pytestmark = [
 class Desk:
     """Where a house's journal is reconciled."""
 
-    def __init__(self, house: JournalHouse, root: Path, patch: pytest.MonkeyPatch) -> None:
+    def __init__(self, house: JournalWorld, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.house, self.root = house, str(root)
         patch.setattr(JournalReader, "open", lambda *_: FoundInMemory(self.house.journal))
         patch.setattr(type(house.log), "reopened", lambda log: log)
@@ -93,12 +92,8 @@ def test_a_pipeline_s_own_expectation_closes_the_gate_too(desk):
 
 
 def test_who_dies_before_the_record_is_kept_leaves_the_gate_closed(desk, monkeypatch):
-    def die(point: FaultPoint) -> None:
-        raise Killed
-
     with_changed_row(desk.house)
-    monkeypatch.setenv(VARIABLE, FaultPoint.RECONCILED)
-    monkeypatch.setattr(faults, "die", die)
+    kill_at(monkeypatch, FaultPoint.RECONCILED)
     with pytest.raises(Killed):
         desk.reconcile()
     assert desk.gate.cause is Cause.VERIFICATION

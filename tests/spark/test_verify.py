@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from tests.support.found_in_memory import basis, found_in_memory, given_delivered
 from tests.support.journal_samples import TOPIC
-from tests.support.journal_samples import JournalHouse as MemoryHouse
-from tests.support.services.journal_world import JournalHouse, Record
+from tests.support.journal_samples import JournalWorld as MemoryHouse
+from tests.support.services.journal_world import CassandraJournalWorld, Record
 
 from tidemark.connections import CassandraConnection
 from tidemark.journal.action import Action, Mark, append
@@ -148,9 +148,9 @@ def test_nothing_to_judge_is_nothing(spark: "SparkSession") -> None:
 # The log's side
 
 
-def given_log(root: Path) -> JournalHouse:
-    """Two bindings of one topic in real files; its tables are nobody's business here."""
-    house = JournalHouse(root, CassandraConnection(hosts=("127.0.0.1",)), "none")
+def given_log(root: Path) -> CassandraJournalWorld:
+    """Two bindings of one topic in real files; its tables do not matter here."""
+    house = CassandraJournalWorld(root, CassandraConnection(hosts=("127.0.0.1",)), "none")
     house.publish(1_000, [given_record(offset, key, offset) for offset, key in enumerate([b"a", b"b", b"a"])])
     house.publish(2_000, [given_record(3, b"caf\xe9", 3), given_record(4, b"b", 4), given_record(5, None, 5)])
     return house

@@ -13,8 +13,9 @@ from tidemark.compaction.plan import Plan, make_plan
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.watermark import find_watermark
-from tidemark.journal.action import Action
+from tidemark.journal.action import Action, Delete, Mark, Purge, append
 from tidemark.journal.codec.record import write_action
+from tidemark.journal.events import EncodedEvent, Events
 from tidemark.log.files.folder import Folder
 from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
 from tidemark.log.model.binding import Binding, Slice
@@ -232,3 +233,20 @@ def write_log(root: Path, log: MemoryLog) -> Manifest:
 def binding_of(t: int, base: int, width: int) -> Binding:
     """A binding of one partition."""
     return Binding(t, base, (Slice("orders", 0, base, base + width),), f"run {t}")
+
+
+def added(first, last=None, key="a"):
+    numbers = range(first, (last or first) + 1)
+    return sent(append(key, 1, Events(tuple(EncodedEvent(number) for number in numbers))))
+
+
+def deleted(to, key="a"):
+    return sent(Delete(key, 1, to))
+
+
+def purged(key="a"):
+    return sent(Purge(key, 1))
+
+
+def marked(key="a"):
+    return sent(Mark(key, 1, "m"))

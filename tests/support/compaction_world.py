@@ -6,22 +6,30 @@ from itertools import groupby
 from pathlib import Path
 
 import pyarrow as pa
-from tests.support.compaction_samples import Sent, rows_of
+from tests.support.compaction_samples import (
+    JOURNAL,
+    LATEST,
+    Sent,
+    added,
+    deleted,
+    marked,
+    of_keys,
+    purged,
+    rows_of,
+)
 from tests.support.log_samples import add_binding, captured_of, write_file
+from tests.support.log_world import LogWorld
 
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import Engine, InProcess
 from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.compaction.plan import Plan
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 from tidemark.log.sweep import Swept, sweep_log
 from tidemark.pipeline.choices import CompactionPolicy
 
@@ -30,7 +38,7 @@ START = 1_000_000 * HOUR
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """One pipeline."""
 
     root: Path
@@ -42,18 +50,6 @@ class World:
     bound: int = 0
     now: int = START
     min_lag: int = HOUR
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
-
-    @property
-    def positions(self) -> Positions:
-        return Positions(self.consensus, "orders")
 
     @property
     def log(self) -> Manifest:
@@ -115,7 +111,7 @@ class World:
         )
 
     def sweep(self) -> Swept:
-        """Remove what is nobody's, without waiting."""
+        """Remove what nothing names, without waiting."""
         return sweep_log(self.control, self.folder, "sweep", 0, lambda: self.now)
 
     def ids(self) -> list[int]:
@@ -136,3 +132,23 @@ class World:
             for name, path in paths
             if path.is_file() and name.startswith(kept)
         }
+
+
+def given_latest(root, *bindings: str) -> World:
+    """A log with a binding a text and one more in the active segment; its writer is at the end."""
+    world = World(root, LATEST)
+    for text in (*bindings, "z"):
+        world.publish(*of_keys(text))
+    world.move(world.control.log_head().end)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    return world
+
+
+def given_journal(root) -> World:
+    world = World(root, JOURNAL)
+    world.publish(added(1), added(1, key="b"), added(2), marked())
+    world.publish(added(3), deleted(3), purged("b"), added(4))
+    world.publish(added(1, key="z"))
+    world.move(8)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    return world

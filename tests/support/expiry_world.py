@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.compaction_samples import Sent
 from tests.support.compaction_samples import sent as sent_message
 from tests.support.compaction_world import HOUR, START
-from tests.support.compaction_world import World as LogWorld
+from tests.support.compaction_world import World as CompactionWorld
 
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.expiry.heads import EntityHead
@@ -31,10 +31,6 @@ FIRST_DAY = datetime.fromtimestamp(START / 1_000_000, UTC).date()
 """The day on which the first binding is made; what expires at once expires on it."""
 
 
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
 def append_of(key: str, seq_nr: int, expires: bool = True) -> Action:
     metadata = PayloadMetadata(ExpireAfter(1, "minute") if expires else None, None)
     return append(key, 1, Events((EncodedEvent(seq_nr, (), "json", "1"),), metadata))
@@ -45,14 +41,14 @@ class World:
     """Everything but Airflow."""
 
     root: Path
-    log: LogWorld = field(init=False)
+    log: CompactionWorld = field(init=False)
     kafka: dict[int, list[Action]] = field(default_factory=lambda: {p: [] for p in range(PARTITIONS)})
     heads: dict[str, Head] = field(default_factory=dict)
     before_send: Callable[[], object] = lambda: None
     """Happens once, between the last look and the purges."""
 
     def __post_init__(self) -> None:
-        self.log = LogWorld(self.root, CompactionPolicy.JOURNAL)
+        self.log = CompactionWorld(self.root, CompactionPolicy.JOURNAL)
 
     # Producers
 

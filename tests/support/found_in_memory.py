@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.journal.digest import COLUMNS, row_digest
@@ -43,31 +43,31 @@ def found_in_memory(segment: int, seq_nr: int, timestamp: int, cells: Mapping[st
     return FoundRow(segment, seq_nr, timestamp, cells.get("meta_record_id"), digest)
 
 
-def verdicts(house: JournalHouse, *keys: str, known: Basis | None = None) -> dict[str, EntityVerdict]:
+def verdicts(house: JournalWorld, *keys: str, known: Basis | None = None) -> dict[str, EntityVerdict]:
     """What a verification thinks of these entities, by what is known now or was known before."""
     tables, entities = FoundInMemory(house.journal), [Entity(TOPIC, key) for key in keys or (KEY,)]
     return {one.key: one for one in judge_entities(known or basis(house), house.log, tables, entities)}
 
 
-def basis(house: JournalHouse) -> Basis:
+def basis(house: JournalWorld) -> Basis:
     return read_basis(house.process, house.log, house.positions)
 
 
-def case(house: JournalHouse) -> Case:
+def case(house: JournalWorld) -> Case:
     return Case(house.process, house.log, house.positions, FoundInMemory(house.journal))
 
 
-def verified(house: JournalHouse, *keys: str) -> Verification:
-    """What is found of these entities; those that nobody knows are left out."""
+def verified(house: JournalWorld, *keys: str) -> Verification:
+    """What is found of these entities; unknown ones are left out."""
     tally = VerdictTally()
     for verdict in verdicts(house, *keys).values():
         tally.note(verdict)
     return case(house).conclude(basis(house), tally, 0.0)
 
 
-def given_delivered(*bindings: str, **settings: Any) -> JournalHouse:
+def given_delivered(*bindings: str, **settings: Any) -> JournalWorld:
     """A house whose log has these bindings of one partition, all delivered."""
-    house = JournalHouse(ActionLog(), **settings)
+    house = JournalWorld(ActionLog(), **settings)
     for history in bindings:
         house.actions.publish(history)
     house.go("in bulk")

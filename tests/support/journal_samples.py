@@ -15,14 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tests.support.delivery_samples import House, Killed, Mortal
+from tests.support.consensus import MortalConsensus
+from tests.support.faults import Killed
 from tests.support.log_samples import LogInMemory, given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order, Write
+from tests.support.memory_letters import LetterList
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.writer_state import Cause, WriterGate
@@ -220,17 +222,12 @@ class ActionLog(LogInMemory):
         return [one for file in self.manifest.files for one in self.batches[file.path].to_pylist()]
 
 
-class Letters(list[DeadLetter]):
-    def keep(self, letters: Sequence[DeadLetter]) -> None:
-        self.extend(letters)
-
-
-class JournalHouse(House):
-    """``House`` with a journal writer: every delivery is a process of its own."""
+class JournalWorld(PipelineWorld):
+    """``PipelineWorld`` with a journal writer: every delivery is a process of its own."""
 
     def __init__(self, log: ActionLog, **settings: Any) -> None:
-        super().__init__(Path("nowhere"), Mortal(MemoryConsensus()))
-        self.actions, self.settings, self.journal, self.kept = log, settings, MemoryJournal(), Letters()
+        super().__init__(Path("nowhere"), MortalConsensus(MemoryConsensus()))
+        self.actions, self.settings, self.journal, self.kept = log, settings, MemoryJournal(), LetterList()
         self.process = self.started()
 
     @property
@@ -238,7 +235,7 @@ class JournalHouse(House):
         return PublishedLog(self.actions, self.actions, self.actions.manifest)
 
     @property
-    def letters(self) -> Letters:
+    def letters(self) -> LetterList:
         return self.kept
 
     def started(self, fate: Fate = lambda done: None, order: Order = iter) -> WriterInMemory:
@@ -310,11 +307,10 @@ class JournalHouse(House):
 
     def die(self) -> None:
         """Nothing of this process arrives any more."""
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
         self.clock.now += LEASE
 
     def told(self, *keys: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tidemark.log.model.binding import Available, Binding, Offsets, Slice, reach
 from tidemark.log.model.captured import Captured, CapturedFile
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import HEAD, BindingsHead, LogControl, LogHead
+from tidemark.log.state.control import BindingsHead, LogControl, LogHead
 
 SEGMENT_BYTES = 1_000_000_000
 PUBLISHED_AT = 9_000
@@ -28,28 +28,6 @@ SENT_AT = 1_700_000_000_000
 
 Values = Mapping[tuple[str, int], Mapping[int, bytes | None]]
 """What Kafka holds: values by offset, by (topic, partition)."""
-
-
-class RacingConsensus(MemoryConsensus):
-    """Lets a test step in just before somebody's next commit, or just after their next read of a head."""
-
-    def __init__(self):
-        super().__init__()
-        self.before_next_commit = None
-        self.after_next_head = None
-
-    def read(self, key, rows):
-        snapshot = super().read(key, rows)
-        if list(rows) == [HEAD] and self.after_next_head:
-            step_in, self.after_next_head = self.after_next_head, None
-            step_in()
-        return snapshot
-
-    def commit(self, key, expected, change):
-        step_in, self.before_next_commit = self.before_next_commit, None
-        if step_in:
-            step_in()
-        return super().commit(key, expected, change)
 
 
 @dataclass
@@ -98,7 +76,7 @@ class LogInMemory:
 
 
 def given_topic_id(topic: str) -> str:
-    """The id of a topic that nobody has made again."""
+    """The id of a topic that was not made again."""
     return f"first {topic}"
 
 

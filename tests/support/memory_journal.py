@@ -15,7 +15,7 @@ from uuid import UUID
 
 from cassandra.util import Date, Duration
 from tests.support.cassandra_model import NEVER, Table
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.writer_model import Writer as Reader
 
 from tidemark.journal.codec.expire_after import duration
@@ -33,7 +33,7 @@ Fate = Callable[[int], None]
 
 
 class MemoryJournal:
-    """The tables of one keyspace, whoever writes to them."""
+    """The tables of one keyspace, for any number of writers."""
 
     def __init__(self) -> None:
         self.journal, self.metajournal, self.pointer2 = Table(), Table(), Table()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.support.found_in_memory import FoundInMemory
-from tests.support.journal_samples import DAY, ActionLog, JournalHouse, WriterInMemory, journal_writer
+from tests.support.journal_samples import DAY, ActionLog, JournalWorld, WriterInMemory, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Order
 
@@ -68,8 +68,8 @@ class TopicsLog(ActionLog):
         self.losses = [replace(one, is_planned=True) for one in self.losses]
 
 
-class TopicsHouse(JournalHouse):
-    """``JournalHouse`` over several topics, with a second journal in a keyspace of its own."""
+class TopicsWorld(JournalWorld):
+    """``JournalWorld`` over several topics, with a second journal in a keyspace of its own."""
 
     actions: TopicsLog
 

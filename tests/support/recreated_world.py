@@ -15,11 +15,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.support.delivery_samples import NO_LIMIT, House
 from tests.support.found_in_memory import FoundInMemory
 from tests.support.journal_samples import WriterInMemory, journal_writer, kafka_record
 from tests.support.log_samples import PUBLISHED_AT, SEGMENT_BYTES, RowsEngine
 from tests.support.memory_journal import MemoryJournal, MemoryTables
+from tests.support.pipeline_world import NO_LIMIT, PipelineWorld
 
 from tidemark.connections import KafkaConnection
 from tidemark.consensus.audit_trail import AuditEntry
@@ -148,7 +148,7 @@ def patch_broker(patch: pytest.MonkeyPatch, broker: Broker) -> None:
     patch.setattr(verified_topics, "keeps_the_middle", lambda target: True)
 
 
-class World(House):
+class World(PipelineWorld):
     """The pipeline ``orders``: two topics, a journal, an archive and a copy in another topic."""
 
     def __init__(self, root: Path, patch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.support.delivery_samples import House
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.delivery.operator.actions import Plan
@@ -40,7 +40,7 @@ def declared(start: str = "earliest", **keys: object) -> Pipeline:
     return Pipeline.model_validate(body, context={})
 
 
-class Theirs(House):
+class Theirs(PipelineWorld):
     """A journal at the end of three messages, its tables' pointers and the replicator's group."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

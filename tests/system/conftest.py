@@ -6,24 +6,18 @@ Airflow reads them when it starts; every test uses names of its own.
 
 import json
 import os
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
+from tests.support.services.marked_connections import further_connections, secure_kafka
 from tests.support.services.sharing import Turns, is_last, locked
+from tests.support.waiting import wait_until
 
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli.demo.send import send_actions
@@ -36,9 +30,6 @@ from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.embedded.state import State
 from tidemark.journal.action import Action
 from tidemark.settings import Settings
-
-MARKER = "hunter2-marker-7f3a"
-"""A password that is given to the services' clients and may turn up nowhere."""
 
 PIPELINE = """
 name: {name}
@@ -64,8 +55,18 @@ writers:
   - {{name: plain, kind: files, path: "${{TIDEMARK_HOME}}/plain/{name}"}}
 """
 """Two writers, of which one takes only JSON objects."""
-FIRST = ("test_services", "test_dags", "test_resume", "test_dag_kill", "test_replicate")
-"""Modules that begin first: what kills services, what wants a fresh process, what takes longest."""
+FIRST = (
+    "embedded/test_services",
+    "house/test_dags",
+    "test_resume",
+    "house/test_gates",
+    "house/test_purge_expired",
+    "house/test_work",
+    "house/test_work_dead",
+    "test_replicate",
+)
+"""Modules that begin first. On two processes: while one kills services, the other tests what needs none; then
+both begin with what takes longest."""
 CONDENSED = """
 name: condensed
 source:
@@ -94,22 +95,15 @@ BROKEN = 'name: broken\nsource:\n  kafka: {topics: ["broken"]}\nwritters: []\n'
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Bring the modules into an order in which two processes have always something to do."""
-    places = {name: place for place, name in enumerate(FIRST)}
-    items.sort(key=lambda item: places.get(item.path.stem, len(FIRST)))
+    here = Path(__file__).parent
+    places = {here / f"{name}.py": place for place, name in enumerate(FIRST)}
+    assert all(path.exists() for path in places), "a module of FIRST is gone"
+    items.sort(key=lambda item: places.get(item.path, len(FIRST)))
 
 
 def declare(folder: Path, name: str, **connections: str) -> None:
     defaults = {service: f"{service}_default" for service in ("kafka", "cassandra", "spark")}
     (folder / f"{name}.yaml").write_text(PIPELINE.format(name=name, **defaults | connections))
-
-
-def wait_until(condition: Callable[[], Any], seconds: float = 120, what: str = "the condition") -> Any:
-    """The first true value of the condition."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"{what} did not come true within {seconds} s"
-        threading.Event().wait(0.1)
-    return value
 
 
 @dataclass(frozen=True)
@@ -262,8 +256,26 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
                 assert left == [], "down left processes behind"
 
 
+@pytest.fixture(scope="module")
+def spark(services: Services) -> Iterator[Any]:
+    """A Spark session of one module that knows the services' Cassandra."""
+    from tests.support.services.cassandra_tables import spark_on
+
+    with spark_on(services.cassandra) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def keyspace(services: Services, spark: Any) -> Iterator[Any]:
+    """A keyspace of one module, which that session knows."""
+    from tests.support.services.cassandra_tables import new_keyspace
+
+    with new_keyspace(services.session, spark) as made:
+        yield made
+
+
 def start_services(folder: Path) -> dict[str, str]:
-    """Start everything in a home of its own; the environment of whoever wants to use it."""
+    """Start everything in a home of its own; the environment for using it."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
     for name in ("idle", "unreachable", "killed", "compacted"):
@@ -301,76 +313,3 @@ def start_services(folder: Path) -> dict[str, str]:
             down(settings)
             raise
     return environment | further
-
-
-def secure_kafka(folder: Path, port: int) -> Path:
-    """Give Kafka a second listener that wants TLS and the marked password; the certificate to trust."""
-    folder.mkdir(parents=True)
-    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kafka")])
-    now = datetime.now(UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(LOOPBACK))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    (folder / "certificate.pem").write_bytes(certificate)
-    (folder / "keystore.pem").write_bytes(private + certificate)
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule"
-    (folder / "further.properties").write_text(
-        f"""
-listeners=PLAINTEXT://127.0.0.1:@port@,CONTROLLER://127.0.0.1:@controller_port@,SECURED://127.0.0.1:{port}
-advertised.listeners=PLAINTEXT://127.0.0.1:@port@,SECURED://127.0.0.1:{port}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SECURED:SASL_SSL
-listener.name.secured.sasl.enabled.mechanisms=PLAIN
-listener.name.secured.plain.sasl.jaas.config={login} required user_reader="{MARKER}";
-listener.name.secured.ssl.keystore.type=PEM
-listener.name.secured.ssl.keystore.location={folder / "keystore.pem"}
-"""
-    )
-    return folder / "certificate.pem"
-
-
-def further_connections(
-    settings: Settings, master_port: int, secured_port: int, certificate: Path
-) -> dict[str, str]:
-    """Connections with the marked password, and one for the Spark cluster."""
-    marked = {
-        "bootstrap.servers": f"{LOOPBACK}:{secured_port}",
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.username": "reader",
-        "sasl.password": MARKER,
-        "ssl.ca.location": str(certificate),
-    }
-    connections: dict[str, dict[str, Any]] = {
-        "KAFKA_MARKED": {"conn_type": "kafka", "extra": marked},
-        "KAFKA_MISTRUSTED": {
-            "conn_type": "kafka",
-            "extra": {**marked, "sasl.password": f"{MARKER}-mistyped"},
-        },
-        "CASSANDRA_MARKED": {
-            "conn_type": "cassandra",
-            "host": LOOPBACK,
-            "port": settings.cassandra_port,
-            "login": "writer",
-            "password": MARKER,
-        },
-        "SPARK_CLUSTER": {
-            "conn_type": "spark",
-            "host": f"spark://{LOOPBACK}",
-            "port": master_port,
-        },
-    }
-    return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()}

@@ -3,7 +3,7 @@
 import json
 import re
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
 from queue import SimpleQueue
@@ -17,8 +17,8 @@ from cassandra.util import Date, Duration, Time
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import count
 from pyspark.sql.types import StructType
-from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
-from tests.system.conftest import MARKER
+from tests.support.services.cassandra_tables import Keyspace
+from tests.support.services.marked_connections import MARKER
 
 from tidemark.cassandra.scan.raw_pages import raw_session
 from tidemark.settings import ROOT
@@ -117,18 +117,6 @@ HIGHEST = {
     "place": [1.5, 2.5, 3.4028234663852886e38],
     "words": ["a" * 200, "🐎"],
 }
-
-
-@pytest.fixture(scope="module")
-def spark(services: Any) -> Iterator[SparkSession]:
-    with spark_on(services.cassandra) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def keyspace(services: Any, spark: SparkSession) -> Iterator[Keyspace]:
-    with new_keyspace(services.session, spark) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.functions import expr
-from tests.support.services.cassandra_tables import Keyspace, new_keyspace, spark_on
+from tests.support.services.cassandra_tables import Keyspace
 
 from tidemark.spark.application import cause_of
 from tidemark.spark.source.errors import JoinRefused
@@ -17,18 +17,6 @@ pytestmark = pytest.mark.system
 
 YEAR = 1_767_225_600_000_000
 """The beginning of 2026, in µs."""
-
-
-@pytest.fixture(scope="module")
-def spark(services: Any) -> Iterator[SparkSession]:
-    with spark_on(services.cassandra) as session:
-        yield session
-
-
-@pytest.fixture(scope="module")
-def keyspace(services: Any, spark: SparkSession) -> Iterator[Keyspace]:
-    with new_keyspace(services.session, spark) as made:
-        yield made
 
 
 @pytest.fixture

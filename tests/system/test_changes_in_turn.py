@@ -1,4 +1,4 @@
-"""Many changes at once, asked of an Airflow on SQLite: every one is made, and nobody waits for a time-out."""
+"""Many changes at once, asked of an Airflow on SQLite: every one is made, and none waits for a time-out."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 pytestmark = pytest.mark.system
 
 DAG_ID = "clustered.compact_offsets"
-"""A DAG that nobody lets run: its runs wait."""
+"""A DAG that stays paused: its runs wait."""
 PEOPLE, EACH = 8, 5
 
 

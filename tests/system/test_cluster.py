@@ -5,7 +5,7 @@ import urllib.request
 from typing import Any
 
 import pytest
-from tests.system.test_replicate import NOW, events_in_cassandra, readable_events, status_of
+from tests.support.services.replicated_journal import NOW, events_in_cassandra, readable_events, status_of
 
 from tidemark.cli.demo.orders import sample_actions
 

@@ -8,9 +8,15 @@ from typing import Any
 import pytest
 from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import differences, read_pointers, read_visible
-from tests.support.services.journal_world import PIPELINE, WRITER, JournalHouse, Record, given_keyspace
+from tests.support.services.journal_world import (
+    PIPELINE,
+    WRITER,
+    CassandraJournalWorld,
+    Record,
+    given_keyspace,
+)
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.compaction.compact import Compacted, Compaction
@@ -43,7 +49,7 @@ def test_a_journal_rebuilt_from_a_compacted_log_is_the_same(
     services: Any, keyspaces: tuple[str, str], tmp_path: Path
 ) -> None:
     whole, rebuilt = keyspaces
-    house = JournalHouse(tmp_path, services.cassandra, whole, SEGMENT_SIZE, segment_bytes=1)
+    house = CassandraJournalWorld(tmp_path, services.cassandra, whole, SEGMENT_SIZE, segment_bytes=1)
     history, offsets = History(SEED), Counter[int]()
     for number in range(BINDINGS):
         house.publish((number + 1) * 86_400_000_000, records(history.go_on(ACTIONS // BINDINGS), offsets))
@@ -74,13 +80,13 @@ def records(sent: list[Any], offsets: Counter[int]) -> Iterator[Record]:
         offsets[one.partition] += 1
 
 
-def compact(house: JournalHouse) -> object:
+def compact(house: CassandraJournalWorld) -> object:
     settings = CompactionSettings(CompactionPolicy.JOURNAL, 0, 0, 10**6, (WRITER,))
     questions = Questions(house.control, house.positions, str(house.root), settings)
     return Compaction(questions, InProcess()).run("test")
 
 
-def rebuilder(house: JournalHouse, keyspace: str) -> JournalWriter:
+def rebuilder(house: CassandraJournalWorld, keyspace: str) -> JournalWriter:
     """A writer with a keyspace of its own, which begins at the beginning."""
     keys = {"name": "rebuilt", "kind": "journal", "keyspace": keyspace, "segment_size": SEGMENT_SIZE}
     return JournalWriter(

@@ -10,27 +10,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pyarrow.parquet as pq
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
-from kafka.structs import TopicPartition
+from tests.support.services.delivered_outputs import archived, republished, send, state
 from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 
 from tidemark.connections import Connections, KafkaConnection
-from tidemark.consensus.control_plane import open_control
-from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, WriterState
+from tidemark.delivery.state.writer_state import Cause
 from tidemark.embedded.ports import free_port
 from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.system
-
-
-def send(services: Any, topic: str, count: int, partitions: int = 1) -> None:
-    with KafkaProducer(**services.kafka.client_options()) as producer:
-        for number in range(count):
-            value = b'{"n":%d}' % number
-            producer.send(topic, key=b"k", value=value, partition=number % partitions)
 
 
 @pytest.fixture
@@ -45,18 +34,6 @@ def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogR
     runs = declare_log(tmp_path, name, connections, monkeypatch)
     publish_here(runs, "run-1")
     return runs
-
-
-def state(runs: LogRuns) -> WriterState:
-    found = Positions(open_control(runs.connections), runs.name).load("archive")
-    assert found is not None
-    return found
-
-
-def archived(runs: LogRuns) -> list[int]:
-    folder = Path(runs.pipeline.writers[0].path)
-    files = sorted(folder.glob("*.parquet"))
-    return [id_ for file in files for id_ in pq.read_table(file)["id"].to_pylist()]
 
 
 def block(runs: LogRuns) -> Path:
@@ -121,7 +98,7 @@ def test_a_zombie_changes_nothing(runs: LogRuns) -> None:
 
 
 class Forwarder(socketserver.ThreadingTCPServer):
-    """The broker under another address, until somebody takes it away."""
+    """The broker under another address, until the test takes it away."""
 
     allow_reuse_address, daemon_threads = True, True
 
@@ -147,20 +124,6 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
             sink.sendall(data)
     with suppress(OSError):
         sink.shutdown(socket.SHUT_RDWR)
-
-
-def republished(services: Any, topic: str) -> list[int]:
-    """The ids in a topic, as a reader of committed records sees them."""
-    options = {**services.kafka.client_options(), "isolation_level": "read_committed"}
-    found: list[int] = []
-    with KafkaConsumer(**options, auto_offset_reset="earliest") as consumer:
-        place = TopicPartition(topic, 0)
-        consumer.assign([place])
-        (end,) = consumer.end_offsets([place]).values()
-        while consumer.position(place) < end:
-            for record in consumer.poll(1000).get(place, []):
-                found.append(int(dict(record.headers)["tidemark-id"]))
-    return found
 
 
 def test_F_a_broker_that_is_gone_closes_the_gate_until_it_is_back(

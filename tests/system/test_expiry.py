@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaConsumer, TopicPartition
+from tests.support.services.broker import stalled
 from tests.support.services.expiry_runs import (
     PIPELINE,
     WRITER,
@@ -28,7 +29,6 @@ from tests.support.services.expiry_runs import (
 from tests.support.services.journal_runs import read_all_visible
 from tests.support.services.journal_world import given_keyspace
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.test_kafka_writer import stalled
 
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
@@ -193,7 +193,7 @@ def test_a_run_that_is_killed_at_every_point_sends_every_purge_once(place: Place
             FaultPoint.EXPIRY_INTENDED,  # nothing of the first topic is sent yet
             FaultPoint.EXPIRY_RECOVERED,
             FaultPoint.EXPIRY_RECORDED,  # the first topic is done
-            FaultPoint.EXPIRY_SENT,  # the second is sent, and nobody has noted it
+            FaultPoint.EXPIRY_SENT,  # the second is sent, and not recorded
         ),
         "report": (
             FaultPoint.EXPIRY_REPORTED,
@@ -281,7 +281,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 
 def files_of(place: Place) -> list[Path]:
-    """All files of the log, also those that nobody names any more."""
+    """All files of the log, also those that nothing names any more."""
     return sorted(path for path in Path(place.log.pipeline.log.path).rglob("*") if path.is_file())
 
 

@@ -16,10 +16,10 @@ import pytest
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.util import Duration
 from tests.support.case_files import REPLICATION, kafka_form, load, micros, millis
+from tests.support.replication_cases import expectation, told
 from tests.support.services.journal_runs import read_all_pointers, read_all_visible
-from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
+from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace, twice
 from tests.support.writer_model import Delivered, Writer
-from tests.unit.journal.test_replication_cases import expectation, told
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal_tables.schema.create import create_journal
@@ -96,7 +96,7 @@ def bound(binding: Binding, case: Case, poll: dict[str, Any]) -> Iterator[Delive
         yield Delivered(id_, partition, offset, *times, key, value, timestamp, headers)
 
 
-def given_tables(house: JournalHouse, case: Case) -> Writer:
+def given_tables(house: CassandraJournalWorld, case: Case) -> Writer:
     """Write what the case begins with; the model with the same."""
     own = json.loads(json.dumps(case).replace(f'"{case["topic"]}"', f'"{topic_of(case)}"'))
     model = load(own, own["initial"], None)
@@ -164,10 +164,10 @@ def outcomes(
         }
 
 
-def given_house(services: Any, root: Path, keyspace: str, cases: list[Case]) -> JournalHouse:
+def given_house(services: Any, root: Path, keyspace: str, cases: list[Case]) -> CassandraJournalWorld:
     config = cases[0]["config"]
     zone = ZONES[config["zoneOffsetHours"]]
-    house = JournalHouse(root, services.cassandra, keyspace, config["segmentSize"], zone)
+    house = CassandraJournalWorld(root, services.cassandra, keyspace, config["segmentSize"], zone)
     create_journal(house.session, "cases", house.writer.declared)
     return house
 

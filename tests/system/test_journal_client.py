@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Producer
 from kafka import KafkaAdminClient
 from kafka.structs import TopicPartition
-from tests.support.services.client_place import SIZE, Place, appended, fill
+from tests.support.services.client_world import SIZE, ClientWorld, appended, fill
 from tests.support.services.journal_runs import declare_journal, given_topic
 from tests.support.services.journal_world import given_keyspace
 from tests.support.services.tcp_proxy import given_proxy
@@ -50,16 +50,16 @@ def connections(services: Any) -> Connections:
 @pytest.fixture(scope="module")
 def place(
     services: Any, connections: Connections, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
+) -> Iterator[ClientWorld]:
     with (
         given_topic(connections, f"client-{uuid4().hex[:8]}", 2) as topic,
         given_keyspace(services.cassandra, "client") as keyspace,
     ):
-        yield Place(services, topic, keyspace, tmp_path_factory.mktemp("client"))
+        yield ClientWorld(services, topic, keyspace, tmp_path_factory.mktemp("client"))
 
 
 @pytest.fixture(scope="module")
-def journal(place: Place) -> Iterator[Journal]:
+def journal(place: ClientWorld) -> Iterator[Journal]:
     with place.journal() as journal:
         yield journal
 
@@ -77,7 +77,7 @@ def texts(first: int, last: int) -> list[Event]:
     return [Event.text(number, f"event {number}") for number in range(first, last + 1)]
 
 
-def test_an_append_is_read_at_once_with_nothing_replicated(place: Place, key: str) -> None:
+def test_an_append_is_read_at_once_with_nothing_replicated(place: ClientWorld, key: str) -> None:
     """Not even the tables are there."""
     with place.journal(keyspace="not_there_yet") as journal:
         assert (numbers(journal, key), journal.pointer(key), journal.delete(key, 1)) == ([], None, None)
@@ -96,7 +96,9 @@ def test_an_append_is_read_at_once_with_nothing_replicated(place: Place, key: st
         assert (numbers(journal, key), journal.pointer(key)) == ([], None)
 
 
-def test_every_kind_of_payload_is_read_as_it_was_appended(place: Place, journal: Journal, key: str) -> None:
+def test_every_kind_of_payload_is_read_as_it_was_appended(
+    place: ClientWorld, journal: Journal, key: str
+) -> None:
     events = [
         Event.json(1, {"a": [1, 2.5, None], "ž": "x"}, ["t", "u"]),
         Event.json_text(2, "0.12345678901234567890123456789"),
@@ -121,7 +123,7 @@ def test_every_kind_of_payload_is_read_as_it_was_appended(place: Place, journal:
     assert from_cassandra == from_kafka
 
 
-def test_tables_and_tail_are_one_journal(place: Place, journal: Journal, key: str) -> None:
+def test_tables_and_tail_are_one_journal(place: ClientWorld, journal: Journal, key: str) -> None:
     journal.append(key, texts(1, 3 * SIZE + 7))
     place.replicate()
     journal.append(key, texts(3 * SIZE + 8, 3 * SIZE + 9))
@@ -139,7 +141,7 @@ def test_tables_and_tail_are_one_journal(place: Place, journal: Journal, key: st
     assert (numbers(journal, key), journal.pointer(key)) == ([1], 1)
 
 
-def test_reads_inside_reads_and_beside_them(place: Place, journal: Journal, key: str) -> None:
+def test_reads_inside_reads_and_beside_them(place: ClientWorld, journal: Journal, key: str) -> None:
     journal.append(key, texts(1, 3))
     found: list[list[int]] = [[e.seq_nr, *numbers(journal, key)] for e in journal.read(key)]
     assert found == [[1, 1, 2, 3], [2, 1, 2, 3], [3, 1, 2, 3]]
@@ -153,7 +155,7 @@ def test_reads_inside_reads_and_beside_them(place: Place, journal: Journal, key:
 
 
 def test_one_consumer_is_enough_for_a_partition(
-    place: Place, key: str, monkeypatch: pytest.MonkeyPatch
+    place: ClientWorld, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: list[object] = []
     new = KafkaTail._new_reader
@@ -165,7 +167,7 @@ def test_one_consumer_is_enough_for_a_partition(
 
 
 def test_cassandra_that_goes_away_between_pointer_and_rows(
-    place: Place, journal: Journal, key: str, monkeypatch: pytest.MonkeyPatch
+    place: ClientWorld, journal: Journal, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal.append(key, texts(1, 5))
     place.replicate()
@@ -186,7 +188,7 @@ def test_cassandra_that_goes_away_between_pointer_and_rows(
     assert (raised.value.topic, raised.value.key) == (place.topic, key)
 
 
-def test_cassandra_that_goes_away_between_two_pages(place: Place, journal: Journal, key: str) -> None:
+def test_cassandra_that_goes_away_between_two_pages(place: ClientWorld, journal: Journal, key: str) -> None:
     journal.append(key, texts(1, 1_500))
     place.replicate()
     with given_proxy(place.services.cassandra.port) as proxy:
@@ -201,7 +203,7 @@ def test_cassandra_that_goes_away_between_two_pages(place: Place, journal: Journ
     assert len(seen) < 1_500
 
 
-def test_a_tail_of_100_000_records(place: Place, connections: Connections, key: str) -> None:
+def test_a_tail_of_100_000_records(place: ClientWorld, connections: Connections, key: str) -> None:
     with (
         given_topic(connections, f"{place.topic}-long", 1) as topic,
         Journal(topic, kafka=connections.kafka, cassandra=connections.control, keyspace="none") as journal,
@@ -217,7 +219,7 @@ def test_a_tail_of_100_000_records(place: Place, connections: Connections, key: 
         assert numbers(journal, key) == [4]
 
 
-def test_a_tail_that_kafka_has_dropped(place: Place, connections: Connections, key: str) -> None:
+def test_a_tail_that_kafka_has_dropped(place: ClientWorld, connections: Connections, key: str) -> None:
     with (
         given_topic(connections, f"{place.topic}-short", 1) as topic,
         Journal(topic, kafka=connections.kafka, cassandra=connections.control, keyspace="none") as journal,
@@ -231,7 +233,7 @@ def test_a_tail_that_kafka_has_dropped(place: Place, connections: Connections, k
     assert (raised.value.pointer, raised.value.first) == (None, 0)
 
 
-def test_what_a_transaction_has_not_committed(place: Place, connections: Connections, key: str) -> None:
+def test_what_a_transaction_has_not_committed(place: ClientWorld, connections: Connections, key: str) -> None:
     with ExitStack() as stack:
         topic = stack.enter_context(given_topic(connections, f"{place.topic}-open", 1))
         where = {"kafka": connections.kafka, "cassandra": connections.control, "keyspace": "none"}
@@ -251,7 +253,7 @@ def test_what_a_transaction_has_not_committed(place: Place, connections: Connect
         assert numbers(committed, key) == [1, 2]
 
 
-def test_a_topic_that_is_not_there_is_not_made(place: Place, key: str) -> None:
+def test_a_topic_that_is_not_there_is_not_made(place: ClientWorld, key: str) -> None:
     nowhere = f"{place.topic}-nowhere"
     options = place.services.kafka.client_options()
     with Journal(nowhere, kafka=place.services.kafka, cassandra=place.services.cassandra) as journal:
@@ -263,14 +265,14 @@ def test_a_topic_that_is_not_there_is_not_made(place: Place, key: str) -> None:
         assert nowhere not in admin.list_topics()
 
 
-def test_kafka_that_is_not_there(place: Place, key: str) -> None:
-    nobody = KafkaConnection(servers=f"{LOOPBACK}:{free_port()}")
-    with place.journal(kafka=nobody, patience=1) as journal, pytest.raises(NotSent) as raised:
+def test_kafka_that_is_not_there(place: ClientWorld, key: str) -> None:
+    silent = KafkaConnection(servers=f"{LOOPBACK}:{free_port()}")
+    with place.journal(kafka=silent, patience=1) as journal, pytest.raises(NotSent) as raised:
         journal.append(key, texts(1, 1))
     assert (raised.value.action, raised.value.is_certain) == ("append", True)
 
 
-def test_an_event_loop_reads_many_entities_at_once(place: Place, journal: Journal, key: str) -> None:
+def test_an_event_loop_reads_many_entities_at_once(place: ClientWorld, journal: Journal, key: str) -> None:
     keys = [f"{key}-{number}" for number in range(10)]
 
     async def one(client: AsyncJournal, key: str) -> list[int]:
@@ -287,7 +289,7 @@ def test_an_event_loop_reads_many_entities_at_once(place: Place, journal: Journa
 
 @pytest.fixture
 def command(
-    place: Place, connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: ClientWorld, connections: Connections, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Any]:
     """``tidemark journal``, for a pipeline that replicates the topic."""
     name = place.keyspace.replace("_", "-")
@@ -295,7 +297,7 @@ def command(
     return lambda verb, *arguments: runs.command("journal", verb, name, *arguments)
 
 
-def test_the_commands(place: Place, command: Callable[..., Any], key: str) -> None:
+def test_the_commands(place: ClientWorld, command: Callable[..., Any], key: str) -> None:
     assert command("append", key, "--json-event", '{"n": 1}', "--json-event", '{"n": 2}').code == 0
     place.replicate()
     assert command("append", key, "--text", "three", "--tag", "t").code == 0
@@ -314,7 +316,7 @@ def test_the_commands(place: Place, command: Callable[..., Any], key: str) -> No
     assert command("read", key, "--json").out == ""
 
 
-def test_of_a_pipeline(place: Place, command: Callable[..., Any], key: str) -> None:
+def test_of_a_pipeline(place: ClientWorld, command: Callable[..., Any], key: str) -> None:
     from tidemark.cli.connections import look_up
 
     with Journal.of_pipeline(place.keyspace.replace("_", "-"), look_up=look_up) as journal:
@@ -324,7 +326,7 @@ def test_of_a_pipeline(place: Place, command: Callable[..., Any], key: str) -> N
 
 
 def test_a_number_used_twice_is_told_before_and_after_replication(
-    place: Place, journal: Journal, key: str
+    place: ClientWorld, journal: Journal, key: str
 ) -> None:
     """Item 10."""
     placed = journal.append(key, texts(1, 2), expected_last=0)
@@ -342,7 +344,7 @@ def test_a_number_used_twice_is_told_before_and_after_replication(
     assert (journal.pointer(key), numbers(journal, key, 3)) == (2, [3])
 
 
-def test_what_is_accepted_at_the_edge_is_replicated(place: Place, journal: Journal) -> None:
+def test_what_is_accepted_at_the_edge_is_replicated(place: ClientWorld, journal: Journal) -> None:
     """Item 9: the longest key, the empty one, the deepest JSON, the largest event."""
     longest = uuid4().hex + "k" * (longest_key(place.topic) - 32)
     deepest = Event.json_text(1, "[" * 253 + "1" + "]" * 253)

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.journal_samples import Letters
+from tests.support.memory_letters import LetterList
 from tests.support.services.journal_runs import read_visible
-from tests.support.services.journal_world import WRITER, JournalHouse, Record, given_keyspace
+from tests.support.services.journal_world import WRITER, CassandraJournalWorld, Record, given_keyspace
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.operator.actions import Operator
@@ -25,9 +25,9 @@ LONGEST = "k" * longest_key(TOPIC)
 
 
 @pytest.fixture
-def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
+def house(services: Any, tmp_path: Path) -> Iterator[CassandraJournalWorld]:
     with given_keyspace(services.cassandra, TOPIC) as keyspace:
-        yield JournalHouse(tmp_path, services.cassandra, keyspace)
+        yield CassandraJournalWorld(tmp_path, services.cassandra, keyspace)
 
 
 def given_append(key: str, offset: int) -> Record:
@@ -35,7 +35,7 @@ def given_append(key: str, offset: int) -> Record:
     return Record(TOPIC, 0, offset, *write_action(append(key, 1, events)))
 
 
-def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: JournalHouse) -> None:
+def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: CassandraJournalWorld) -> None:
     house.publish(1_000_000, [given_append(LONGEST, 0), given_append(LONGEST + "k", 1), given_append("k", 2)])
 
     gate = house.deliver().gate
@@ -47,17 +47,17 @@ def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: Jou
 
 
 @pytest.mark.parametrize("more", [1, 10_000], ids=["for Cassandra", "for the driver"])
-def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: JournalHouse, more: int) -> None:
+def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: CassandraJournalWorld, more: int) -> None:
     house.publish(1_000_000, [given_append(LONGEST + "k" * more, 0), given_append("k", 1)])
     house.deliver()
     operator = Operator(house.positions, house.log)
-    operator.acknowledge(house.writer, 0, None, Letters()).execute(AuditEntry("ack", "ann", "too long", 0))
+    operator.acknowledge(house.writer, 0, None, LetterList()).execute(AuditEntry("ack", "ann", "too long", 0))
     operator.open(WRITER).execute(AuditEntry("open", "ann", "go on", 0))
 
     assert (house.deliver().gate, list(read_visible(house.session, house.keyspace, TOPIC))) == (None, ["k"])
 
 
-def test_of_a_key_that_is_too_long_nothing_is_found(house: JournalHouse) -> None:
+def test_of_a_key_that_is_too_long_nothing_is_found(house: CassandraJournalWorld) -> None:
     house.publish(1_000_000, [given_append("k", 0)])
     house.deliver()
     reader, longer = JournalReader.open(house.connection, house.writer.declared), LONGEST + "k"
@@ -65,7 +65,7 @@ def test_of_a_key_that_is_too_long_nothing_is_found(house: JournalHouse) -> None
     assert [key for key, _ in reader.read_rows(TOPIC, [(longer, 0), ("k", 0)])] == ["k"]
 
 
-def test_i04_a_probe_writes_to_every_table_what_no_reader_sees(house: JournalHouse) -> None:
+def test_i04_a_probe_writes_to_every_table_what_no_reader_sees(house: CassandraJournalWorld) -> None:
     house.publish(1_000_000, [given_append("k", 0)])
     house.deliver()
     before = read_visible(house.session, house.keyspace, TOPIC)

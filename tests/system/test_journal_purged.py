@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from tests.support.services.journal_runs import read_pointers, read_visible
-from tests.support.services.journal_world import JournalHouse, Record, given_keyspace, twice
+from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace, twice
 from tests.support.services.node_tool import flush_and_compact
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.delivery.deliver import write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
@@ -31,12 +31,12 @@ def appended(key: str, first: int, last: int) -> Action:
     )
 
 
-def topic_of(house: JournalHouse) -> str:
+def topic_of(house: CassandraJournalWorld) -> str:
     """Every test has its own."""
     return house.root.name
 
 
-def given_record(house: JournalHouse, offset: int, action: Action) -> Record:
+def given_record(house: CassandraJournalWorld, offset: int, action: Action) -> Record:
     key, value, _, headers = write_action(action)
     return Record(topic_of(house), 0, offset, key, value, SENT_AT + offset, headers)
 
@@ -63,9 +63,9 @@ def keyspace(services: Any) -> Iterator[str]:
 
 
 @pytest.fixture
-def house(services: Any, keyspace: str, tmp_path: Path) -> JournalHouse:
+def house(services: Any, keyspace: str, tmp_path: Path) -> CassandraJournalWorld:
     """The history, delivered."""
-    house = JournalHouse(tmp_path, services.cassandra, keyspace, SIZE)
+    house = CassandraJournalWorld(tmp_path, services.cassandra, keyspace, SIZE)
     offset, now = 0, time.time_ns() // 1000
     for actions in HISTORY:
         records = [given_record(house, offset + number, action) for number, action in enumerate(actions)]
@@ -76,7 +76,7 @@ def house(services: Any, keyspace: str, tmp_path: Path) -> JournalHouse:
     return house
 
 
-def seen(house: JournalHouse) -> Any:
+def seen(house: CassandraJournalWorld) -> Any:
     """What a reader can tell, and every row there is, readable or not."""
     topic = topic_of(house)
     rows = house.session.execute(f"SELECT id, topic, seq_nr FROM {house.keyspace}.journal")
@@ -87,7 +87,7 @@ def seen(house: JournalHouse) -> Any:
     )
 
 
-def collect_tombstones(house: JournalHouse) -> None:
+def collect_tombstones(house: CassandraJournalWorld) -> None:
     """Let Cassandra forget what was deleted, and see that it has.
 
     Grace is put back afterwards, so that the writer accepts the tables.
@@ -106,7 +106,7 @@ def collect_tombstones(house: JournalHouse) -> None:
         assert is_forgotten(house, key), key
 
 
-def is_forgotten(house: JournalHouse, key: str) -> bool:
+def is_forgotten(house: CassandraJournalWorld, key: str) -> bool:
     """Whether a row and a head that are older than the purge can be seen; they are removed again."""
     moment, old = datetime.fromtimestamp(0, UTC), "USING TIMESTAMP 1"
     row = (key, topic_of(house), 0, 1, moment)
@@ -134,7 +134,7 @@ def test_a_purge_behind_any_delete_can_be_written_twice(
 ) -> None:
     """The second time the delete finds no entity, so it makes one that claims to have got that far."""
     actions = (appended("gone", 1, 3), Delete("gone", 0, to), appended("gone", 4, 5), Purge("gone", 0))
-    house = JournalHouse(tmp_path, services.cassandra, keyspace, SIZE)
+    house = CassandraJournalWorld(tmp_path, services.cassandra, keyspace, SIZE)
     first, *others = [given_record(house, *one) for one in enumerate(actions)]
     for records in ([first], others):
         house.publish(time.time_ns() // 1000, records)
@@ -142,18 +142,18 @@ def test_a_purge_behind_any_delete_can_be_written_twice(
     assert (house.state.gate, seen(house)) == (None, ({}, {0: 3}, []))
 
 
-def rewound(house: JournalHouse) -> None:
+def rewound(house: CassandraJournalWorld) -> None:
     house.rewind(-1)
     delivered = house.deliver()
     assert (delivered.gate, delivered.position) == (None, house.log.end)
 
 
-def backfilled(house: JournalHouse) -> None:
+def backfilled(house: CassandraJournalWorld) -> None:
     delivered = house.deliver_again()
     assert (delivered.gate, delivered.failure) == (None, None)
 
 
-def test_the_history_is_there_without_what_was_purged(house: JournalHouse) -> None:
+def test_the_history_is_there_without_what_was_purged(house: CassandraJournalWorld) -> None:
     visible, pointers, rows = seen(house)
     assert visible.keys() == {"back", "kept"}
     assert rows == [("back", 1), ("kept", 2), ("kept", 3)]
@@ -161,13 +161,13 @@ def test_the_history_is_there_without_what_was_purged(house: JournalHouse) -> No
 
 
 @pytest.mark.parametrize("again", [rewound, backfilled])
-def test_nothing_comes_back(house: JournalHouse, again: Any) -> None:
+def test_nothing_comes_back(house: CassandraJournalWorld, again: Any) -> None:
     before = seen(house)
     again(house)
     assert seen(house) == before
 
 
-def test_nothing_comes_back_when_its_tombstones_are_gone(house: JournalHouse) -> None:
+def test_nothing_comes_back_when_its_tombstones_are_gone(house: CassandraJournalWorld) -> None:
     # Given: the tables remember nothing of what was purged but their pointers.
     before = seen(house)
     collect_tombstones(house)

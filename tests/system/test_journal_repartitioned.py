@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.support.services.journal_runs import read_pointers
-from tests.support.services.journal_world import JournalHouse, Record, given_keyspace
+from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace
 
 from tidemark.delivery.deliver import PartDone, write_part
 from tidemark.delivery.state.lease import WriterTicket
@@ -27,9 +27,9 @@ TOPIC = "enlarged"
 
 
 @pytest.fixture
-def house(services: Any, tmp_path: Path) -> Iterator[JournalHouse]:
+def house(services: Any, tmp_path: Path) -> Iterator[CassandraJournalWorld]:
     with given_keyspace(services.cassandra, TOPIC) as keyspace:
-        yield JournalHouse(tmp_path, services.cassandra, keyspace)
+        yield CassandraJournalWorld(tmp_path, services.cassandra, keyspace)
 
 
 def given_append(key: str, partition: int, offset: int, seq_nr: int) -> Record:
@@ -53,7 +53,7 @@ def write_at_once(
         return list(pool.map(lambda part: write_part(writer, part, log, acknowledged, ticket), parts))
 
 
-def test_it_stops_its_writer_and_readers_are_promised_nothing_of_it(house: JournalHouse) -> None:
+def test_it_stops_its_writer_and_readers_are_promised_nothing_of_it(house: CassandraJournalWorld) -> None:
     old = [given_append("other", 0, 0, 1), *(given_append("k", 0, n, n) for n in (1, 2, 3))]
     new = [given_append("k", 1, n, n + 4) for n in (0, 1)]
     house.publish(1_000_000, [*old, *new])
@@ -66,7 +66,7 @@ def test_it_stops_its_writer_and_readers_are_promised_nothing_of_it(house: Journ
     assert read_pointers(house.session, house.keyspace, TOPIC) == {0: 0}
 
 
-def test_entities_of_one_partition_each_are_written_at_once(house: JournalHouse) -> None:
+def test_entities_of_one_partition_each_are_written_at_once(house: CassandraJournalWorld) -> None:
     house.publish(1_000_000, [given_append("j", 0, 0, 1), given_append("k", 1, 0, 1)])
     assert house.deliver(write_at_once).gate is None
     assert read_pointers(house.session, house.keyspace, TOPIC) == {0: 0, 1: 0}

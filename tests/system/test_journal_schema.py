@@ -119,7 +119,7 @@ class Target:
         return list(self.execute("SELECT * FROM {}.locks"))
 
     def lock(self, seconds: int) -> None:
-        """Hold the lock as somebody else, for so long."""
+        """Hold the lock as another process, for so long."""
         self.execute(
             "INSERT INTO {}.locks (id, expiry_ms, timestamp, metadata) VALUES "
             "('kafka-journal', 60000, '2026-03-01T12:00:00Z', 'akka-7') "

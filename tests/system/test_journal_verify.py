@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import SEGMENT_SIZE, differences, given_topic, read_visible, send
-from tests.support.services.journal_world import JournalHouse, Record, given_keyspace
+from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace
 from tests.support.services.log_runs import LogRuns, declare_log, publish_here, spark_environ
 
 from tidemark.app.open_pipeline import OpenPipeline
@@ -224,7 +224,7 @@ def test_damage_is_found_when_one_entity_is_looked_at(story: Story, what: str) -
 
 def test_of_an_interval_so_many_entities_are_looked_at_as_were_asked_for(story: Story) -> None:
     found = story.by_interval
-    assert SAMPLE // 2 < found.entities <= SAMPLE  # who has nothing but marks is nobody
+    assert SAMPLE // 2 < found.entities <= SAMPLE  # an entity with nothing but marks does not count
     assert {one.key for one in found.differences if one.key} <= set(story.entities.values())
     assert (found.pointers, found.pointers_wrong) == (3, 1)
 
@@ -285,7 +285,7 @@ def appended(key: str, first: int, last: int) -> Action:
 def test_histories_that_began_before_the_log_are_not_provable(services: Any, tmp_path: Path) -> None:
     actions = (appended("cut", 3, 4), appended("new", 1, 2), Delete("old", 0, 2), Purge("gone", 0))
     with given_keyspace(services.cassandra, "unproved") as keyspace:
-        house = JournalHouse(tmp_path, services.cassandra, keyspace, SEGMENT_SIZE)
+        house = CassandraJournalWorld(tmp_path, services.cassandra, keyspace, SEGMENT_SIZE)
         records = []
         for offset, action in enumerate(actions, start=5):
             key, value, _, headers = write_action(action)

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.support.leases import FakeLease
 
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.log.files.parquet import LOG_SCHEMA
@@ -17,11 +18,6 @@ from tidemark.writers.kafka.target import NoTargetTopic, TargetFailed
 from tidemark.writers.kafka.writer import KafkaWriter
 
 pytestmark = pytest.mark.system
-
-
-class Lease:
-    def check(self) -> None:
-        pass
 
 
 @pytest.fixture
@@ -82,9 +78,9 @@ def test_a_probe_leaves_nothing_that_any_consumer_could_see(services: Any, write
 
 def test_a_probe_fences_no_producer_at_work(services: Any, writer: KafkaWriter) -> None:
     output = OutputPartition(writer.target, 0)
-    output.add(message(1), Lease())
+    output.add(message(1), FakeLease())
     writer.is_reachable()
-    output.commit(Lease())
+    output.commit(FakeLease())
     output.close()
     assert [one.value() for one in records(services, writer.declared.topic, "read_committed")] == [b"{}"]
 
@@ -107,14 +103,14 @@ def test_a_redelivered_letter_is_sent_once_and_not_taken_for_the_last_id(
     services: Any, writer: KafkaWriter
 ) -> None:
     output = OutputPartition(writer.target, 0)
-    output.add(message(9), Lease())
-    output.commit(Lease())
+    output.add(message(9), FakeLease())
+    output.commit(FakeLease())
     output.close()
     letter = message(3, key=None)
     mark = writer.mark_redelivery(letter)
 
-    writer.redeliver(letter, mark, Lease())
-    writer.redeliver(letter, mark, Lease())
+    writer.redeliver(letter, mark, FakeLease())
+    writer.redeliver(letter, mark, FakeLease())
 
     found = [dict(one.headers()) for one in records(services, writer.declared.topic, "read_committed")]
     assert [one.get("tidemark-redelivered-id") for one in found].count(b"3") == 1

@@ -1,12 +1,11 @@
-"""The kafka writer against real Kafka: every message once and in order, whoever dies, lags or interferes."""
+"""The kafka writer against real Kafka: every message once and in order, despite crashes."""
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from itertools import islice
 from typing import Any
 from uuid import uuid4
@@ -16,12 +15,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import NewPartitions
+from tests.support.leases import FakeLease
 from tests.support.log_samples import SENT_AT, given_binding
-from tests.system.conftest import wait_until
+from tests.support.services.broker import stalled
+from tests.support.waiting import wait_until
 
 from tidemark.connections import KafkaConnection, read_environment_connection
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
-from tidemark.embedded.lifecycle import all_records
 from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka import last_id
@@ -37,20 +37,7 @@ pytestmark = pytest.mark.system
 BINDING = given_binding(1_000, 0, ("orders", 0, 0, 1_000_000))
 
 
-class Lease:
-    """Refuses when it was asked often enough."""
-
-    def __init__(self, refuses_after: int | None = None) -> None:
-        self._left = refuses_after
-
-    def check(self) -> None:
-        if self._left is not None:
-            self._left -= 1
-            if self._left < 0:
-                raise InterruptedError("lease lost")
-
-
-HELD = Lease()
+HELD = FakeLease()
 
 
 class Topic:
@@ -110,13 +97,13 @@ class Topic:
         return [int(dict(message.headers())["tidemark-id"]) for message in self.read(partition)]
 
     def send_foreign(self, count: int, *headers: tuple[str, bytes]) -> None:
-        """Messages of somebody else into partition 0."""
+        """Messages of another producer into partition 0."""
         with KafkaProducer(**self.kafka.client_options()) as producer:
             for i in range(count):
                 producer.send(self.name, b"foreign", key=b"%d" % i, headers=list(headers), partition=0)
 
     def foreign_transaction(self) -> Producer:
-        """Somebody else's transaction with one message in partition 0, still open."""
+        """Another producer's transaction with one message in partition 0, still open."""
         options = self.kafka.librdkafka_options() | {"transactional.id": f"{self.name}.foreign"}
         producer = Producer(options)
         producer.init_transactions(20)
@@ -155,7 +142,7 @@ def keyed(ids: range) -> pa.RecordBatch:
     return given_batch(*({"id": id_, "key": b"key-%d" % (id_ % 50)} for id_ in ids))
 
 
-def write(writer: KafkaWriter, *batches: pa.RecordBatch, lease: Lease = HELD) -> Written:
+def write(writer: KafkaWriter, *batches: pa.RecordBatch, lease: FakeLease = HELD) -> Written:
     """Write a binding as a delivery does: all its parts, each on its own."""
     writer.prepare()
     total = Written()
@@ -317,7 +304,7 @@ def test_everything_below_a_bad_message_is_there_and_nothing_above_in_its_partit
     assert topic.ids(1) == [i for i in range(1, 100, 2) if i != bad_id]
 
 
-# Whoever dies or comes too late
+# Processes that die or come too late
 
 
 def test_an_older_producer_is_stopped_and_changes_nothing(topic):
@@ -345,7 +332,7 @@ def test_an_older_writer_that_comes_singly_is_stopped_too(topic, monkeypatch):
 def test_a_lease_that_is_lost_stops_before_the_next_transaction(topic, monkeypatch):
     monkeypatch.setattr(kafka_output, "MESSAGES_AT_ONCE", 10)
     with pytest.raises(InterruptedError):
-        write(topic.writer(), keyed(range(50)), lease=Lease(refuses_after=3))  # one to open, two to send
+        write(topic.writer(), keyed(range(50)), lease=FakeLease(refuses_after=3))  # one to open, two to send
     assert topic.ids() == list(range(20))
 
 
@@ -381,17 +368,6 @@ def test_a_process_that_dies_in_its_transaction_leaves_nothing(topic):
     assert write(topic.writer(), keyed(range(10))) == Written(written=7, ignored=3)
     assert topic.ids() == list(range(10))
     assert b"dead" not in [message.value() for message in topic.read()]
-
-
-@contextmanager
-def stalled(services: Any) -> Iterator[None]:
-    """A broker that is there and does nothing."""
-    (broker,) = (record.pid for record in all_records(services.settings) if record.name == "kafka")
-    os.kill(broker, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(broker, signal.SIGCONT)
 
 
 def test_a_broker_that_stalls_is_an_error_and_nothing_is_doubled_afterwards(services, topic, monkeypatch):

@@ -51,7 +51,7 @@ def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, services: Any,
     assert runs.control.log_head().end == -1
     assert runs.step("publish", str(t), FaultPoint.PUBLISH_COMMITTED).code == -9
 
-    # Then: one binding, and exactly the files that a run nobody disturbed would have written.
+    # Then: one binding, and exactly the files that an undisturbed run would have written.
     assert runs.replicate("run-3") is None
     binding = runs.control.binding(t)
     assert runs.control.bindings_after(-1) == [binding]

@@ -12,7 +12,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewPartitions, NewTopic
 from kafka.structs import TopicPartition
 from tests.support.services.log_runs import LogRuns, consumed, declare_log, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections, KafkaConnection
@@ -217,7 +217,7 @@ def test_a_broker_that_goes_away_after_bind_publishes_nothing(
     runs = declare("away")
     t = int(runs.bind("run-1").out)
     with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))  # nobody listens here
+        silent.bind(("127.0.0.1", 0))  # no process listens here
         gone = connections.model_copy(
             update={"kafka": KafkaConnection(servers=f"127.0.0.1:{silent.getsockname()[1]}")}
         )

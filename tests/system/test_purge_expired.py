@@ -9,7 +9,7 @@ import pytest
 from tests.support.services.expiry_runs import WRITER, ExpiryRuns, appended, expired
 from tests.support.services.journal_runs import read_all_visible
 from tests.support.services.log_runs import LogRuns, deliver_here, publish_here
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.connections import Connections
 from tidemark.expiry.state import read_days, runs
@@ -24,7 +24,7 @@ def day(back: int) -> date:
 
 
 def test_missed_days_are_purged_by_one_run_and_by_a_backfill(services: Any, tmp_path: Path) -> None:
-    # Given: entities that expired on five days when nobody was there; one that was extended since.
+    # Given: entities that expired on five days without a run; one that was extended since.
     connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
     log, expiry = LogRuns(NAME, tmp_path, connections), ExpiryRuns(NAME, connections)
     services.create_topic(NAME)

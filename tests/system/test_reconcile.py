@@ -54,7 +54,7 @@ def test_damage_closes_the_gate_and_a_clean_verification_opens_it(services: Any,
     found = delivered(runs)["reconciled"]
     assert (found["passed"], found["entities"], found["same"]) == (True, 2, 2)
 
-    # When: somebody changes a row, and the entity goes on.
+    # When: a row is changed, and the entity goes on.
     row = f"WHERE id = 'a' AND topic = '{runs.name}' AND segment = 0 AND seq_nr = 1"
     (old,) = services.session.execute(f"SELECT timestamp, payload_txt FROM {table} {row}")
     update = f"UPDATE {table} SET payload_txt = %s {row} AND timestamp = %s"

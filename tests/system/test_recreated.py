@@ -19,7 +19,7 @@ from tests.support.services.journal_histories import Sent
 from tests.support.services.journal_runs import given_topic, read_pointers, read_visible, send
 from tests.support.services.journal_world import given_keyspace
 from tests.support.services.log_runs import LogRuns, declare_log, publish_here, spark_environ
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect

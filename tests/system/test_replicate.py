@@ -19,47 +19,16 @@ from typing import Any
 import httpx
 import psutil
 import pytest
-from tests.system.conftest import MARKER, wait_until
+from tests.support.services.marked_connections import MARKER
+from tests.support.services.replicated_journal import NOW, events_in_cassandra, readable_events, status_of
+from tests.support.waiting import wait_until
 
 from tidemark.cli.demo.orders import sample_actions
-from tidemark.connections import Connections
-from tidemark.consensus.control_plane import look_at_control
-from tidemark.delivery.status import PipelineStatus, read_status
-from tidemark.journal.action import Action, Append, Delete, Purge
-from tidemark.journal.codec.payload import decode
-from tidemark.pipeline.loader import find_pipeline
+from tidemark.journal.action import Action
 from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.system
-NOW = 1_794_000_000_000
 PAGE = (ROOT / "docs" / "delivery.md").read_text()
-
-
-def status_of(services: Any, pipeline: str) -> PipelineStatus:
-    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
-    return read_status(find_pipeline(pipeline), look_at_control(connections))
-
-
-def readable_events(actions: list[Action]) -> dict[str, set[int]]:
-    """What a reader of each entity must see, told by the actions alone and by the simplest means."""
-    entities: dict[str, set[int]] = {}
-    for action in actions:
-        numbers = entities.setdefault(action.key, set())
-        match action:
-            case Append():
-                numbers |= {event.seq_nr for event in decode(action.form, action.payload).events}
-            case Delete():
-                numbers -= set(range(1, action.to + 1))
-            case Purge():
-                numbers.clear()
-    return {key: numbers for key, numbers in entities.items() if numbers}
-
-
-def events_in_cassandra(services: Any, keyspace: str) -> dict[str, set[int]]:
-    entities: dict[str, set[int]] = {}
-    for row in services.session.execute(f"SELECT id, seq_nr FROM {keyspace}.journal"):
-        entities.setdefault(row.id, set()).add(row.seq_nr)
-    return entities
 
 
 def files_with(marker: str, paths: Iterable[Path]) -> set[str]:
@@ -183,7 +152,7 @@ def test_the_audit_s_results_are_linked_for_people_who_may_see_them(
 
 def test_a_password_is_in_no_command_line(replicated: Replicated) -> None:
     assert [line for line in replicated.command_lines if "spark_apps/capture.py" in line], (
-        "nobody looked in time"
+        "no look came in time"
     )
     assert not [line for line in replicated.command_lines if MARKER in line]
 
@@ -317,7 +286,7 @@ def airflow_command(command: str, *more: str) -> "subprocess.CompletedProcess[st
 def test_damage_in_the_tables_fails_the_run_and_closes_the_gate_with_the_entity(
     services: Any, replicated: Replicated
 ) -> None:
-    # Given: somebody has removed an event that readers must see.
+    # Given: an event that readers must see was removed.
     topic, table = "skeleton", "skeleton.journal"
     row = services.session.execute(f"SELECT id, segment, seq_nr FROM {table} LIMIT 1").one()
     where = "id = %s AND topic = %s AND segment = %s AND seq_nr = %s"

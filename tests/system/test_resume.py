@@ -1,7 +1,8 @@
-"""Stop and resume through the DAGs: a target that is broken for real, and a message nobody can read.
+"""Stop, resume and retry through the DAGs: a broken target, an unreadable message, killed applications.
 
-Both stories happen at the same time, because most of it is waiting for Airflow; each test is about one. What
-comes before a delivery is not what they are about: most messages are in the log before a run begins.
+The three stories happen at the same time, because most of each is waiting for Airflow; each test is about
+one. What comes before a delivery is not what the first two are about: most of their messages are in the log
+before a run begins.
 """
 
 import json
@@ -11,15 +12,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import pyarrow.parquet as pq
 import pytest
 from kafka import KafkaProducer
-from tests.support.services.log_runs import LogRuns, publish_here
-from tests.system.test_replicate import status_of
+from tests.support.services.log_runs import LogRuns, expected_digests, publish_here
+from tests.support.services.replicated_journal import status_of
+from tests.support.waiting import wait_until
 
+from tidemark.cli.demo.orders import sample_actions
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
 from tidemark.embedded.errors import AirflowRefused
+from tidemark.log.publish import read_log
 
 pytestmark = pytest.mark.system
 
@@ -54,8 +59,9 @@ def values(folder: Path) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def stories(services: Any) -> Iterator[dict[str, Future[None]]]:
-    with ThreadPoolExecutor(2) as threads:
-        yield {one.__name__: threads.submit(one, services) for one in (mended_target, acknowledged_message)}
+    told = (mended_target, acknowledged_message, killed_applications)
+    with ThreadPoolExecutor(len(told)) as threads:
+        yield {one.__name__: threads.submit(one, services) for one in told}
 
 
 def test_F5a_a_broken_target_stops_its_writer_alone_until_it_is_mended(
@@ -68,6 +74,20 @@ def test_F5b_a_message_that_fails_again_is_acknowledged_by_a_person_while_the_pi
     stories: dict[str, Future[None]],
 ) -> None:
     stories["acknowledged_message"].result()
+
+
+def test_N_applications_that_are_killed_are_finished_by_their_retries(
+    services: Any, stories: dict[str, Future[None]], tmp_path: Path
+) -> None:
+    """Worked example N: what was not acknowledged is delivered again, and nothing else."""
+    stories["killed_applications"].result()
+    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    runs = LogRuns("killed", tmp_path, connections)
+    (binding,) = runs.control.bindings_after(-1)
+    log = read_log(runs.control, runs.folder)
+    assert (log.end, log.count) == (299, 300)
+    assert {one.position for one in status_of(services, "killed").writers} == {299}
+    assert {f.path: f.digest for f in log.files} == expected_digests(runs, binding, tmp_path / "undisturbed")
 
 
 def mended_target(services: Any) -> None:
@@ -156,3 +176,28 @@ def acknowledged_message(services: Any) -> None:
     assert services.wait_for_run("walled.replicate", waiting) == "success"
     assert stands(services, "walled", "picky") == (3, "open")
     assert values(home / "picky" / "walled") == [b'{"n":1}', b'{"n":3}', b'{"n":4}']
+
+
+def application_of(pipeline: str, application: str) -> list[psutil.Process]:
+    """The processes of a running application: Spark's and the Python driver's."""
+    wanted = f"spark_apps/{application}.py --pipeline {pipeline}"
+    found = [p for p in psutil.process_iter(["cmdline"]) if wanted in " ".join(p.info["cmdline"] or [])]
+    is_up = any("python" in (process.info["cmdline"] or [""])[0] for process in found)
+    return found if is_up else []
+
+
+def killed_applications(services: Any) -> None:
+    services.create_topic("killed", partitions=2)
+    services.send("killed", list(sample_actions(300, 1, 1_794_000_000_000)))
+    airflow, dag_id = services.airflow, "killed.replicate"
+    wait_until(lambda: airflow.has_dag(dag_id), what=f"{dag_id} known to Airflow")
+    airflow.unpause(dag_id)
+
+    run_id = airflow.trigger(dag_id)
+    for name in ("capture", "deliver"):
+        for process in wait_until(lambda name=name: application_of("killed", name), 240, f"{name} running"):
+            process.kill()
+
+    ended = ("success", "failed")
+    wait_until(lambda: airflow.run(dag_id, run_id)["state"] in ended, 480, f"the end of {run_id}")
+    assert airflow.run(dag_id, run_id)["state"] == "success", services.task_logs(dag_id, run_id)

@@ -111,7 +111,7 @@ def given_stopped(journal: JournalRuns) -> None:
 
 @contextmanager
 def running_replicator(journal: JournalRuns) -> Iterator[KafkaConsumer]:
-    """Somebody who reads the topic as kafka-journal's replicator does."""
+    """A reader of the topic as kafka-journal's replicator is one."""
     options = journal.runs.connections.kafka.client_options()
     group = f"replicator-{journal.topic}"
     for _ in range(4):
@@ -237,7 +237,7 @@ def test_offsets_lost_behind_their_pointer_close_the_gate_of_the_log(journal: Jo
     assert journal.runs.control.bindings_head().newest is None
 
 
-def test_what_was_lost_up_to_their_pointer_is_nobodys_loss(journal: JournalRuns) -> None:
+def test_what_was_lost_up_to_their_pointer_is_no_loss(journal: JournalRuns) -> None:
     given_their_tables(journal, {0: 1, 1: 1, 2: 1})
     with KafkaAdminClient(**journal.runs.connections.kafka.client_options()) as admin:
         admin.delete_records({TopicPartition(journal.topic, 0): 2})

@@ -3,31 +3,25 @@
 import json
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
-from tests.support.services.log_runs import LogRuns, declare_log, publish_here
-from tests.system.test_delivery_faults import archived, republished, send, state
-from tests.system.test_kafka_target_replaced import DO, WRITER, make_again
+from tests.support.services.delivered_outputs import (
+    EXECUTE,
+    WRITER,
+    archived,
+    declare_republished,
+    make_again,
+    republished,
+    send,
+    state,
+)
+from tests.support.services.log_runs import LogRuns, publish_here
 
-from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause
 
 pytestmark = pytest.mark.system
-
-
-def declared(services: Any, root: Path, patch: pytest.MonkeyPatch, **keys: str) -> LogRuns:
-    name = f"verified-{uuid4().hex[:8]}"
-    for topic in (name, f"{name}.out"):
-        services.create_topic(topic, partitions=1)
-    connections = Connections(
-        kafka=services.kafka,
-        cassandra={"cassandra_default": services.cassandra},
-        kafka_targets={"kafka_default": services.kafka},
-    )
-    return declare_log(root, name, connections, patch, **keys)
 
 
 def verify(runs: LogRuns, *further: str) -> tuple[int, dict[str, Any]]:
@@ -47,7 +41,7 @@ def test_i07_a_file_that_was_removed_between_two_deliveries(
     services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a delivery whose file is removed, and another one.
-    runs = declared(services, tmp_path, monkeypatch)
+    runs = declare_republished(services, tmp_path, monkeypatch)
     send(services, runs.name, 5)
     publish_here(runs, "run-1")
     runs.step("deliver", "archive")
@@ -77,7 +71,7 @@ def test_i07_messages_that_are_not_in_the_topic(
     services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Given: a topic that has what the log says.
-    runs = declared(services, tmp_path, monkeypatch, writer=WRITER)
+    runs = declare_republished(services, tmp_path, monkeypatch, writer=WRITER)
     send(services, runs.name, 5)
     publish_here(runs, "run-1")
     runs.step("deliver", "archive")
@@ -107,7 +101,7 @@ def test_i07_messages_that_are_not_in_the_topic(
     refused = runs.command("resume", runs.name, "archive")
     assert (refused.code, "cannot be sent any more" in refused.err) == (1, True)
     make_again(services, runs)
-    assert runs.command("offsets", "rewind", runs.name, "archive", "-1", *DO).code == 0
+    assert runs.command("offsets", "rewind", runs.name, "archive", "-1", *EXECUTE).code == 0
     runs.step("deliver", "archive")
     assert republished(services, f"{runs.name}.out") == list(range(10))
     assert verify(runs, "--all")[0] == 0

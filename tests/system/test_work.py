@@ -12,7 +12,7 @@ from tests.support.contracts.work_contract import JournalContract
 from tests.support.contracts.work_machine import check_work
 from tests.support.contracts.work_stores import StoreContract
 from tests.support.contracts.work_upkeep import UpkeepContract
-from tests.support.contracts.work_world import House, Stores, given_declaration
+from tests.support.contracts.work_world import Stores, WorkWorld, given_declaration
 
 from tidemark.work.queue.journal import WorkJournal
 from tidemark.work.store import tables
@@ -68,7 +68,7 @@ def test_nothing_is_lost_held_twice_or_seen_after_its_expiry(services: Any, keys
 
 
 def test_a_claim_reads_no_tombstone(services: Any, keyspace: str, stores: Stores):
-    house = House(stores, given_declaration())
+    house = WorkWorld(stores, given_declaration())
     for number in range(MANY):
         house.insert(f"k{number}")
     journal = WorkJournal(house.parts)
@@ -78,7 +78,7 @@ def test_a_claim_reads_no_tombstone(services: Any, keyspace: str, stores: Stores
     assert tombstones_of_a_claim(services.session, house) == 0
 
 
-def tombstones_of_a_claim(session: Any, house: House) -> int:
+def tombstones_of_a_claim(session: Any, house: WorkWorld) -> int:
     """What Cassandra says it scanned in ``due`` for the read that finds the next entries."""
     bucket = next(iter(house.parts.registry.read().buckets))
     values = (house.declared.name, bucket, 0, 180, *BEGINNING, house.clock(), MANY)

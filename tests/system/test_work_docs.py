@@ -77,7 +77,6 @@ def test_i08_the_loop_of_the_page_works_without_a_rest(
         sleeps.append(len(rendered))
         if len(rendered) >= ENTRIES:
             raise AllDone
-        time.sleep(seconds)
 
     monkeypatch.setattr(Work, "wait", lambda self, seconds=300.0: waits(self, seconds, sleep))
     source = loop_of_the_page(services, keyspace, "page")

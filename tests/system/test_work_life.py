@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 from tests.support.services.log_runs import load_application
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.clock import wall_clock_millis
 from tidemark.connections import WorkConnections
@@ -63,12 +63,12 @@ def test_from_an_insert_to_a_dead_letter(services: Any, work: Work) -> None:
     assert sorted(run.status for run in work.history()) == ["done", "failed"]
 
 
-def test_an_insert_wakes_whoever_waits(services: Any, work: Work) -> None:
+def test_an_insert_wakes_a_worker_that_waits(services: Any, work: Work) -> None:
     waiting = Work(
         work.name, cassandra=services.cassandra, keyspace=work.declared.keyspace, kafka=services.kafka
     )
     bell = waiting._bell
-    assert bell.wait(0.1) is False, "nobody has said anything since it began to listen"
+    assert bell.wait(0.1) is False, "nothing was inserted since it began to listen"
     work.insert("page/2", {"revision": 1})
     assert bell.wait(30) is True
     (item,) = waiting.claim()
@@ -76,7 +76,7 @@ def test_an_insert_wakes_whoever_waits(services: Any, work: Work) -> None:
     waiting.close()
 
 
-def test_a_sweep_gives_up_what_lapsed_and_finds_what_nobody_would_look_at(
+def test_a_sweep_gives_up_what_lapsed_and_finds_what_no_worker_would_look_at(
     services: Any, work: Work, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TIDEMARK_WORK", str(file.parent))

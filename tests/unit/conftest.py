@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.support import faults
 
-from tidemark import faults
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 
 # Two cores may be busy with something else. In CI the same examples every time: new ones are found here.
 settings.register_profile(
@@ -28,15 +29,12 @@ def _no_waiting_for_the_disk() -> Iterator[None]:
 
 
 @pytest.fixture
-def at_point(monkeypatch: pytest.MonkeyPatch) -> Callable[[FaultPoint, Callable[[], object]], None]:
-    """Let something happen when a point is reached for the first time."""
+def at_point(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[FaultPoint]]:
+    """``at_point(point, happen, time=1)``: call ``happen`` when a point is reached for the nth time."""
+    return partial(faults.at_point, monkeypatch)
 
-    def arm(point: FaultPoint, happen: Callable[[], object]) -> None:
-        def die(_: FaultPoint) -> None:
-            monkeypatch.delenv(VARIABLE)
-            happen()
 
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
+@pytest.fixture
+def kill_at(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[FaultPoint]]:
+    """``kill_at(point, time=1)``: crash when a point is reached for the nth time."""
+    return partial(faults.kill_at, monkeypatch)

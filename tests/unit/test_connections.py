@@ -275,7 +275,7 @@ def test_cassandra_with_everything():
     assert connection.control_replication == {"class": "NetworkTopologyStrategy", "dc1": "3"}
 
 
-def test_the_control_plane_has_one_copy_when_nobody_says_otherwise():
+def test_the_control_plane_has_one_copy_unless_declared_otherwise():
     assert cassandra().control_replication == {"class": "SimpleStrategy", "replication_factor": "1"}
 
 

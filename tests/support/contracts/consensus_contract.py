@@ -36,7 +36,7 @@ class ConsensusContract:
 
     # Versions
 
-    def test_an_object_nobody_has_written_is_absent(self, consensus: Consensus, key: ObjectKey):
+    def test_an_object_that_was_never_written_is_absent(self, consensus: Consensus, key: ObjectKey):
         snapshot = consensus.read(key, ["head"])
         assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
 
@@ -83,7 +83,9 @@ class ConsensusContract:
 
     # Forgetting
 
-    def test_a_forgotten_object_is_as_if_nobody_had_written_it(self, consensus: Consensus, key: ObjectKey):
+    def test_a_forgotten_object_is_as_if_it_had_never_been_written(
+        self, consensus: Consensus, key: ObjectKey
+    ):
         consensus.commit(key, ABSENT, Change({"": "odd", "head": "a"}))
         consensus.forget(key, 1)
         assert consensus.whole(key) == consensus.read(key, ["head"]) == Snapshot(ABSENT, {})
@@ -254,7 +256,7 @@ class ConsensusContract:
         snapshot = consensus.whole(key)
         assert (snapshot.version, dict(snapshot.rows)) == (2, {})
 
-    def test_a_whole_object_that_nobody_has_written_is_absent(self, consensus: Consensus, key: ObjectKey):
+    def test_a_whole_object_that_was_never_written_is_absent(self, consensus: Consensus, key: ObjectKey):
         snapshot = consensus.whole(key)
         assert (snapshot.version, dict(snapshot.rows)) == (ABSENT, {})
 

@@ -37,10 +37,10 @@ FAULTS = st.lists(st.sampled_from(Fault), min_size=1, max_size=6)
 RIVAL_ROWS = st.sampled_from(["head", "rival"])
 RIVALS = st.dictionaries(st.integers(0, 6), RIVAL_ROWS, min_size=1, max_size=2)
 """At which moments of a commit (three per attempt: it arrives, what was late has landed, before the answer)
-somebody else commits, and to which row."""
+another process commits, and to which row."""
 AFTER_LANDING = {Fault.ANSWER_LOST: 2, Fault.LATE: 4}
 """The moment at which a commit that met this fault has just been applied."""
-NOBODY: Mapping[int, str] = {}
+NO_RIVALS: Mapping[int, str] = {}
 
 
 class Model:
@@ -173,7 +173,7 @@ class ConsensusMachine(RuleBasedStateMachine):
         edits: dict[str, str],
         looks: bool,
         faults: Sequence[Fault] = (),
-        rivals: Mapping[int, str] = NOBODY,
+        rivals: Mapping[int, str] = NO_RIVALS,
     ) -> None:
         if looks:
             self.read(client, [])
@@ -185,7 +185,7 @@ class ConsensusMachine(RuleBasedStateMachine):
         client: str,
         edits: dict[str, str],
         faults: Sequence[Fault] = (),
-        rivals: Mapping[int, str] = NOBODY,
+        rivals: Mapping[int, str] = NO_RIVALS,
     ) -> None:
         change = self.change(client, edits)
         moments = count()
@@ -213,7 +213,7 @@ class ConsensusMachine(RuleBasedStateMachine):
             self.seen[client] = outcome
 
     def rival_may_commit(self, row: str | None) -> None:
-        """Somebody else, up to date and undisturbed, between two steps of a commit."""
+        """Another process, up to date and undisturbed, between two steps of a commit."""
         if row is not None:
             self.take_arrivals()
             change = self.change("rival", {row: "put"})

@@ -18,13 +18,13 @@ Answer = TypeVar("Answer")
 
 
 class Fault(StrEnum):
-    """What can have happened to a commit that nobody answers."""
+    """What can have happened to a commit without an answer."""
 
     REQUEST_LOST = "the request was lost"
     ANSWER_LOST = "the answer was lost"
     LATE = "the request is still under way"
-    """It arrives just before the next commit to any object, or when the test says so; until then nobody can
-    see it."""
+    """It arrives just before the next commit to any object, or when the test says so; until then no read
+    sees it."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FlakyConsensus:
         self.arrivals: list[Arrival] = []
         """What has reached the store, in order."""
         self.meanwhile: Callable[[], object] = lambda: None
-        """Called wherever somebody else could come in between the steps of a commit."""
+        """Called wherever another process could come in between the steps of a commit."""
 
     def arm(self, *faults: Fault | None) -> None:
         """Let the next commits meet these, one each; None lets one pass."""

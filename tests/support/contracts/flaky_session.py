@@ -16,7 +16,7 @@ from tidemark.consensus.objects import Change, ObjectKey
 
 
 class FlakySession:
-    """A driver's session that hands its transactions to somebody else for sending."""
+    """A driver's session that hands its transactions to another object for sending."""
 
     def __init__(self, session: Any, send: Callable[[Callable[[], Any]], Any]) -> None:
         self._session, self._send = session, send

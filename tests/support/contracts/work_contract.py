@@ -6,8 +6,9 @@ A subclass named ``Test…`` gives the fixture ``stores``; every test has a jour
 from typing import Any
 
 import pytest
+from tests.support.clocks import MORNING
 from tests.support.contracts.work_stores import given_hint
-from tests.support.contracts.work_world import MORNING, House, Stores, at_once, given_declaration
+from tests.support.contracts.work_world import Stores, WorkWorld, at_once, given_declaration
 
 from tidemark.work.errors import BadRequest, ClaimLost
 from tidemark.work.model.entry import DeadEntry, Ending
@@ -16,7 +17,7 @@ from tidemark.work.queue.listing import figures, history, next_look
 from tidemark.work.store.registry import Pause
 
 
-def letters_of(house: House) -> list[DeadEntry]:
+def letters_of(house: WorkWorld) -> list[DeadEntry]:
     return [kept.letter for kept in dead_letters(house.parts, house.clock())]
 
 
@@ -24,18 +25,18 @@ class JournalContract:
     """What a journal does, worked examples 3.2 to 3.6 among it."""
 
     @pytest.fixture
-    def house(self, stores: Stores) -> House:
-        return House(stores, given_declaration(max_timeouts=3, history="7d"))
+    def house(self, stores: Stores) -> WorkWorld:
+        return WorkWorld(stores, given_declaration(max_timeouts=3, history="7d"))
 
-    def given(self, stores: Stores, **keys: Any) -> House:
-        return House(stores, given_declaration(**keys))
+    def given(self, stores: Stores, **keys: Any) -> WorkWorld:
+        return WorkWorld(stores, given_declaration(**keys))
 
     def test_M11_two_keys_of_one_hash_are_two_entries(self, stores: Stores):
-        house = House(stores, given_declaration(), hashed=lambda key: "00" * 16)
+        house = WorkWorld(stores, given_declaration(), hashed=lambda key: "00" * 16)
         assert [house.insert("page/42", 1), house.insert("page/43", 2)] == ["inserted", "inserted"]
         assert sorted(house.claim_keys(limit=5)) == ["page/42", "page/43"]
 
-    def test_3_2_claim_and_timeout(self, house: House):
+    def test_3_2_claim_and_timeout(self, house: WorkWorld):
         clock, journal = house.clock, house.journal
         house.insert("k", "rev7", process=MORNING + 10_000)
         clock.to("10:00:09")
@@ -73,14 +74,14 @@ class JournalContract:
             "w3",
         )
 
-    def test_3_2_done_twice(self, house: House):
+    def test_3_2_done_twice(self, house: WorkWorld):
         house.insert("k")
         (claimed,) = house.claim()
         assert [house.journal.done(claimed), house.journal.done(claimed)] == ["done", "gone"]
         assert house.stored("k") is None
         assert [run.ending for run in history(house.parts, house.clock(), 1)] == [Ending.DONE]
 
-    def test_3_2_done_with_a_successor_gives_that_out(self, house: House):
+    def test_3_2_done_with_a_successor_gives_that_out(self, house: WorkWorld):
         house.insert("k", "rev7")
         (first,) = house.claim()
         assert house.insert("k", "rev8") == "queued"
@@ -89,7 +90,7 @@ class JournalContract:
         (second,) = house.claim()
         assert second.request.payload == '{"data":"rev8"}'
 
-    def test_S36_done_twice_leaves_what_waited_behind_alone(self, house: House):
+    def test_S36_done_twice_leaves_what_waited_behind_alone(self, house: WorkWorld):
         house.insert("k", "rev7")
         (first,) = house.claim()
         house.insert("k", "rev8")
@@ -101,7 +102,7 @@ class JournalContract:
             house.journal.refresh(first)
         assert house.journal.done(second) == "done"
 
-    def test_3_3_what_has_expired_is_seen_by_nobody(self, house: House):
+    def test_3_3_what_has_expired_is_not_seen(self, house: WorkWorld):
         house.insert("k", expires=MORNING + 3_600_000)
         house.clock.to("11:00:00")
         assert house.journal.get("k") is not None
@@ -112,14 +113,14 @@ class JournalContract:
         assert figures(house.parts, house.clock()).waiting == 0
         assert house.insert("k") == "inserted"
 
-    def test_3_3_what_expires_is_removed_by_whoever_looks(self, house: House):
+    def test_3_3_what_expires_is_removed_by_the_next_look(self, house: WorkWorld):
         house.insert("k", expires=MORNING + 60_000)
         house.journal.snooze(*house.claim(), MORNING + 7_200_000)
         house.clock.to("10:01:01")
         assert house.sweep().expired == 1
         assert house.stored("k") is None
 
-    def test_3_3_expired_while_processing(self, house: House):
+    def test_3_3_expired_while_processing(self, house: WorkWorld):
         house.insert("k", expires=MORNING + 60_000)
         (claimed,) = house.claim()
         house.clock.to("10:01:01")
@@ -144,14 +145,14 @@ class JournalContract:
         house.clock.to("10:05")
         assert house.claim_keys(limit=10) == ["C"]
 
-    def test_3_4_one_at_a_time_is_the_same_order(self, house: House):
+    def test_3_4_one_at_a_time_is_the_same_order(self, house: WorkWorld):
         for number in range(7):
             house.insert(f"k{number}", priority=number % 3, process=MORNING + number)
         house.clock.to("10:01")
         keys = [key for _ in range(7) for key in house.claim_keys()]
         assert keys == ["k0", "k3", "k6", "k1", "k4", "k2", "k5"]
 
-    def test_I1_a_merge_and_a_claim_at_once_lose_no_payload(self, house: House):
+    def test_I1_a_merge_and_a_claim_at_once_lose_no_payload(self, house: WorkWorld):
         for number in range(6):
             house.insert(f"k{number}", "rev1")
             got: list[Any] = []
@@ -166,7 +167,7 @@ class JournalContract:
             for left in house.claim("w1"):
                 house.journal.done(left)
 
-    def test_I2_two_merges_at_once_are_one_entry(self, house: House):
+    def test_I2_two_merges_at_once_are_one_entry(self, house: WorkWorld):
         at_once(
             lambda: house.insert("k", "a", priority=10, process=MORNING + 500),
             lambda: house.insert("k", "b", priority=20, process=MORNING + 900),
@@ -174,7 +175,7 @@ class JournalContract:
         request = house.stored("k").request
         assert (request.priority, request.process, request.payload) == (10, MORNING + 900, '{"data":"b"}')
 
-    def test_S33_of_many_claimers_one_gets_an_entry(self, house: House):
+    def test_S33_of_many_claimers_one_gets_an_entry(self, house: WorkWorld):
         for number in range(8):
             house.insert(f"k{number}")
         got: list[str] = []
@@ -187,7 +188,7 @@ class JournalContract:
         )
         assert sorted(got) == [f"k{number}" for number in range(8)]
 
-    def test_what_others_have_done_holds_nobody_up(self, house: House):
+    def test_what_others_have_done_holds_no_worker_up(self, house: WorkWorld):
         other = house.another()
         for number in range(10):
             house.insert(f"k{number}")
@@ -196,14 +197,14 @@ class JournalContract:
         house.insert("last", process=house.clock())
         assert [one.key for one in other.claim("w2", 5)] == ["last"]
 
-    def test_hints_that_nobody_came_to_name_hold_nobody_up(self, house: House):
+    def test_hints_that_were_never_named_hold_no_worker_up(self, house: WorkWorld):
         for number in range(10):
             house.parts.due.put(given_hint(MORNING, f"orphan{number}"))
         house.insert("k", process=MORNING + 1)
         house.clock.to("10:00:01")
         assert [key for _ in range(4) for key in house.claim_keys()] == ["k"]
 
-    def test_I4_done_or_lapse(self, house: House):
+    def test_I4_done_or_lapse(self, house: WorkWorld):
         house.insert("k")
         (claimed,) = house.claim()
         house.clock.to("11:00:01")
@@ -212,7 +213,7 @@ class JournalContract:
         house.sweep()
         assert house.stored("k").timeouts == 1
 
-    def test_S31_a_hundred_inserts_are_one_execution(self, house: House):
+    def test_S31_a_hundred_inserts_are_one_execution(self, house: WorkWorld):
         for number in range(100):
             house.insert("k", number, process=MORNING + 60_000, inserted=MORNING + number)
         house.clock.to("10:01:00")
@@ -260,7 +261,7 @@ class JournalContract:
         assert house.sweep("k").dead == 1
         assert [letter.key for letter in letters_of(house)] == ["k"]
 
-    def test_snoozed_released_and_cancelled(self, house: House):
+    def test_snoozed_released_and_cancelled(self, house: WorkWorld):
         house.insert("k")
         (claimed,) = house.claim()
         house.journal.snooze(claimed, MORNING + 30_000)
@@ -274,7 +275,7 @@ class JournalContract:
             house.journal.refresh(claimed)
         assert house.stored("k") is None
 
-    def test_a_paused_journal_gives_nothing_out(self, house: House):
+    def test_a_paused_journal_gives_nothing_out(self, house: WorkWorld):
         registry = house.parts.registry
         house.insert("k")
         registry.pause(Pause("ann", "maintenance", MORNING))
@@ -289,7 +290,7 @@ class JournalContract:
             house.insert(f"k{number}")
         assert sorted(house.claim_keys(limit=20)) == sorted(f"k{number}" for number in range(12))
 
-    def test_I7_a_claim_is_asked_for_again_by_its_request(self, house: House):
+    def test_I7_a_claim_is_asked_for_again_by_its_request(self, house: WorkWorld):
         house.insert("k")
         (first,) = house.journal.claim("w1", 1, "request-1")
         house.restart()
@@ -297,6 +298,6 @@ class JournalContract:
         assert (again.key, again.token) == (first.key, first.token)
 
     @pytest.mark.parametrize("limit", [0, -1, 1001, True, 1.5])
-    def test_a_limit_that_cannot_be_meant_is_refused(self, house: House, limit: Any):
+    def test_a_limit_that_cannot_be_meant_is_refused(self, house: WorkWorld, limit: Any):
         with pytest.raises(BadRequest, match="Nothing was changed"):
             house.journal.claim("w1", limit)

@@ -1,8 +1,8 @@
 """Any sequence of inserts, claims and their ends, deaths of processes and lost answers, in any order.
 
 The machine keeps its own books: what was promised to inserters and to holders of claims. After every step the
-store is asked whether each promise is kept: nothing that was inserted is lost, nobody holds what somebody
-else still holds, nobody sees what has expired. What ended in doubt promises nothing.
+store is asked whether each promise is kept: nothing that was inserted is lost, no worker holds what
+another one still holds, what has expired is not seen. What ended in doubt promises nothing.
 """
 
 from collections import Counter
@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.contracts.work_world import House, Stores, given_declaration
+from tests.support.contracts.work_world import Stores, WorkWorld, given_declaration
+from tests.support.faults import Killed
 
 from tidemark.consensus.objects import Undecided
 from tidemark.work.errors import ClaimLost
@@ -52,10 +53,6 @@ WITH_A_LETTER = ["redrive"] * 3
 
 LIMIT = 60
 """Seconds that a claim lasts."""
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 class Fuse:
@@ -120,7 +117,7 @@ class WorkMachine(RuleBasedStateMachine):
             history="7d",
             backoff={"first": "5s", "most": "5s"},
         )
-        self.house = House(fused, declared)
+        self.house = WorkWorld(fused, declared)
         self.promised: dict[str, list[Promise]] = {}
         self.since: dict[str, int] = {}
         """When each claim was made or last kept, by its token."""
@@ -193,7 +190,7 @@ class WorkMachine(RuleBasedStateMachine):
             got = self.house.journal.claim("w", limit, request)
             tokens = {entry.token for key in ALL_KEYS if (entry := self.house.stored(key)) is not None}
             in_doubt = {token for token in tokens if token is not None and token.startswith(f"{request}-")}
-            assert in_doubt == {claimed.token for claimed in got}, "held by nobody who knows"
+            assert in_doubt == {claimed.token for claimed in got}, "held by no worker that knows of it"
         now = self.house.clock()
         for claimed in got:
             assert not has_expired(claimed.request.expires, now), "given out after it expired"
@@ -202,7 +199,7 @@ class WorkMachine(RuleBasedStateMachine):
         self.held += got
 
     def keep(self, trouble: Any) -> None:
-        """Claims are kept past their first end: from now on somebody who looks finds them held."""
+        """Claims are kept past their first end: from now on they are found held."""
         for seconds in (30, 30):
             self.house.clock.now += seconds * 1000
             self.end_by_time()
@@ -245,7 +242,7 @@ class WorkMachine(RuleBasedStateMachine):
             self.let_go(claimed)
 
     def outwait(self, claimed: Claimed) -> None:
-        """A change lands after everybody has stopped waiting for it; then somebody reconciles."""
+        """A change lands after every process has stopped waiting for it; then it is reconciled."""
         self.end(claimed, "release", Fault.LATE)
         self.house.clock.now += 61_000
         self.end_by_time()
@@ -298,10 +295,10 @@ class WorkMachine(RuleBasedStateMachine):
         for claimed in self.held:
             stored = self.house.stored(claimed.key)
             assert stored is not None, f"{claimed.key} is held and gone"
-            assert stored.token == claimed.token, f"{claimed.key} is held by somebody else"
+            assert stored.token == claimed.token, f"{claimed.key} is held by another worker"
 
     @invariant()
-    def nobody_sees_what_has_expired(self) -> None:
+    def what_has_expired_is_not_seen(self) -> None:
         now = self.house.clock()
         for key in ALL_KEYS:
             entry = self.house.journal.get(key)
@@ -309,7 +306,7 @@ class WorkMachine(RuleBasedStateMachine):
 
     @invariant()
     def every_entry_will_be_looked_at(self) -> None:
-        """A change that lands after everybody has given it up is what reconciling is for."""
+        """Reconciling is for changes that land after every process has given them up."""
         if self.something_was_late:
             return
         registered = self.house.parts.registry.read()
@@ -323,7 +320,7 @@ class WorkMachine(RuleBasedStateMachine):
                 assert mark <= hint.due_at, f"the hint of {key} is taken to be settled"
 
     def teardown(self) -> None:
-        """Everything promised comes out, however long nobody looked."""
+        """Everything promised comes out, however long no worker looked."""
         self.fuse.left = None
         self.flaky.disarm()
         self.flaky.land()
@@ -361,7 +358,7 @@ class WorkMachine(RuleBasedStateMachine):
         self.promised[key] = [one for one in self.promised.get(key, []) if one.number > above]
 
     def end_by_time(self) -> None:
-        """Nobody has to be told that a limit has passed."""
+        """A limit passes without any process that notices it."""
         now = self.house.clock()
         for one in list(self.held):
             is_lapsed = now // 1000 - self.since[one.token] // 1000 > LIMIT

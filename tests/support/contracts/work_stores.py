@@ -7,7 +7,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from tests.support.contracts.work_world import MORNING, Stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import Stores
 
 from tidemark.work.model.entry import DeadEntry, DeathReason, Ending, Hint, KeptLetter, Request, Run, Seen
 from tidemark.work.store.due import BEGINNING, Archive, place_of

@@ -6,7 +6,8 @@ A subclass named ``Test…`` gives the fixture ``stores``; every test has a jour
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, Stores, at_once, given_declaration
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import Stores, WorkWorld, at_once, given_declaration
 
 from tidemark.consensus.objects import ABSENT
 from tidemark.work.errors import ClaimLost, NotTheSameJournal, UnknownJournal
@@ -20,10 +21,10 @@ class UpkeepContract:
     """Worked example 3.5 among it."""
 
     @pytest.fixture
-    def house(self, stores: Stores) -> House:
-        return House(stores, given_declaration(max_timeouts=3, history="7d"))
+    def house(self, stores: Stores) -> WorkWorld:
+        return WorkWorld(stores, given_declaration(max_timeouts=3, history="7d"))
 
-    def test_3_5_buckets_come_and_go_whole(self, house: House):
+    def test_3_5_buckets_come_and_go_whole(self, house: WorkWorld):
         clock, journal = house.clock, house.journal
 
         def states() -> dict[str, str]:
@@ -55,21 +56,21 @@ class UpkeepContract:
         with pytest.raises(ClaimLost):
             journal.done(b)
 
-    def test_3_5_a_bucket_with_an_entry_in_it_is_kept(self, house: House):
+    def test_3_5_a_bucket_with_an_entry_in_it_is_kept(self, house: WorkWorld):
         house.insert("overdue")
         house.clock.to("15:00")
         house.sweep()
         assert [bucket.state.value for bucket in house.parts.registry.read().buckets.values()] == ["sealed"]
         assert house.claim_keys() == ["overdue"]
 
-    def test_I6_a_lapse_noticed_by_many_counts_once(self, house: House):
+    def test_I6_a_lapse_noticed_by_many_counts_once(self, house: WorkWorld):
         house.insert("k", process=MORNING)
         house.claim()
         house.clock.to("11:00:01")
         at_once(*[house.sweep] * 4)
         assert house.stored("k").timeouts == 1
 
-    def test_a_lost_hint_is_a_delay_and_not_a_loss(self, house: House):
+    def test_a_lost_hint_is_a_delay_and_not_a_loss(self, house: WorkWorld):
         house.insert("k")
         house.parts.due.dispose("2026-11-17T10", [0], MORNING)
         house.clock.to("10:00:01")
@@ -78,11 +79,11 @@ class UpkeepContract:
         assert house.sweep("k").rearmed == 1
         assert house.claim_keys() == ["k"]
 
-    def test_a_hint_that_is_there_is_not_written_again(self, house: House):
+    def test_a_hint_that_is_there_is_not_written_again(self, house: WorkWorld):
         house.insert("k")
         assert house.sweep("k").rearmed == 0
 
-    def test_a_hint_below_its_lane_s_mark_is_replaced(self, house: House):
+    def test_a_hint_below_its_lane_s_mark_is_replaced(self, house: WorkWorld):
         house.insert("first")
         house.clock.to("10:05")
         house.journal.done(*house.claim())
@@ -96,7 +97,7 @@ class UpkeepContract:
         assert house.claim_keys() == ["late"]
         assert house.sweep("late").rearmed == 0
 
-    def test_long_after_it_is_done_nothing_is_left_of_a_key(self, house: House):
+    def test_long_after_it_is_done_nothing_is_left_of_a_key(self, house: WorkWorld):
         house.insert("k")
         (first,) = house.claim()
         house.journal.done(first)
@@ -108,7 +109,7 @@ class UpkeepContract:
         assert [house.sweep(gone=["k"]).forgotten, house.sweep(gone=["k"]).forgotten] == [1, 0]
         assert house.parts.entries.read("k").version == ABSENT
 
-    def test_a_key_that_was_forgotten_begins_anew_and_old_claims_do_not_count(self, house: House):
+    def test_a_key_that_was_forgotten_begins_anew_and_old_claims_do_not_count(self, house: WorkWorld):
         house.insert("k", "old")
         (old,) = house.claim()
         house.journal.cancel("k")
@@ -121,7 +122,7 @@ class UpkeepContract:
             house.journal.done(old)
         assert house.journal.done(new) == "done"
 
-    def test_a_key_in_use_is_not_forgotten(self, house: House):
+    def test_a_key_in_use_is_not_forgotten(self, house: WorkWorld):
         house.insert("k")
         house.journal.done(*house.claim())
         house.clock.now += GONE_FOR + 1
@@ -130,7 +131,7 @@ class UpkeepContract:
         (claimed,) = house.claim()
         assert claimed.request.payload == '{"data":"again"}'
 
-    def test_a_plan_changes_nothing(self, house: House):
+    def test_a_plan_changes_nothing(self, house: WorkWorld):
         house.insert("k")
         house.claim()
         house.clock.to("13:00")
@@ -139,7 +140,7 @@ class UpkeepContract:
         assert (planned.lapsed, house.stored("k")) == (1, before)
         assert house.parts.registry.read().buckets["2026-11-17T10"].state.value == "open"
 
-    def test_figures(self, house: House):
+    def test_figures(self, house: WorkWorld):
         house.insert("a", priority=10)
         house.insert("b", process=MORNING + 60_000)
         house.claim()
@@ -150,11 +151,11 @@ class UpkeepContract:
         listed = live_entries(house.parts, house.parts.registry.read(), house.clock())
         assert [entry.key for entry in listed] == ["a", "b"]
 
-    def test_an_unknown_journal_is_refused(self, house: House):
+    def test_an_unknown_journal_is_refused(self, house: WorkWorld):
         with pytest.raises(UnknownJournal):
             Registry(house.stores.registry, f"{house.declared.name}x").read()
 
-    def test_S18_a_changed_payload_needs_a_version_and_touches_no_entry(self, house: House):
+    def test_S18_a_changed_payload_needs_a_version_and_touches_no_entry(self, house: WorkWorld):
         house.insert("k", "old")
         columns = {"other": "int"}
         with pytest.raises(NotTheSameJournal):
@@ -166,7 +167,7 @@ class UpkeepContract:
         assert (claimed.request.payload, claimed.request.schema) == ('{"data":"old"}', 1)
 
     @pytest.mark.parametrize("change", [{"key": {"other": "text"}}, {"bucket": "day"}, {"shards": 2}])
-    def test_what_entries_depend_on_cannot_change(self, house: House, change: dict[str, Any]):
+    def test_what_entries_depend_on_cannot_change(self, house: WorkWorld, change: dict[str, Any]):
         with pytest.raises(NotTheSameJournal) as refusal:
             house.parts.registry.create(redeclared(house.declared, **change))
         assert refusal.value.what == next(iter(change))

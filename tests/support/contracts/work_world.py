@@ -7,6 +7,8 @@ from threading import Barrier, Thread
 from typing import Any
 from uuid import uuid4
 
+from tests.support.clocks import WorkClock
+
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
 from tidemark.work.model.declaration import WorkDeclaration
@@ -20,22 +22,6 @@ from tidemark.work.store.due import Archive, Due, MemoryDue
 from tidemark.work.store.entries import Entries, key_hash
 from tidemark.work.store.memory import MemoryArchive
 from tidemark.work.store.registry import Registry
-
-MORNING = 1_794_909_600_000  # 2026-11-17T10:00:00Z
-
-
-@dataclass
-class Clock:
-    now: int = MORNING
-
-    def __call__(self) -> int:
-        return self.now
-
-    def to(self, clock: str) -> None:
-        """``10:40:11``, on the day of the worked examples."""
-        hours, minutes, *seconds = clock.split(":")
-        passed = (int(hours) - 10) * 3600 + int(minutes) * 60 + (float(seconds[0]) if seconds else 0)
-        self.now = MORNING + round(passed * 1000)
 
 
 @dataclass(frozen=True)
@@ -66,12 +52,12 @@ def given_declaration(**keys: Any) -> WorkDeclaration:
 
 
 @dataclass
-class House:
+class WorkWorld:
     """One journal and who works with it."""
 
     stores: Stores = field(default_factory=memory_stores)
     declared: WorkDeclaration = field(default_factory=given_declaration)
-    clock: Clock = field(default_factory=Clock)
+    clock: WorkClock = field(default_factory=WorkClock)
     hashed: Callable[[str], str] = key_hash
 
     def __post_init__(self) -> None:

@@ -30,7 +30,7 @@ JSON = {
     "0": "0",
     "{}": "{}",
 }
-"""JSON as somebody sends it, and as the tables have it."""
+"""JSON as a producer sends it, and as the tables have it."""
 TEXTS = ("", "plain", "líné ☃ 😀", 'with "quotes" and \\', "two\nlines")
 BYTES = (b"", b"\x00\xff\xfe", b"bytes " * 20)
 TAGS = ((), ("one",), ("one", "two"), ("two", "one", "two"), ("ž", "☃", "a", "b", "c"))
@@ -43,7 +43,7 @@ EXPIRIES = {
     '"40d"': (40 * DAY, "40 days"),
     "1000": (10**9, "1000 milliseconds"),
 }
-"""``expireAfter`` as somebody sends it; in nanoseconds, and as the tables have it."""
+"""``expireAfter`` as a producer sends it; in nanoseconds, and as the tables have it."""
 OTHER_HEADERS: tuple[tuple[tuple[str, bytes], ...], ...] = (
     (),
     (),

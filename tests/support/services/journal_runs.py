@@ -20,11 +20,13 @@ from tests.support.services.log_runs import (
     LogRuns,
     connections_file,
     declare_log,
+    deliver_here,
     publish_here,
     spark_environ,
 )
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
+from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.faults import AT_ONCE, FaultPoint
@@ -192,12 +194,17 @@ class JournalRuns:
     def pointers(self) -> dict[int, int]:
         return read_pointers(self.session, self.keyspace, self.topic)
 
-    def replicate(self, run_id: str, death: "FaultPoint | float | None" = None) -> Binding:
+    def replicate(
+        self, run_id: str, death: "FaultPoint | float | None" = None, *, with_spark: bool = True
+    ) -> Binding:
         """One run: what is new is bound, captured, published and delivered.
 
         With a death the first delivery is killed: at a point, or when so much of it can be seen.
         """
         binding = publish_here(self.runs, run_id)
+        if not with_spark:
+            deliver_here(OpenPipeline(self.runs.pipeline, self.runs.connections), WRITER)
+            return binding
         if isinstance(death, FaultPoint):
             ended = self.runs.deliver(HOLDER, death)
             assert ended.code == -signal.SIGKILL, (death, ended)

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, write_file
+from tests.support.log_world import PIPELINE, ControlPlaneWorld
 
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
@@ -17,17 +18,15 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.publish import publish
-from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.writers.journal.writer import JournalWriter
 
-PIPELINE, WRITER = "house", "cassandra"
+WRITER = "cassandra"
 
 
 class Record(NamedTuple):
@@ -43,7 +42,7 @@ class Record(NamedTuple):
 
 
 @dataclass
-class JournalHouse:
+class CassandraJournalWorld(ControlPlaneWorld):
     """One pipeline with one journal writer."""
 
     root: Path
@@ -64,14 +63,6 @@ class JournalHouse:
         keys |= {"segment_size": self.segment_size}
         declared = JournalDeclaration.model_validate(keys, context={})
         return JournalWriter(PIPELINE, declared, self.connection, self.zone)
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, PIPELINE)
-
-    @property
-    def positions(self) -> Positions:
-        return Positions(self.consensus, PIPELINE)
 
     @property
     def log(self) -> PublishedLog:

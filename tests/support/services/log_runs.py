@@ -23,7 +23,7 @@ from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
 from pyspark.sql import SparkSession
 from tests.support.log_samples import RowsEngine
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import audit_run, begin_run, publish_run
@@ -139,7 +139,7 @@ class LogRuns:
 
     @contextmanager
     def paused_delivery(self, holder: str, point: FaultPoint) -> Iterator["Zombie"]:
-        """A delivery in a process of its own that stops itself at this point, until somebody wakes it."""
+        """A delivery in a process of its own that stops itself at this point, until the test wakes it."""
         with connections_file(self.connections) as connections, tempfile.TemporaryDirectory() as folder:
             summary = Path(folder, "summary.json")
             command = [sys.executable, str(ROOT / "spark_apps" / "deliver.py"), "--pipeline", self.name]

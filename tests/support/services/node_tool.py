@@ -1,4 +1,4 @@
-"""Cassandra's own maintenance, for a node that listens for nobody: flush and compaction of one keyspace.
+"""Cassandra's own maintenance, for a node without a JMX port: flush and compaction of one keyspace.
 
 The embedded Cassandra has no JMX port. Any Java can be asked through its attach socket to open one, on the
 loopback address and for as long as it is needed; ``nodetool`` is in Cassandra's jars.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.system.conftest import wait_until
+from tests.support.waiting import wait_until
 
 from tidemark.embedded.jars.fetch import jars_folder
 from tidemark.embedded.java import find_java

@@ -1,6 +1,6 @@
 """Several test processes with the same services: the first who needs them starts them, the last stops them.
 
-Locks of the kernel, because they end with their holder: a process that was killed keeps nobody waiting.
+Locks of the kernel, because they end with their holder: a process that was killed keeps no other waiting.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ def locked(path: Path, *, alone: bool) -> Iterator[None]:
 
 
 def is_last(path: Path) -> bool:
-    """Whether nobody has this lock any more."""
+    """Whether no process has this lock any more."""
     with path.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -24,7 +24,7 @@ class TcpProxy:
         return int(self._listener.getsockname()[1])
 
     def shut(self) -> None:
-        """Nobody gets through any more, and nobody new gets in."""
+        """No connection gets through any more, and no new one gets in."""
         with self._lock:
             self._is_shut = True
             sockets, self._open = [self._listener, *self._open], []

@@ -1,7 +1,6 @@
 """Real services, killed and brought back: what was acknowledged is still there, and nothing stays behind."""
 
 import json
-import threading
 import time
 import urllib.request
 import uuid
@@ -13,6 +12,7 @@ import pytest
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
 from cassandra.policies import RoundRobinPolicy
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from tests.support.waiting import wait_until
 
 from tidemark.embedded.errors import PortTaken
 from tidemark.embedded.lifecycle import all_records, down, up
@@ -24,15 +24,7 @@ from tidemark.embedded.status import is_healthy, service_status
 pytestmark = pytest.mark.system
 
 ALONE = True
-"""Nobody else can do anything while services are killed."""
-
-
-def wait_until(condition, seconds: float = 30):
-    for _ in range(int(seconds * 20)):
-        if value := condition():
-            return value
-        threading.Event().wait(0.05)
-    raise AssertionError(f"it did not happen within {seconds} s")
+"""No other module can run while services are killed."""
 
 
 def lives(pid: int) -> bool:

@@ -65,7 +65,7 @@ def test_a_restart_of_the_control_plane_does_not_end_the_wait(answers: list[Any]
     assert (wait(), answers) == ({"writer": "journal"}, [])
 
 
-def test_while_it_waits_it_says_that_nobody_answers(answers: list[Any]) -> None:
+def test_while_it_waits_it_says_that_there_is_no_answer(answers: list[Any]) -> None:
     from tidemark_airflow.gates import GateTrigger
 
     answers.append(ConnectionError("no host available"))

@@ -40,8 +40,8 @@ def ask(
 def run(dag_bag: Any) -> ExpiryRun:
     """One with a day that an earlier run could not finish; it has what it needs to know its days."""
     log: Any = SimpleNamespace(control=LogControl(MemoryConsensus(), "orders"))
-    nobody: Any = None
-    ports = (nobody, log, nobody, nobody, nobody)
+    unused: Any = None
+    ports = (unused, log, unused, unused, unused)
     run = ExpiryRun("run", "w", PRAGUE, *ports, is_ours=lambda topic: True, clock=lambda: NOW)
     run.open_days(nov(3))
     return run

@@ -2,23 +2,23 @@
 
 import os
 import signal
-import time
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_failures=2, time_limit="60s"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_failures=2, time_limit="60s"))
 
 
 @pytest.fixture
-def work(house: House, dag_bag: Any) -> Any:
+def work(house: WorkWorld, dag_bag: Any) -> Any:
     from tidemark.work.client import Work
 
     return Work.of_journal(house.another())
@@ -30,7 +30,7 @@ def given_entries(work: Any, *keys: str) -> None:
 
 
 def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
-    house: House, work: Any, monkeypatch: Any
+    house: WorkWorld, work: Any, monkeypatch: Any
 ) -> None:
     """As Airflow's task runner does it: the handler of SIGTERM calls ``on_kill`` and nothing else."""
     from tidemark.work.drain import Stopped
@@ -39,7 +39,7 @@ def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
     def handler(item: Any) -> None:
         if item.key == "second":
             os.kill(os.getpid(), signal.SIGTERM)
-            time.sleep(30)
+            raise AssertionError("the signal was to end this")
 
     given_entries(work, "first", "second", "third")
     monkeypatch.setattr(module, "open_work", lambda journal, owner: work)
@@ -62,7 +62,7 @@ def test_triggers_say_how_to_make_them_again(dag_bag: Any) -> None:
     assert (name, keys) == ("tidemark_airflow.work.WorkReadyTrigger", {"journal": "pages", "every": 5.0})
 
 
-def test_the_trigger_fires_when_something_is_due(house: House, work: Any, monkeypatch: Any) -> None:
+def test_the_trigger_fires_when_something_is_due(house: WorkWorld, work: Any, monkeypatch: Any) -> None:
     import asyncio
 
     from tidemark_airflow import work as module

@@ -3,18 +3,18 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def house(dag_bag: Any, monkeypatch: Any) -> House:
+def house(dag_bag: Any, monkeypatch: Any) -> WorkWorld:
     """A journal in memory, with one dead letter."""
     from tidemark.work.client import Work
     from tidemark.work.store import known_journals
 
-    house = House(memory_stores(), given_declaration(max_failures=1))
+    house = WorkWorld(memory_stores(), given_declaration(max_failures=1))
     work = Work.of_journal(house.another())
     work.insert("k", {"data": 1})
     work.fail(*work.claim(), "no route")
@@ -51,7 +51,7 @@ def found(*journals: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return returned, {event.dest_asset_key.name: event.extra for event in made}
 
 
-def test_i11_unseen_dead_letters_are_an_asset_event_and_fail_the_task(house: House) -> None:
+def test_i11_unseen_dead_letters_are_an_asset_event_and_fail_the_task(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     from tidemark_airflow.work_dead import report_dead
@@ -64,7 +64,7 @@ def test_i11_unseen_dead_letters_are_an_asset_event_and_fail_the_task(house: Hou
         report_dead.function(returned, ti=Instance({"journals": {}}))
 
 
-def test_i11_seen_ones_are_neither(house: House) -> None:
+def test_i11_seen_ones_are_neither(house: WorkWorld) -> None:
     from tidemark.work.client import Work
     from tidemark_airflow.work_dead import report_dead
 
@@ -75,7 +75,7 @@ def test_i11_seen_ones_are_neither(house: House) -> None:
     report_dead.function(returned, ti=Instance({"journals": {}}))
 
 
-def test_a_journal_that_cannot_be_looked_at_hides_no_other(house: House) -> None:
+def test_a_journal_that_cannot_be_looked_at_hides_no_other(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     from tidemark_airflow.work_dead import report_dead
@@ -86,7 +86,7 @@ def test_a_journal_that_cannot_be_looked_at_hides_no_other(house: House) -> None
         report_dead.function(returned, ti=Instance({}))
 
 
-def test_a_sweep_that_failed_does_not_end_as_a_success(house: House) -> None:
+def test_a_sweep_that_failed_does_not_end_as_a_success(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
     from tidemark_airflow.work_dead import report_dead

@@ -1,7 +1,8 @@
 """A pipeline opened for a person: its writers by name, resumes that try twice, plans by their action."""
 
 import pytest
-from tests.support.delivery_samples import House, Stream
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.app import open_pipeline
 from tidemark.app.open_pipeline import OpenPipeline
@@ -17,8 +18,8 @@ DECLARED = [
 
 
 @pytest.fixture
-def house(tmp_path) -> House:
-    return House(tmp_path)
+def house(tmp_path) -> PipelineWorld:
+    return PipelineWorld(tmp_path)
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def pipeline(house, stream, monkeypatch) -> OpenPipeline:
     return pipeline
 
 
-def given_stopped(house: House, stream: Stream, *bad: int) -> None:
+def given_stopped(house: PipelineWorld, stream: Stream, *bad: int) -> None:
     house.publish(orders="abcdef")
     stream.bad = {*bad}
     house.deliver(stream)

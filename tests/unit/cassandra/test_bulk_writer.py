@@ -1,4 +1,4 @@
-"""Rows are gathered, sent a few batches at a time, and acknowledged before anybody goes on."""
+"""Rows are gathered, sent a few batches at a time, and acknowledged before the writer goes on."""
 
 import logging
 from typing import Any

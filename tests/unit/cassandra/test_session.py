@@ -1,7 +1,9 @@
-"""Sessions are shared by everybody in a process who wants the same connection."""
+"""Sessions are shared by all threads of a process that want the same connection."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from itertools import count
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -10,27 +12,34 @@ from tidemark.connections import CassandraConnection
 
 pytestmark = pytest.mark.unit
 
+THREADS = 4
+
 
 def test_threads_that_ask_at_the_same_time_get_the_same_session(monkeypatch):
-    # Given: sessions that take a moment to open.
+    # Given: a session that is not open before every thread has asked for it.
     opened: list[object] = []
-    asking = Barrier(4)
+    asked, all_have_asked = count(1), Event()
+
+    class CountedConnection(CassandraConnection):
+        """``connect`` reads a connection before it looks for its session."""
+
+        def revealed(self) -> dict[str, Any]:
+            if next(asked) == THREADS:
+                all_have_asked.set()
+            return super().revealed()
 
     def open_slowly(connection: CassandraConnection) -> object:
+        assert all_have_asked.wait(30), "not every thread has asked"
         opened.append(object())
         return opened[-1]
 
     monkeypatch.setattr(session, "_sessions", {})
     monkeypatch.setattr(session, "_open", open_slowly)
-    connection = CassandraConnection(hosts=("127.0.0.1",), port=1)
-
-    def ask() -> object:
-        asking.wait()
-        return session.connect(connection)
+    connection = CountedConnection(hosts=("127.0.0.1",), port=1)
 
     # When: several threads ask at once.
-    with ThreadPoolExecutor(4) as threads:
-        found = list(threads.map(lambda _: ask(), range(4)))
+    with ThreadPoolExecutor(THREADS) as threads:
+        found = list(threads.map(session.connect, [connection] * THREADS))
 
     # Then: one was opened, for all.
     assert (len(opened), {id(one) for one in found}) == (1, {id(opened[0])})

@@ -20,7 +20,7 @@ def session_with(*estimates: tuple[int, int, int, int]) -> Any:
 @pytest.mark.parametrize(
     ("estimates", "expected"),
     [
-        pytest.param([], 0, id="nobody knows"),
+        pytest.param([], 0, id="unknown"),
         pytest.param([(LOWEST, HIGHEST, 0, 0)], 0, id="counted as nothing"),
         pytest.param([(LOWEST, HIGHEST, 100, 7)], 700, id="one node has all"),
         pytest.param([(LOWEST, 0, 100, 7), (0, HIGHEST, 10, 1)], 710, id="in two ranges"),

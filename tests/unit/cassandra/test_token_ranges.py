@@ -45,7 +45,7 @@ def test_no_range_is_much_wider_than_asked_for(tokens: list[int], pieces: int) -
 
 
 @given(st.binary())
-def test_the_lowest_token_is_nobody_s(key: bytes) -> None:
+def test_the_lowest_token_belongs_to_no_key(key: bytes) -> None:
     assert LOWEST < Murmur3Token.from_key(key).value <= HIGHEST
 
 

@@ -5,29 +5,18 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
+from tests.support.command_line import ORDERS, Ended, given_failures, publish_two_bindings
 
+from tidemark.clock import wall_clock
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.log.state.control import LogControl
-
-ORDERS = """
-name: orders
-source:
-  kafka: {topics: ["orders", "refunds"], topic_prefixes: ["eu."]}
-writers:
-  - {name: cassandra, kind: journal}
-  - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive"}
-"""
-
-
-class Ended(NamedTuple):
-    """What a command left behind."""
-
-    code: int
-    out: str
-    err: str
+from tidemark.pipeline.loader import find_pipeline
+from tidemark.writers.files.writer import FilesWriter
 
 
 @pytest.fixture
@@ -59,7 +48,7 @@ def run(installation, capsys) -> Callable[..., Ended]:
 
 @pytest.fixture
 def closed_port() -> int:
-    """A port of this machine where nobody listens."""
+    """A port of this machine on which no process listens."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return listener.getsockname()[1]
@@ -80,3 +69,30 @@ def control(installation, monkeypatch) -> LogControl:
     monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(connection))
     monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: consensus)
     return LogControl(consensus, "orders")
+
+
+@pytest.fixture
+def positions(control, root, monkeypatch) -> Positions:
+    """Two published bindings; ``archive`` was stopped by its target after the first one."""
+    monkeypatch.setattr(
+        "tidemark.delivery.dead_letters.store.DeadLetterTable.keep", lambda self, letters: None
+    )
+    publish_two_bindings(control, root)
+    positions = Positions(control.consensus, "orders")
+    writer = FilesWriter("orders", find_pipeline("orders").writers[1])
+    hold = take(positions, positions.register("archive", writer.shape), "orders.replicate run-1")
+    hold.commit(2, {"orders": 2})
+    hold.commit(2, {}, WriterGate(Cause.TARGET, 3, 5, 5, "OSError: no space left", wall_clock()))
+    hold.release()
+    return positions
+
+
+@pytest.fixture
+def walled(positions) -> Positions:
+    """``archive`` was stopped by message 3, once."""
+    return given_failures(positions, 1)
+
+
+@pytest.fixture
+def archive(installation) -> Path:
+    return installation / ".tidemark" / "archive"

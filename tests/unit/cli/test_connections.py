@@ -29,7 +29,7 @@ def test_the_embedded_services_come_next(installation, monkeypatch):
 
 
 @pytest.mark.usefixtures("installation")
-def test_a_connection_nobody_knows_is_refused_with_what_to_do():
+def test_an_unknown_connection_is_refused_with_what_to_do():
     with pytest.raises(BadConnection, match=r"AIRFLOW_CONN_CASSANDRA_FAR, or start .*: tidemark services up"):
         look_up("cassandra_far")
 

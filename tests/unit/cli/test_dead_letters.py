@@ -5,19 +5,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.unit.cli import test_opened_pipeline
-from tests.unit.cli.test_opened_pipeline import EXECUTE
+from tests.support.command_line import EXECUTE
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.store import DeadLetterTable
 from tidemark.delivery.state.positions import Positions
 
-pytestmark = test_opened_pipeline.pytestmark
-positions, walled, archive = (
-    test_opened_pipeline.positions,
-    test_opened_pipeline.walled,
-    test_opened_pipeline.archive,
-)
+pytestmark = pytest.mark.unit
 
 
 @pytest.fixture

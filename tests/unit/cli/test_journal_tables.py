@@ -11,12 +11,7 @@ from tidemark.journal.action import Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
 from tidemark.journal.events import EncodedEvent
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 AT = ("orders", "k", "--topic", "orders")
 EXECUTE = ("--execute", "--reason", "asked for", "--by", "ann")

@@ -7,14 +7,9 @@ from contextlib import contextmanager
 import pytest
 from tests.support.found_in_memory import FoundInMemory, given_delivered
 from tests.support.journal_samples import TOPIC
-from tests.unit.verification.test_result import diff, missing, side
+from tests.support.verification_samples import diff, missing, side
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 TWO = """
 name: orders
@@ -97,7 +92,7 @@ def test_a_history_for_people(run, house):
     assert "Verified up to id 2: as the log says" in ended.out
 
 
-def test_a_history_as_json_and_of_nobody(run, house):
+def test_a_history_as_json_and_of_an_unknown_entity(run, house):
     (shown,) = json.loads(run("journal", "history", "orders", "k", "--writer", "journal", "--json").out)
     assert [step["action"] for step in shown["steps"]] == ["append 1 to 2", "delete to 1"]
     assert run("journal", "history", "orders", "x", "--writer", "journal").code == 1

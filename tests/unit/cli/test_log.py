@@ -10,12 +10,7 @@ from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.state.pins import pins
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3), ("refunds", 0, 0, 2))
 SECOND = given_binding(2_000_000, 5, ("orders", 0, 3, 5), run_id="run-2")

@@ -4,18 +4,12 @@ import json
 from dataclasses import replace
 
 import pytest
-from tests.support.compaction_samples import JOURNAL
+from tests.support.compaction_samples import JOURNAL, added, deleted
 from tests.support.compaction_world import HOUR, World
-from tests.unit.compaction.test_policies import added, deleted
 
 from tidemark.log.state.control import LogControl
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 
 @pytest.fixture

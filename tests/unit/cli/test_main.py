@@ -8,12 +8,7 @@ from tidemark.delivery.state.known_pipelines import NotKnown
 from tidemark.journal.errors import Undecodable
 from tidemark.log.errors import FileMissing
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 
 def no_traceback(text: str) -> bool:

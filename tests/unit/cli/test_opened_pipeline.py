@@ -2,81 +2,18 @@
 
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 
 import pytest
-from tests.support.log_samples import given_binding, publish_all
+from tests.support.command_line import EXECUTE, given_failures
 
-from tidemark.clock import wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.writer_state import Cause, LeftOut, OffsetEntry, OffsetEntryKind, WriterGate
-from tidemark.log.files.parquet import LogFolder
+from tidemark.delivery.state.writer_state import Cause, LeftOut, OffsetEntry, OffsetEntryKind
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.loader import find_pipeline
-from tidemark.writers.files.writer import FilesWriter
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
-
-FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
-SECOND = given_binding(2_000_000, 3, ("orders", 0, 3, 6), run_id="run-2")
-
-
-@pytest.fixture
-def positions(installation, monkeypatch) -> Positions:
-    """Two published bindings; ``archive`` was stopped by its target after the first one."""
-    consensus = MemoryConsensus()
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
-    cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
-    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
-    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: consensus)
-    monkeypatch.setattr(
-        "tidemark.delivery.dead_letters.store.DeadLetterTable.keep", lambda self, letters: None
-    )
-    folder = LogFolder("orders", str(installation / ".tidemark" / "log" / "orders"))
-    values = {
-        FIRST: {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}},
-        SECOND: {("orders", 0): {3: b"d", 5: b"f"}},
-    }
-    publish_all(LogControl(consensus, "orders"), folder, values)
-    positions = Positions(consensus, "orders")
-    writer = FilesWriter("orders", find_pipeline("orders").writers[1])
-    hold = take(positions, positions.register("archive", writer.shape), "orders.replicate run-1")
-    hold.commit(2, {"orders": 2})
-    hold.commit(2, {}, WriterGate(Cause.TARGET, 3, 5, 5, "OSError: no space left", wall_clock()))
-    hold.release()
-    return positions
-
-
-@pytest.fixture
-def walled(positions) -> Positions:
-    """``archive`` was stopped by message 3, once."""
-    return given_failures(positions, 1)
-
-
-def given_failures(positions: Positions, failures: int) -> Positions:
-    """``archive`` was stopped by message 3, so often."""
-    state, reason = positions.load("archive"), "it makes no sense"
-    gate = WriterGate(Cause.MESSAGE, 3, 3, 5, reason, wall_clock(), failures=failures)
-    positions.commit(state, state.position, None, gate)
-    return positions
-
-
-@pytest.fixture
-def archive(installation) -> Path:
-    return installation / ".tidemark" / "archive"
-
-
-EXECUTE = ("--execute", "--reason", "known", "--by", "ann")
+pytestmark = pytest.mark.unit
 
 
 # Looking
@@ -473,13 +410,15 @@ def test_a_log_that_is_not_as_it_should_be_is_named_and_the_others_are_compacted
             ["offsets", "compact", "orders", "archiv"], "no registered writer archiv", id="one to compact"
         ),
         pytest.param(["offsets", "compact", "ordres"], "Did you mean `orders`?", id="some to compact"),
-        pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="nobody to resume"),
+        pytest.param(["resume", "orders", "nobody"], "there is no such writer", id="no writer to resume"),
         pytest.param(
             ["journal", "take-over", "orders", "archive"], "only a journal's tables", id="no journal to take"
         ),
         pytest.param(["journal", "take-over", "orders", "cassandra"], "it never ran", id="none to take"),
         pytest.param(
-            ["journal", "take-over", "orders", "nobody"], "there is no such writer", id="nobody to take"
+            ["journal", "take-over", "orders", "nobody"],
+            "there is no such writer",
+            id="no writer to take over",
         ),
         pytest.param(
             ["journal", "hand-back", "orders", "cassandra"], "stop it first", id="nothing to hand back"

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.support.command_line import ORDERS
 from tests.support.log_samples import given_binding, publish_all
 
 from tidemark.clock import wall_clock
@@ -11,12 +12,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.log.files.parquet import LogFolder
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 EXECUTE = ("--execute", "--reason", "the shop is closed", "--by", "ann")
 
@@ -158,8 +154,6 @@ def test_what_cannot_be_forgotten_is_refused_and_nothing_is(run, positions, cont
 
 @pytest.mark.parametrize("content", [None, "name: orders\nsauce: {}\n"])
 def test_a_pipeline_whose_file_is_there_is_never_forgotten(run, installation, positions, content):
-    from tests.unit.cli.conftest import ORDERS
-
     file = installation / "include/pipelines/orders.yaml"
     file.write_text(content or ORDERS)
     ended = run("pipelines", "forget", "orders", *EXECUTE)

@@ -9,12 +9,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.forgotten import Forgetting, begin_forgetting
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 REFUNDS = """
 name: refunds

@@ -7,12 +7,7 @@ import pytest
 from tidemark.kafka.topic_shape import FOREVER, CreationOutcome, TopicFound, TopicOutcome, TopicShape
 from tidemark.log.state.control import LogControl
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 DECLARED = """
 name: shop

@@ -5,36 +5,26 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from tests.support.command_line import EXECUTE, publish_two_bindings
 from tests.support.found_in_memory import FoundInMemory, given_delivered
-from tests.support.journal_samples import TOPIC, JournalHouse
-from tests.support.log_samples import given_binding, publish_all
+from tests.support.journal_samples import TOPIC, JournalWorld
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.reconcile_idle import reconcile_idle
 from tidemark.clock import wall_clock
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause
-from tidemark.log.files.parquet import LogFolder
-from tidemark.log.state.control import LogControl
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.verification.journal.entities import verify_entities
 from tidemark.verification.outputs.found import Extent
 from tidemark.verification.outputs.reconcile import reconcile_now
 from tidemark.writers.files.writer import FilesWriter
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
-FIRST = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
-SECOND = given_binding(2_000_000, 3, ("orders", 0, 3, 6), run_id="run-2")
 PLAIN = """
 name: orders
 source:
@@ -43,28 +33,16 @@ writers:
   - {name: archive, kind: files, path: "${TIDEMARK_HOME}/archive", format: jsonl}
   - {name: later, kind: files, path: "${TIDEMARK_HOME}/later"}
 """
-DO = ("--execute", "--reason", "known", "--by", "ann")
 
 
 @pytest.fixture
-def positions(installation, monkeypatch, capsys) -> Positions:
+def positions(installation, control, root, capsys) -> Positions:
     """Two published bindings, delivered to ``archive``; ``later`` never ran."""
     (installation / "include" / "pipelines" / "orders.yaml").write_text(PLAIN)
-    consensus = MemoryConsensus()
-    kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
-    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
-    cassandra = {"conn_type": "cassandra", "host": "127.0.0.1"}
-    monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps(cassandra))
-    monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: consensus)
-    root = str(installation / ".tidemark" / "log" / "orders")
-    control, positions = LogControl(consensus, "orders"), Positions(consensus, "orders")
-    values = {
-        FIRST: {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}},
-        SECOND: {("orders", 0): {3: b"d", 5: b"f"}},
-    }
-    publish_all(control, LogFolder("orders", root), values)
-    writer = FilesWriter("orders", find_pipeline("orders").writers[0], root)
-    log = PublishedLog.open(control, root)
+    publish_two_bindings(control, root)
+    positions = Positions(control.consensus, "orders")
+    writer = FilesWriter("orders", find_pipeline("orders").writers[0], str(root))
+    log = PublishedLog.open(control, str(root))
     deliver_to(
         *(writer, log, positions, "run", write_parts_here),
         limit=1_000,
@@ -72,11 +50,6 @@ def positions(installation, monkeypatch, capsys) -> Positions:
     )
     capsys.readouterr()  # what the delivery had to say
     return positions
-
-
-@pytest.fixture
-def archive(installation) -> Path:
-    return installation / ".tidemark" / "archive"
 
 
 def first_file(archive: Path) -> Path:
@@ -165,7 +138,7 @@ def test_what_cannot_be_made_again_may_be_let_go(run, positions, archive):
     plan = run("verify", "orders", "archive", "--let-go")
     assert (plan.code, cause(positions)) == (0, Cause.VERIFICATION)
     assert f"{gone.name} is let go: no verification asks for it any more" in plan.out
-    assert run("verify", "orders", "archive", "--let-go", *DO).code == 0
+    assert run("verify", "orders", "archive", "--let-go", *EXECUTE).code == 0
     assert (cause(positions), run("verify", "orders", "archive").code) == (None, 0)
 
 
@@ -222,7 +195,7 @@ def test_a_run_with_nothing_new_is_not_green_over_a_path_that_was_edited(install
     assert (shown, cause(positions)) == ([], None)
 
 
-def test_a_run_with_nothing_new_waits_for_nobody(opened, positions, archive):
+def test_a_run_with_nothing_new_waits_for_no_lease(opened, positions, archive):
     first_file(archive).unlink()
     take(positions, positions.load("archive"), "orders.resume", wall_clock)
     shown: list[str] = []
@@ -251,7 +224,7 @@ writers:
 
 
 @pytest.fixture
-def journal(installation, positions, monkeypatch, capsys) -> JournalHouse:
+def journal(installation, positions, monkeypatch, capsys) -> JournalWorld:
     """A journal with two entities whose tables the command reads; Spark is stood in for by this process."""
     house = given_delivered("A1,2 j:A1", "D1")
     (installation / "include" / "pipelines" / "orders.yaml").write_text(JOURNAL)

@@ -3,23 +3,18 @@
 import json
 
 import pytest
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 
-pytestmark = [
-    pytest.mark.unit,
-    pytest.mark.filterwarnings(
-        "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    ),  # kafka-python's own
-]
+pytestmark = pytest.mark.unit
 
 PAGES = "name: pages\nkey: {page: text}\npayload: {revision: int}\nmax_failures: 1\nhistory: 7d\n"
 EXECUTE = ("--execute", "--reason", "asked for", "--by", "ann")
 
 
 @pytest.fixture
-def house(installation, monkeypatch) -> House:
+def house(installation, monkeypatch) -> WorkWorld:
     """A journal in memory instead of the declared one."""
     folder = installation / "include" / "work"
     folder.mkdir(parents=True)
@@ -32,7 +27,7 @@ def house(installation, monkeypatch) -> House:
         max_failures=1,
         history="7d",
     )
-    house = House(memory_stores(), declared)
+    house = WorkWorld(memory_stores(), declared)
     of_file = Work.of_file.__func__
 
     def in_memory(cls, name, **options):

@@ -29,7 +29,7 @@ def word(kind: str, number: int, world: World) -> str:
             return "A" + ",".join(str(n) for n in range(first, first + 1 + number % 4))
         case "b" if model.delete_to and len(model.events) == reached - model.delete_to:
             # A number that was deleted once. The head says then that it is the last one, and of what lies
-            # behind a gap wider than a segment nobody knows any more.
+            # behind a gap wider than a segment cannot be known any more.
             return f"A{1 + number % model.delete_to}"
         case "d":
             return f"D{1 + number % (reached + 2)}"

@@ -178,7 +178,7 @@ def test_a_head_without_an_id_takes_any_row() -> None:
 
 
 def test_rows_beyond_the_head_are_handed_out() -> None:
-    """Somebody's append died before its head, and its partition went on."""
+    """An append's process died before the head was written, and its partition went on."""
     world = given_replicated("A1,2")
     head = world.journal.of(TOPIC).head("k")
     cells = {"partition": 0, "offset": 0, "meta_record_id": head.record_id, "metadata": "{}"}

@@ -6,9 +6,13 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.compaction_samples import JOURNAL, LATEST, PROGRESS, of_keys, of_namespaces
-from tests.support.compaction_world import HOUR, World
-from tests.unit.compaction.test_policies import added, deleted, marked, purged
+from tests.support.compaction_samples import (
+    LATEST,
+    PROGRESS,
+    of_keys,
+    of_namespaces,
+)
+from tests.support.compaction_world import HOUR, World, given_journal, given_latest
 
 from tidemark.compaction import drops
 from tidemark.compaction.compact import Compacted
@@ -23,26 +27,6 @@ from tidemark.log.state.pins import Pin, add_pin
 from tidemark.pipeline.choices import CompactionPolicy
 
 pytestmark = pytest.mark.unit
-
-
-def given_latest(root, *bindings: str) -> World:
-    """A log with a binding a text and one more in the active segment; its writer is at the end."""
-    world = World(root, LATEST)
-    for text in (*bindings, "z"):
-        world.publish(*of_keys(text))
-    world.move(world.control.log_head().end)
-    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
-    return world
-
-
-def given_journal(root) -> World:
-    world = World(root, JOURNAL)
-    world.publish(added(1), added(1, key="b"), added(2), marked())
-    world.publish(added(3), deleted(3), purged("b"), added(4))
-    world.publish(added(1, key="z"))
-    world.move(8)
-    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
-    return world
 
 
 def rows_of(world: World) -> dict[int, dict]:
@@ -264,7 +248,7 @@ def test_a_plan_whose_notes_were_swept_while_it_was_approved_is_carried_out_all_
     assert world.ids() == [4, 5, 7, 8]
 
 
-def test_a_plan_that_nobody_made_is_refused(tmp_path):
+def test_a_plan_that_was_never_made_is_refused(tmp_path):
     with pytest.raises(NoPlan):
         given_journal(tmp_path).compaction().write("f" * 64, "run")
 

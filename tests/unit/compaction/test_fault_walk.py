@@ -1,6 +1,6 @@
 """A compaction dies between any two durable writes, and the next run makes the log what it would have been.
 
-Whoever comes next: the same run, another one after the dead one's lease is over, or one that overtakes it.
+What comes next: the same run, another one after the dead one's lease is over, or one that overtakes it.
 After the sweep nothing is left that the log does not name.
 """
 
@@ -9,18 +9,15 @@ from contextlib import suppress
 
 import pytest
 from tests.support.compaction_samples import of_keys
-from tests.support.compaction_world import HOUR, World
-from tests.unit.compaction.test_compact import given_journal, given_latest
-from tests.unit.log.test_fault_walk import Killed, kill
+from tests.support.compaction_world import HOUR, World, given_journal, given_latest
+from tests.support.fault_points import COMPACT, SWEEP
+from tests.support.faults import Killed
 
-from tidemark.faults import FaultPoint
 from tidemark.log.state.compactions import CompactionOutcome, compactions
 from tidemark.log.state.lease import LogHeld, LogLost
 
 pytestmark = pytest.mark.unit
 
-COMPACT = [point for point in FaultPoint if point.startswith("compact.")]
-SWEEP = [point for point in FaultPoint if point.startswith("sweep.")]
 LOGS = {"journal": given_journal, "latest": lambda root: given_latest(root, "a b a -c", "b c d", "d e")}
 
 
@@ -40,9 +37,9 @@ def expected(root, given: Callable[..., World]) -> tuple:
 @pytest.mark.parametrize("kind", LOGS)
 @pytest.mark.parametrize("again", ["killed", "other"], ids=["the same run again", "another run"])
 @pytest.mark.parametrize("point", COMPACT)
-def test_T51_a_compaction_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point, again, kind):
+def test_T51_a_compaction_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point, again, kind):
     world = LOGS[kind](tmp_path / "killed")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.compact("killed")
 
@@ -54,9 +51,9 @@ def test_T51_a_compaction_that_was_killed_is_finished_by_the_next(tmp_path, at_p
 
 
 @pytest.mark.parametrize("point", COMPACT)
-def test_G17_a_compaction_that_was_killed_is_on_record_once(tmp_path, at_point, point):
+def test_G17_a_compaction_that_was_killed_is_on_record_once(tmp_path, kill_at, point):
     world = given_journal(tmp_path)
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.compact("killed")
 
@@ -112,10 +109,10 @@ def test_what_is_published_at_any_point_stays(tmp_path, at_point, point):
 
 
 @pytest.mark.parametrize("point", SWEEP)
-def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point):
+def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point):
     world = given_journal(tmp_path / "killed")
     world.compact("run")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.sweep()
     assert finished(world) == expected(tmp_path / "whole", given_journal)

@@ -163,7 +163,7 @@ def test_G8_what_was_published_since_stays_in_the_new_manifest():
     assert (len(after.segments), after.end) == (3, 5)
 
 
-def test_G8_a_plan_whose_inputs_somebody_has_replaced_is_refused():
+def test_G8_a_plan_whose_inputs_were_replaced_is_refused():
     log = given_log(of_keys("a b a b"), of_keys("z"))
     plan = made(log, LATEST)
     once = replace_files(log.manifest, plan, [output(plan.groups[0])])

@@ -8,15 +8,19 @@ from tests.support.compaction_samples import (
     LATEST,
     PROGRESS,
     Sent,
+    added,
+    deleted,
     given_log,
+    marked,
     of_keys,
     of_namespaces,
     plan_compaction,
+    purged,
     sent,
     survivors,
 )
 
-from tidemark.journal.action import Delete, Mark, Purge, append
+from tidemark.journal.action import Purge, append
 from tidemark.journal.events import EncodedEvent, Events
 
 pytestmark = pytest.mark.unit
@@ -28,23 +32,6 @@ BOUNDLESS = (
 
 def example_c():
     return given_log(of_namespaces(EXAMPLE_C), of_namespaces(EXAMPLE_C_ACTIVE))
-
-
-def added(first, last=None, key="a"):
-    numbers = range(first, (last or first) + 1)
-    return sent(append(key, 1, Events(tuple(EncodedEvent(number) for number in numbers))))
-
-
-def deleted(to, key="a"):
-    return sent(Delete(key, 1, to))
-
-
-def purged(key="a"):
-    return sent(Purge(key, 1))
-
-
-def marked(key="a"):
-    return sent(Mark(key, 1, "m"))
 
 
 def journal(*messages, **further):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from tests.support.compaction_samples import JOURNAL, Sent, compacted, given_log, sent
 from tests.support.compaction_world import World
-from tests.unit.compaction.test_replay import NEXT, assert_same, events_of, messages
+from tests.support.journal_replay import NEXT, assert_same, events_of, messages
 
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.rules import CompactionRules, question_digest

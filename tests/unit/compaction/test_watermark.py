@@ -26,7 +26,7 @@ def test_G1_a_writer_without_a_position_blocks_everything():
     assert mark({"fast": 11, "new": -1}).id == 0
 
 
-def test_G1_a_log_that_nobody_reads_is_not_compacted():
+def test_G1_a_log_without_writers_is_not_compacted():
     found = mark({})
     assert (found.id, found.limits[0].reason) == (0, Reason.NO_WRITER)
 

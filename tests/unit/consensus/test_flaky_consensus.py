@@ -52,7 +52,7 @@ def test_a_lost_answer_may_have_been_a_refusal():
         flaky.commit(KEY, 5, MINE)
 
 
-def test_nobody_sees_a_late_request_before_it_lands():
+def test_a_late_request_is_not_seen_before_it_lands():
     assert given_commit_with(Fault.LATE).read(KEY, ["head"]).version == ABSENT
 
 

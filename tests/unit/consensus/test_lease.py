@@ -19,13 +19,13 @@ HELD = Lease("ann", 3, NOW + 10)
         (HELD, "bob", NOW + 9, HELD),
         (HELD, "bob", NOW + 10, None),
     ],
-    ids=["nobody", "somebody else", "oneself", "to the last moment", "and no longer"],
+    ids=["no holder", "another holder", "the same holder", "to the last moment", "and no longer"],
 )
-def test_only_somebody_else_who_is_alive_stands_in_the_way(found, holder, now, other):
+def test_only_another_holder_that_is_alive_stands_in_the_way(found, holder, now, other):
     assert lease_of_another(found, holder, now) == other
 
 
-def test_a_new_lease_has_a_token_that_nobody_had():
+def test_a_new_lease_has_a_token_that_was_never_used():
     assert new_lease(3, "bob", NOW) == Lease("bob", 4, NOW + LEASE)
 
 

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.unit
 
 KEY = ObjectKey(ObjectKind.LOG, "orders")
 MINE = Change({"head": "mine"})
-SOMEBODY = UUID(int=7)
+ANOTHER = UUID(int=7)
 
 WRITE_TIMEOUT = WriteTimeout("no answer", write_type=WriteType.CAS, consistency=ConsistencyLevel.SERIAL)
 CLIENT_TIMEOUT = OperationTimedOut({"127.0.0.1": "no answer"}, "127.0.0.1")
@@ -80,7 +80,7 @@ class Partition:
     """A session with one object behind it. Each transaction meets the next of the fates given."""
 
     def __init__(self, *fates):
-        self.version, self.last_tx, self.rows = 3, SOMEBODY, {"head": "old"}
+        self.version, self.last_tx, self.rows = 3, ANOTHER, {"head": "old"}
         self.fates = deque(fates)
         self.read_errors: deque[Exception | None] = deque()
         self.attempts: list[UUID] = []
@@ -138,7 +138,7 @@ def not_applied(partition: Partition) -> Rows:
 
 
 def lost(error: Exception):
-    """The transaction did not reach Cassandra, and nobody said so."""
+    """The transaction did not reach Cassandra, and no error said so."""
 
     def fate(partition: Partition):
         raise error.with_traceback(None)
@@ -155,7 +155,7 @@ def applied_but_lost(error: Exception):
 
 
 def overtaken_and_lost(error: Exception, rows: dict[str, str]):
-    """Somebody else's transaction came after, or instead of, this one."""
+    """Another process's transaction came after, or instead of, this one."""
 
     def fate(partition: Partition):
         partition.version, partition.last_tx, partition.rows = 5, uuid4(), rows
@@ -218,14 +218,14 @@ def test_every_attempt_has_an_id_of_its_own():
 
 
 @LOST_ANSWERS
-def test_an_answer_lost_while_somebody_else_went_on_is_outpaced(error):
+def test_an_answer_lost_while_another_process_went_on_is_outpaced(error):
     partition = Partition(overtaken_and_lost(error, {"head": "theirs"}))
     with pytest.raises(Outpaced) as refusal:
         LightweightConsensus(partition).commit(KEY, 3, MINE)
     assert (refusal.value.expected, refusal.value.found) == (3, 5)
 
 
-def test_an_answer_lost_before_somebody_else_built_on_it_is_a_success():
+def test_an_answer_lost_before_another_process_built_on_it_is_a_success():
     partition = Partition(overtaken_and_lost(WRITE_TIMEOUT, {"head": "mine", "later": "theirs"}))
     assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
 
@@ -265,7 +265,7 @@ def test_a_forgotten_object_is_gone_whatever_was_answered(fates):
     assert (partition.version, partition.rows, list(partition.fates)) == (None, {}, [])
 
 
-def test_what_somebody_has_changed_is_not_forgotten():
+def test_what_was_changed_meanwhile_is_not_forgotten():
     partition = Partition(overtaken(4, {"head": "theirs"}))
     with pytest.raises(Outpaced):
         LightweightConsensus(partition).forget(KEY, 3)
@@ -322,7 +322,7 @@ def test_the_last_attempt_is_looked_after_too():
     assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
 
 
-# Late landing: a transaction that nobody answered is applied when it has been given up already
+# Late landing: an unanswered transaction is applied when it has been given up already
 
 
 def test_an_attempt_that_lands_before_the_next_is_a_success():
@@ -350,26 +350,26 @@ def test_an_attempt_that_lands_before_the_last_one_is_a_success():
     assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
 
 
-def test_a_late_attempt_on_which_somebody_else_has_built_is_a_success():
+def test_a_late_attempt_on_which_another_process_has_built_is_a_success():
     partition = Partition(lost(CLIENT_TIMEOUT), overtaken(5, {"head": "mine", "later": "theirs"}))
     assert LightweightConsensus(partition).commit(KEY, 3, MINE) == 4
 
 
-def test_a_late_attempt_that_finds_somebody_else_s_change_is_outpaced():
+def test_a_late_attempt_that_finds_another_change_is_outpaced():
     partition = Partition(lost(CLIENT_TIMEOUT), overtaken(4, {"head": "theirs"}))
     with pytest.raises(Outpaced) as refusal:
         LightweightConsensus(partition).commit(KEY, 3, MINE)
     assert (refusal.value.expected, refusal.value.found) == (3, 4)
 
 
-def test_somebody_else_s_equal_rows_are_not_mine_when_they_are_the_next_version():
+def test_equal_rows_of_another_process_are_not_mine_when_they_are_the_next_version():
     """Two that write the same cannot both have made version 4."""
     partition = Partition(lost(CLIENT_TIMEOUT), overtaken(4, {"head": "mine"}))
     with pytest.raises(Outpaced):
         LightweightConsensus(partition).commit(KEY, 3, MINE)
 
 
-def test_somebody_else_s_equal_rows_are_not_mine_when_no_answer_was_lost():
+def test_equal_rows_of_another_process_are_not_mine_when_no_answer_was_lost():
     with pytest.raises(Outpaced):
         LightweightConsensus(Partition(overtaken(5, {"head": "mine"}))).commit(KEY, 3, MINE)
 
@@ -419,7 +419,7 @@ def test_when_the_rows_after_a_lost_answer_cannot_be_read_it_is_undecided():
         LightweightConsensus(partition).commit(KEY, 3, MINE)
 
 
-def test_when_nobody_says_why_it_was_not_applied_it_is_undecided():
+def test_without_a_reason_why_it_was_not_applied_it_is_undecided():
     partition = Partition(not_applied)
     partition.read_errors.append(NO_HOST)
     with pytest.raises(Undecided, match="NoHostAvailable"):

@@ -1,8 +1,8 @@
 """The one read-decide-commit loop: what it repeats, what it does not, and what is left where it gives up."""
 
 import pytest
+from tests.support.consensus import RacingConsensus
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ABSENT, Change, Consensus, ObjectKey, ObjectKind, Snapshot, Undecided

@@ -1,8 +1,8 @@
 """Writers that a compacted log refuses: known by their declaration, and as the rule itself would say."""
 
 import pytest
-from tests.support.delivery_samples import House
 from tests.support.log_samples import compact
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.delivery.compacted_refusals import needing_every_message, refusal_of
@@ -37,7 +37,7 @@ CONNECTIONS = Connections(
 )
 
 
-def given_compacted(house: House) -> None:
+def given_compacted(house: PipelineWorld) -> None:
     house.publish(orders="ab")
     house.publish(orders="cd")
     compact(house.control, house.log.folder, 2, keep=lambda id_: id_ == 1, policy="journal")
@@ -71,7 +71,7 @@ def test_i16_the_reason_is_the_one_that_the_run_gives(house):
     assert str(refusal_of("orders", writer.declared, 2)) == str(refused.value)
 
 
-def waited_for(house: House) -> list[str]:
+def waited_for(house: PipelineWorld) -> list[str]:
     found = registered_writers(house.control, house.positions, ["archive", "copy"], ["archive", "copy"])
     return [one.name for one in found]
 

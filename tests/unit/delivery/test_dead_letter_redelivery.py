@@ -3,7 +3,9 @@
 from dataclasses import dataclass, field, replace
 
 import pytest
-from tests.support.delivery_samples import House, Stream, given_stopped_at
+from tests.support.memory_letters import NoLetterTable
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.delivery.dead_letters.listing import Fate, LetterBox, ListedLetter, NoSuchLetter
 from tidemark.delivery.dead_letters.redelivery import REDELIVERING, NotRedelivered, Redelivery
@@ -15,11 +17,6 @@ from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate
 from tidemark.delivery.writer import TargetIdentity, TargetReplaced
 
 pytestmark = pytest.mark.unit
-
-
-class NoTable:
-    def find(self, pipeline, writer):
-        return []
 
 
 @dataclass
@@ -50,15 +47,15 @@ class Late(Stream):
         self.late.append(message["id"])
 
 
-def letter(house: House, writer: Stream, id_: int) -> ListedLetter:
-    return LetterBox(house.positions, house.letters, NoTable()).letter(writer.name, id_)
+def letter(house: PipelineWorld, writer: Stream, id_: int) -> ListedLetter:
+    return LetterBox(house.positions, house.letters, NoLetterTable()).letter(writer.name, id_)
 
 
-def plan(house: House, writer: Stream, id_: int) -> Plan:
+def plan(house: PipelineWorld, writer: Stream, id_: int) -> Plan:
     return Redelivery(house.positions, house.log, house.clock).plan(writer, letter(house, writer, id_))
 
 
-def given_letter(house: House, writer: Stream) -> Stream:
+def given_letter(house: PipelineWorld, writer: Stream) -> Stream:
     """Ids 0 to 8, of which 2 was let pass."""
     given_stopped_at(house, 2, writer)
     house.acknowledge(writer, 2)

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pyarrow.parquet as pq
 import pytest
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import House, Stream
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Undecided
@@ -25,14 +26,14 @@ END = 104
 """A log of 105 entries, ids 0 to 104, stands for the example's 104,016."""
 
 
-def given_entries(house: House) -> None:
+def given_entries(house: PipelineWorld) -> None:
     """Ids 0 to 104 in 35 bindings of three; the last one is of the topic ``my``."""
     for _ in range(34):
         house.publish(another="abc")
     house.publish(my="abc")
 
 
-def given_position(house: House, position: int) -> Stream:
+def given_position(house: PipelineWorld, position: int) -> Stream:
     writer = Stream()
     house.register(writer, position)
     return writer
@@ -83,10 +84,10 @@ def test_T30_a_consumer_three_before_the_end_gets_three(house):
     assert writer.ids == [END - 2, END - 1, END]
 
 
-def test_T31_a_commit_that_nobody_answers_is_an_error_and_the_next_run_delivers_two(tmp_path):
+def test_T31_a_commit_without_an_answer_is_an_error_and_the_next_run_delivers_two(tmp_path):
     """Instead of a time-out of 2 s: the answer to the offset's commit is missing."""
     flaky = FlakyConsensus(MemoryConsensus())
-    house = House(tmp_path, flaky)
+    house = PipelineWorld(tmp_path, flaky)
     house.publish_ids(END + 1)
     writer = given_position(house, END - 2)
     flaky.arm(None, Fault.REQUEST_LOST)
@@ -131,7 +132,7 @@ def test_T35_a_commit_that_fails_is_one_write_and_its_own_error(tmp_path):
                 raise ConnectionError("the offset log cannot be written")
             return super().commit(key, expected, change)
 
-    house = House(tmp_path, Failing())
+    house = PipelineWorld(tmp_path, Failing())
     house.publish_ids(2)
     house.consensus.fails = True
     writer = Stream()

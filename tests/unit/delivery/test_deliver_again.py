@@ -1,8 +1,9 @@
 """deliver_again: what was finished is delivered once more, and no position moves."""
 
 import pytest
-from tests.support.delivery_samples import House, Shelf, Stream
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.state.lease import LeaseHeld, take
@@ -14,7 +15,7 @@ pytestmark = pytest.mark.unit
 # Deliver again
 
 
-def given_delivered(house: House) -> Stream:
+def given_delivered(house: PipelineWorld) -> Stream:
     """Three bindings of two, delivered; one more that is not."""
     for _ in range(3):
         house.publish(orders="ab")
@@ -103,7 +104,7 @@ def test_a_backfill_of_another_shape_is_refused(house):
     assert changed.calls == []
 
 
-def test_a_backfill_is_refused_while_somebody_has_the_writer(house):
+def test_a_backfill_is_refused_while_the_writer_is_leased(house):
     writer = given_delivered(house)
     take(house.positions, house.state(writer), "somebody", house.clock)
     with pytest.raises(LeaseHeld):
@@ -111,9 +112,9 @@ def test_a_backfill_is_refused_while_somebody_has_the_writer(house):
 
 
 def test_a_backfill_counts_from_the_position_of_its_lease(tmp_path):
-    """Somebody rewinds between our look and our lease."""
+    """An operator rewinds between the backfill's first look and its lease."""
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     writer = given_delivered(house)
     plan = house.operator.rewind("stream", 1)
     consensus.before_next_commit = lambda: plan.execute(house.deed("rewind"))

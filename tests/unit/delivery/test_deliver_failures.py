@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import PIPELINE, House, Shelf, Stream
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PIPELINE, PipelineWorld
 
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.deliver import said
@@ -270,7 +271,7 @@ def test_a_stopped_writer_is_not_taken(house):
 
 def test_a_gate_that_is_closed_while_the_writer_is_taken_stays_closed(tmp_path):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     house.publish(orders="abc")
     writer = Stream()
     house.register(writer)
@@ -304,7 +305,7 @@ def test_a_writer_whose_shape_changed_gets_nothing(house):
 # The lease
 
 
-def test_a_writer_that_somebody_has_gets_nothing(house):
+def test_a_writer_that_is_leased_gets_nothing(house):
     house.publish(orders="abc")
     writer = Stream()
     take(house.positions, house.register(writer), "somebody", house.clock)

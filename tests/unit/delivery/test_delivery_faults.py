@@ -11,29 +11,25 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Clock, House, Killed, Mortal, plain
-from tests.unit.compaction.test_fault_walk import COMPACT
-from tests.unit.delivery.test_forget_pipeline import FORGET
-from tests.unit.delivery.test_offset_log_compaction import COMPACT_OFFSETS
-from tests.unit.log.test_fault_walk import ACCEPT, ACCEPT_PLAN, REPLICATE, SWEEP
-from tests.unit.work.test_fault_walk import POINTS as WORK
+from tests.support.clocks import TickingClock
+from tests.support.consensus import MortalConsensus, copy_of
+from tests.support.fault_points import DELIVER
+from tests.support.faults import Killed
+from tests.support.memory_letters import NoLetterTable
+from tests.support.pipeline_world import PipelineWorld, plain
 
-from tidemark import faults
-from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.lease import LeaseLost
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.writers.files.writer import FilesWriter
 
 pytestmark = pytest.mark.unit
@@ -50,14 +46,6 @@ LOGS = {
 """What is published, binding by binding."""
 
 
-class Ticking(Clock):
-    """Every look takes a while, so that a resume commits between two messages."""
-
-    def __call__(self) -> int:
-        self.now += SECOND * 6 // 10
-        return self.now
-
-
 class Logs:
     """Published logs, each made once: they never change."""
 
@@ -68,25 +56,19 @@ class Logs:
     def copy_to(self, name: str, root: Path) -> MemoryConsensus:
         """Put a log into a world; what the control plane knows of it."""
         if name not in self._made:
-            house = House(self._root / name)
+            world = PipelineWorld(self._root / name)
             for topics in LOGS[name]:
-                house.publish(**topics)
-            self._made[name] = house.consensus
+                world.publish(**topics)
+            self._made[name] = world.consensus
         copytree(self._root / name, root)
         return copy_of(self._made[name])
 
 
-def copy_of(consensus: MemoryConsensus) -> MemoryConsensus:
-    copied = MemoryConsensus()
-    copied._objects = dict(consensus._objects)
-    return copied
-
-
-class World(House):
+class World(PipelineWorld):
     """One pipeline with a files writer whose transform does not understand everything."""
 
     def __init__(self, root: Path, published: MemoryConsensus) -> None:
-        super().__init__(root, Mortal(published), Ticking())
+        super().__init__(root, MortalConsensus(published), TickingClock())
 
     @property
     def archive(self) -> FilesWriter:
@@ -124,20 +106,19 @@ class World(House):
 
     def redeliver(self, _: str = "") -> None:
         """What an operator does about a healthy message that was let pass with the bad one."""
-        letter = LetterBox(self.positions, self.letters, NoTable()).letter("archive", 5)
+        letter = LetterBox(self.positions, self.letters, NoLetterTable()).letter("archive", 5)
         with suppress(NotPossible):
             plan = Redelivery(self.positions, self.log, self.clock).plan(self.archive, letter)
             plan.execute(self.deed("redeliver"))
 
     def die(self) -> None:
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
 
     def outcome(self) -> dict[str, Any]:
-        """What anybody could tell."""
+        """Everything that can be told from outside."""
         state, history = self.state(self.archive), self.positions.history("archive")
         letters = sorted((self.root / "log" / "dead_letters").rglob("*.json"))
         return {
@@ -152,13 +133,6 @@ class World(House):
             "redelivered": sorted(self.positions.redelivered("archive")),
             "begun": [row for row in self.rows(self.archive) if row.startswith("redelivering/")],
         }
-
-
-class NoTable:
-    """No copies but the files."""
-
-    def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
-        return []
 
 
 def given_passed(world: World) -> None:
@@ -187,7 +161,7 @@ class Walk:
     after: Callable[[World], None] = lambda world: None
 
     def whole(self, world: World) -> dict[str, Any]:
-        """What comes of it when nobody dies."""
+        """What comes of it without a crash."""
         self.given(world)
         self.step(world, "run")
         self.after(world)
@@ -300,11 +274,11 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Logs:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory, logs: Logs) -> Callable[[str], dict[str, Any]]:
-    """What comes of a walk when nobody dies on it."""
+    """What comes of a walk without a crash."""
 
     @cache
     def outcome(name: str) -> dict[str, Any]:
-        root = tmp_path_factory.mktemp("whole") / "house"
+        root = tmp_path_factory.mktemp("whole") / "world"
         return WALKS[name].whole(World(root, logs.copy_to(WALKS[name].log, root)))
 
     return outcome
@@ -314,33 +288,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory, logs: Logs) -> Callable[[str
 def world(tmp_path: Path, logs: Logs, request: pytest.FixtureRequest) -> World:
     """The world of the walk that the test is about, with everything that comes before it."""
     walk = WALKS[request.getfixturevalue("name")]
-    world = World(tmp_path / "house", logs.copy_to(walk.log, tmp_path / "house"))
+    world = World(tmp_path / "world", logs.copy_to(walk.log, tmp_path / "world"))
     walk.given(world)
     return world
-
-
-@pytest.fixture
-def at_point(monkeypatch: pytest.MonkeyPatch) -> Callable[[FaultPoint, int, Callable[[], None]], None]:
-    """Let something happen when a point is reached for the first, second, … time."""
-
-    def arm(point: FaultPoint, time: int, happen: Callable[[], None]) -> None:
-        reached = count(1)
-
-        def die(_: FaultPoint) -> None:
-            if next(reached) == time:
-                monkeypatch.delenv(VARIABLE)
-                happen()
-
-        monkeypatch.setenv(VARIABLE, point)
-        monkeypatch.setattr(faults, "die", die)
-
-    return arm
 
 
 @pytest.mark.parametrize("again", ["run", "another run"], ids=["the same run again", "another run"])
 @pytest.mark.parametrize(("name", "point", "time"), WALKED)
 def test_what_was_killed_is_finished_by_the_next(world, whole, at_point, name, point, time, again):
-    at_point(point, time, world.die)
+    at_point(point, world.die, time)
     with pytest.raises(Killed):
         WALKS[name].step(world, "run")
     world.live_again()
@@ -365,7 +321,7 @@ def test_two_at_once_end_like_one(world, whole, at_point, name, point, time, oth
             world.clock.now += LEASE
         WALKS[name].step(world, other)
 
-    at_point(point, time, overtake)
+    at_point(point, overtake, time)
     with suppress(LeaseLost, ChangedMeanwhile):
         WALKS[name].step(world, "run")
     WALKS[name].after(world)
@@ -377,7 +333,7 @@ def test_two_at_once_end_like_one(world, whole, at_point, name, point, time, oth
 @pytest.mark.parametrize("point", WALKS["deliver"].points)
 def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point, point, name):
     """The file has the message, whether the commit has come or not; a file without it would be another."""
-    at_point(point, 1, world.die)
+    at_point(point, world.die)
     with pytest.raises(Killed):
         world.run()
     world.live_again()
@@ -388,14 +344,5 @@ def test_what_a_killed_run_has_written_is_not_acknowledged_away(world, at_point,
     assert (world.position(world.archive), world.gate(world.archive)) == (world.log.end, None)
 
 
-def test_every_point_is_walked_here_or_where_the_log_is():
-    walked = {point for walk in WALKS.values() for point in walk.points}
-    # Those in test_registration.py, test_take_over.py and tests/spark/test_reconcile.py, and those of
-    # tests/unit/writers/test_hand_back.py and test_taken_back.py.
-    others = {FaultPoint.FORGOTTEN, FaultPoint.TAKEN_OVER, FaultPoint.RECONCILED}
-    others |= {FaultPoint.TARGET_ADOPTED}  # test_target_replaced.py
-    others |= {FaultPoint.OUTPUT_MENDED, FaultPoint.OUTPUT_GIVEN_UP}  # verification/test_files_output.py
-    others |= {point for point in FaultPoint if point.startswith(("hand_back.", "take_over."))}
-    of_logs = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP, *COMPACT, *COMPACT_OFFSETS}
-    of_purges = {point for point in FaultPoint if point.startswith("expiry.")}  # tests/unit/expiry
-    assert walked | of_logs | of_purges | {*WORK} | {*FORGET} | others == set(FaultPoint)
+def test_every_point_of_a_delivery_is_walked():
+    assert {point for walk in WALKS.values() for point in walk.points} == set(DELIVER)

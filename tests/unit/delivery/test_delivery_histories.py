@@ -14,14 +14,17 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from tests.support.delivery_samples import NO_LIMIT, Clock, Killed, Mortal, Shelf, Stream
+from tests.support.clocks import Clock
+from tests.support.consensus import MortalConsensus
+from tests.support.faults import Killed, at_point
 from tests.support.log_samples import LogInMemory, given_binding, given_messages
+from tests.support.memory_letters import LetterList
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import NO_LIMIT
 
-from tidemark import faults
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.delivery.deliver import deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
 from tidemark.delivery.published_log import PublishedLog
@@ -85,17 +88,12 @@ class MemoryLog(LogInMemory):
         return [binding for binding in self.bindings if binding.end > position]
 
 
-class Letters(list[DeadLetter]):
-    def keep(self, letters: Sequence[DeadLetter]) -> None:
-        self.extend(letters)
-
-
 class History:
     """A writer, its target and its log, and what may happen to them."""
 
     def __init__(self, writer: Stream) -> None:
-        self.writer, self.log, self.clock, self.letters = writer, MemoryLog(), Clock(), Letters()
-        self.consensus = Mortal(MemoryConsensus())
+        self.writer, self.log, self.clock, self.letters = writer, MemoryLog(), Clock(), LetterList()
+        self.consensus = MortalConsensus(MemoryConsensus())
         self.holders = (f"run {number}" for number in count(1))
 
     @property
@@ -198,15 +196,14 @@ class History:
     # Deaths
 
     def die(self) -> None:
-        self.consensus.is_dead = True
-        raise Killed
+        self.consensus.die()
 
     def live_again(self) -> None:
-        self.consensus = Mortal(self.consensus.inner)
+        self.consensus = self.consensus.of_next_process()
         self.clock.now += LEASE
 
     def overtaken(self) -> None:
-        """Paused until its lease is over, while somebody else delivers."""
+        """Paused until its lease is over, while another run delivers."""
         self.clock.now += LEASE
         self.deliver()
 
@@ -282,7 +279,7 @@ ROUND = st.tuples(
     RUNS[1],
 )
 HISTORIES = st.lists(ROUND, min_size=1, max_size=4).map(lambda rounds: list(chain.from_iterable(rounds)))
-"""Something comes, something is wrong, a run; somebody does something about it, or more goes wrong."""
+"""Something comes, something is wrong, a run; an operator does something about it, or more goes wrong."""
 
 
 def live(writer: Stream, history: Sequence[tuple[tuple[Any, ...], Any]], patch: pytest.MonkeyPatch) -> None:
@@ -303,15 +300,7 @@ def live(writer: Stream, history: Sequence[tuple[tuple[Any, ...], Any]], patch: 
 
 
 def _await(world: History, patch: pytest.MonkeyPatch, fate: str, point: FaultPoint, time: int) -> None:
-    reached = count(1)
-
-    def meet(_: FaultPoint) -> None:
-        if next(reached) == time:
-            patch.delenv(VARIABLE)
-            getattr(world, fate)()
-
-    patch.setenv(VARIABLE, point)
-    patch.setattr(faults, "die", meet)
+    at_point(patch, point, getattr(world, fate), time)
 
 
 @pytest.mark.parametrize(
@@ -330,7 +319,7 @@ def test_whatever_happens_nothing_is_lost_doubled_or_out_of_order(make, history)
 
 
 def test_a_history_that_goes_wrong_is_noticed():
-    """The check itself: a position that somebody pushed past a message."""
+    """The check itself: a position that was pushed past a message."""
     world = History(Stream())
     world.publish("xxx", "")
     world.fail("broken", 2)

@@ -3,9 +3,10 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House, Killed
+from tests.support.faults import Killed
+from tests.support.memory_letters import CountedLetters
+from tests.support.pipeline_world import PipelineWorld
 from tests.support.recreated_world import World
-from tests.unit.delivery.test_forget_pipeline import MemoryLetters, arm
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
@@ -18,17 +19,17 @@ from tidemark.log.state.forgotten import EndedRemoval, forgettings
 pytestmark = pytest.mark.unit
 
 
-def forget_pipeline(house: House) -> None:
+def forget_pipeline(world: PipelineWorld) -> None:
     """``tidemark pipelines forget``, a minute later."""
-    house.clock.pass_seconds(60)
-    forgetting = PipelineForgetting(house.consensus, "orders", MemoryLetters(), clock=house.clock)
-    forgetting.plan().execute(house.deed("forget"))
-    house.clock.pass_seconds(60)
+    world.clock.pass_seconds(60)
+    forgetting = PipelineForgetting(world.consensus, "orders", CountedLetters(), clock=world.clock)
+    forgetting.plan().execute(world.deed("forget"))
+    world.clock.pass_seconds(60)
 
 
-def made_again(house: House, root: Path) -> House:
+def made_again(world: PipelineWorld, root: Path) -> PipelineWorld:
     """A pipeline of the same name, with a log of its own."""
-    again = House(root / "again", house.consensus, house.clock)
+    again = PipelineWorld(root / "again", world.consensus, world.clock)
     again.publish(orders="xyz")
     return again
 
@@ -71,14 +72,15 @@ def test_a_writer_was_an_earlier_pipeline_s_where_that_was_forgotten_after_it(
 
 
 @pytest.fixture
-def archived(house) -> House:
+def archived(tmp_path) -> PipelineWorld:
     """Ids 0 to 2 are in a file."""
-    house.publish(orders="abc")
-    house.deliver(house.files_writer(format="jsonl"))
-    return house
+    world = PipelineWorld(tmp_path)
+    world.publish(orders="abc")
+    world.deliver(world.files_writer(format="jsonl"))
+    return world
 
 
-def archive_of(archived: House, again: House, **keys: str):
+def archive_of(archived: PipelineWorld, again: PipelineWorld, **keys: str):
     """The writer of the new pipeline, with the old one's path."""
     return again.files_writer(**{"format": "jsonl", "path": str(archived.root / "archive")} | keys)
 
@@ -199,15 +201,14 @@ def test_ids_of_topics_that_an_older_version_did_not_keep_are_not_asked_for():
 
 
 @pytest.mark.parametrize("point", [FaultPoint.PIPELINE_MARKED, FaultPoint.PIPELINE_BINDINGS_FORGOTTEN])
-def test_a_removal_that_dies_keeps_the_ids_of_the_topics_for_the_one_that_ends_it(world, monkeypatch, point):
+def test_a_removal_that_dies_keeps_the_ids_of_the_topics_for_the_one_that_ends_it(world, kill_at, point):
     # given
     ids = world.control.bindings_head().topic_ids
-    with monkeypatch.context() as patch:
-        arm(patch, point)
-        with pytest.raises(Killed):
-            forget_pipeline(world)
+    kill_at(point)
+    with pytest.raises(Killed):
+        forget_pipeline(world)
     # when: the same command again, which takes the log's files too
-    forgetting = PipelineForgetting(world.consensus, "orders", MemoryLetters(), clock=world.clock)
+    forgetting = PipelineForgetting(world.consensus, "orders", CountedLetters(), clock=world.clock)
     forgetting.plan(with_log=True).execute(world.deed("forget"))
     # then
     assert [one.topic_ids for one in forgettings(world.control)] == [ids]

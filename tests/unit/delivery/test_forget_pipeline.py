@@ -1,21 +1,24 @@
 """A pipeline is forgotten whole, or visibly not yet; killed anywhere, it can be finished (item 13)."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House, Killed, Stream
+from tests.support.consensus import CrashingConsensus
+from tests.support.fault_points import FORGET_PIPELINE
+from tests.support.faults import Killed
 from tests.support.log_samples import given_binding, publish_all
+from tests.support.memory_letters import CountedLetters
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
 
-from tidemark import faults
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
 from tidemark.delivery.operator.forget_pipeline import FolderShared, PipelineForgetting, TakenMeanwhile
 from tidemark.delivery.state.known_pipelines import NotKnown, is_known, known_pipelines
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.status import read_orphan_status
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.files.removal import AREAS, FILES, FilesLeft, NotThisLog
 from tidemark.log.state.control import LogControl
@@ -26,49 +29,13 @@ from tidemark.log.state.registered_writers import Enrolled, enrol
 
 pytestmark = pytest.mark.unit
 
-FORGET = (
-    FaultPoint.PIPELINE_MARKED,
-    FaultPoint.PIPELINE_WRITER_FORGOTTEN,
-    FaultPoint.PIPELINE_LETTERS_REMOVED,
-    FaultPoint.PIPELINE_BINDINGS_FORGOTTEN,
-    FaultPoint.PIPELINE_FILES_REMOVED,
-    FaultPoint.PIPELINE_FORGOTTEN,
-)
-
-
-@dataclass
-class MemoryLetters:
-    """Dead letters by writer."""
-
-    kept: dict[str, int] = field(default_factory=dict)
-
-    def count(self, pipeline, writers):
-        return sum(self.kept.get(name, 0) for name in writers)
-
-    def remove(self, pipeline, writers):
-        for name in writers:
-            self.kept.pop(name, None)
-
-
-class CountingDown(MemoryConsensus):
-    """Dies before a commit, after so many others."""
-
-    left: int | None = None
-
-    def commit(self, key, expected, change):
-        if self.left is not None:
-            if self.left == 0:
-                raise Killed
-            self.left -= 1
-        return super().commit(key, expected, change)
-
 
 @dataclass
 class Orphan:
     """The pipeline ``orders``, which no file declares, beside ``refunds``."""
 
-    house: House
-    letters: MemoryLetters
+    house: PipelineWorld
+    letters: CountedLetters
 
     @property
     def root(self) -> Path:
@@ -99,7 +66,7 @@ class Orphan:
 
 @pytest.fixture
 def orphan(tmp_path):
-    house = House(tmp_path / "orders", consensus=CountingDown())
+    house = PipelineWorld(tmp_path / "orders", consensus=CrashingConsensus())
     house.publish(orders="abc")
     house.publish(orders="de")
     stream, archive = Stream(), house.files_writer()
@@ -110,16 +77,7 @@ def orphan(tmp_path):
     publish_all(
         other, LogFolder("refunds", str(tmp_path / "refunds")), {binding: {("refunds", 0): {0: b"r"}}}
     )
-    return Orphan(house, MemoryLetters({"stream": 2}))
-
-
-def arm(monkeypatch, point):
-    def die(_):
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr(faults, "die", die)
+    return Orphan(house, CountedLetters({"stream": 2}))
 
 
 # Whole
@@ -187,12 +145,12 @@ def test_every_folder_that_a_log_has_is_removed(orphan):
 @pytest.mark.parametrize(
     ("point", "log"),
     [
-        *((point, True) for point in FORGET),
-        *((point, False) for point in FORGET if point is not FaultPoint.PIPELINE_FILES_REMOVED),
+        *((point, True) for point in FORGET_PIPELINE),
+        *((point, False) for point in FORGET_PIPELINE if point is not FaultPoint.PIPELINE_FILES_REMOVED),
     ],
 )
-def test_killed_at_any_point_it_is_visible_and_the_same_command_finishes_it(orphan, monkeypatch, point, log):
-    arm(monkeypatch, point)
+def test_killed_at_any_point_it_is_visible_and_the_same_command_finishes_it(orphan, kill_at, point, log):
+    kill_at(point)
     with pytest.raises(Killed):
         orphan.forget(with_log=log)
     if point is not FaultPoint.PIPELINE_FORGOTTEN:
@@ -225,16 +183,16 @@ def test_killed_before_any_change_of_the_control_plane_it_is_finished_by_the_sam
     assert deaths >= 3
 
 
-def test_a_log_that_was_to_stay_may_still_go(orphan, monkeypatch):
-    arm(monkeypatch, FaultPoint.PIPELINE_WRITER_FORGOTTEN)
+def test_a_log_that_was_to_stay_may_still_go(orphan, kill_at):
+    kill_at(FaultPoint.PIPELINE_WRITER_FORGOTTEN)
     with pytest.raises(Killed):
         orphan.forget()
     orphan.forget(with_log=True)
     orphan.assert_forgotten(log=True)
 
 
-def test_a_folder_that_another_pipeline_took_since_the_death_stays(orphan, monkeypatch):
-    arm(monkeypatch, FaultPoint.PIPELINE_MARKED)
+def test_a_folder_that_another_pipeline_took_since_the_death_stays(orphan, kill_at):
+    kill_at(FaultPoint.PIPELINE_MARKED)
     with pytest.raises(Killed):
         orphan.forget(with_log=True)
     forgetting = orphan.forgetting(new=[str(orphan.root)])
@@ -325,9 +283,9 @@ def test_a_log_whose_place_is_not_known_has_to_be_shown(orphan):
 
 
 def test_a_pipeline_that_never_published_has_no_log_to_remove(tmp_path):
-    house = House(tmp_path)
+    house = PipelineWorld(tmp_path)
     house.control.start_from(house.control.bindings_head(), {("orders", 0): 5})
-    orphan = Orphan(house, MemoryLetters())
+    orphan = Orphan(house, CountedLetters())
     with pytest.raises(NotThisLog, match="nothing of it was ever published"):
         orphan.forgetting().plan(with_log=True)
     orphan.forget()

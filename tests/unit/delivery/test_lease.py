@@ -1,10 +1,10 @@
-"""The lease: one at a time moves a position, and whoever lost it is recognised."""
+"""The lease: one holder at a time moves a position, and a process that lost it is recognised."""
 
 import threading
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE, MARGIN
@@ -18,16 +18,6 @@ from tidemark.delivery.state.writer_state import WriterState
 pytestmark = pytest.mark.unit
 
 KEY = ObjectKey(ObjectKind.WRITER, "orders/archive")
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
 
 
 @pytest.fixture
@@ -79,7 +69,7 @@ def test_a_refused_holder_changes_nothing(positions, clock):
     assert state_of(positions) == before
 
 
-def test_whoever_comes_second_in_a_race_is_refused(positions, clock):
+def test_the_second_in_a_race_is_refused(positions, clock):
     seen_by_both = state_of(positions)
     take(positions, seen_by_both, "first", clock)
     with pytest.raises(LeaseHeld):
@@ -172,7 +162,7 @@ def test_a_token_does_not_come_back_with_a_writer_that_was_forgotten(positions, 
     assert state_of(positions).position == -1
 
 
-def test_whoever_learned_that_the_writer_is_lost_gets_no_ticket_any_more(positions, clock):
+def test_a_holder_that_learned_of_its_loss_gets_no_ticket_any_more(positions, clock):
     zombie = taken(positions, "zombie", clock)
     clock.now += LEASE
     taken(positions, "next", clock)
@@ -182,7 +172,7 @@ def test_whoever_learned_that_the_writer_is_lost_gets_no_ticket_any_more(positio
         zombie.ticket(lambda: None)
 
 
-def test_a_late_holder_whose_writer_nobody_took_goes_on(positions, clock):
+def test_a_late_holder_whose_writer_was_not_taken_goes_on(positions, clock):
     late = taken(positions, "late", clock)
     clock.now += 10 * LEASE
     assert late.commit(7, {}).position == 7
@@ -227,11 +217,11 @@ def test_a_commit_renews_too(positions, clock):
     assert state_of(positions).lease.deadline == clock.now + LEASE
 
 
-# Somebody changes the writer without taking it
+# The writer is changed without its lease
 
 
 @pytest.mark.parametrize("step", ["commit", "renew", "release"])
-def test_whoever_is_outpaced_by_somebody_without_a_lease_tries_again(consensus, positions, clock, step):
+def test_a_holder_outpaced_by_a_change_without_a_lease_tries_again(consensus, positions, clock, step):
     hold = taken(positions, "run", clock)
     touch(consensus)
     getattr(hold, step)(*((7, {}) if step == "commit" else ()))
@@ -265,7 +255,7 @@ def test_a_commit_whose_answer_was_lost_is_found_by_the_release(clock):
 # The ticket that tasks carry
 
 
-def test_a_ticket_is_good_while_there_is_time_and_nobody_is_asked(positions, clock):
+def test_a_ticket_is_good_while_there_is_time_and_the_control_plane_is_not_asked(positions, clock):
     ticket = taken(positions, "run", clock).ticket(lambda: pytest.fail("asked"))
     clock.now += LEASE - MARGIN - 1
     ticket.check()

@@ -4,8 +4,10 @@ T21 to T25 of `specs/transporter.md`, with its decision I1: a normal commit neve
 """
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock, House, Stream
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
@@ -16,16 +18,6 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def positions() -> Positions:
-    return Positions(MemoryConsensus(), "orders")
 
 
 def given_hold(positions: Positions, name: str = "c0", holder: str = "run-1") -> WriterHold:
@@ -151,7 +143,7 @@ def test_I2_the_position_is_not_derived_from_the_namespaces(positions):
     assert (positions.load("c0").position, max(positions.namespaces("c0").values())) == (9, 7)
 
 
-def test_I7_ids_of_namespaces_come_from_the_log(house: House):
+def test_I7_ids_of_namespaces_come_from_the_log(house: PipelineWorld):
     house.publish(orders="ab-", refunds="c-")
     house.publish(refunds="-d-")
     writer = Stream()
@@ -159,7 +151,7 @@ def test_I7_ids_of_namespaces_come_from_the_log(house: House):
     assert house.positions.namespaces("stream") == {"orders": 1, "refunds": 6}
 
 
-def test_a_position_in_the_middle_of_a_binding_has_the_ids_up_to_it(house: House):
+def test_a_position_in_the_middle_of_a_binding_has_the_ids_up_to_it(house: PipelineWorld):
     house.publish(orders="abc", refunds="de")
     writer = Stream(bad={1})
     house.deliver(writer)
@@ -169,7 +161,7 @@ def test_a_position_in_the_middle_of_a_binding_has_the_ids_up_to_it(house: House
 # Rewinds
 
 
-def given_rewound(house: House, position: int) -> Stream:
+def given_rewound(house: PipelineWorld, position: int) -> Stream:
     house.publish(orders="abc", refunds="de")
     house.publish(refunds="f")
     writer = Stream()
@@ -178,7 +170,7 @@ def given_rewound(house: House, position: int) -> Stream:
     return writer
 
 
-def test_a_rewind_is_an_entry_of_its_own_with_who_and_why(house: House):
+def test_a_rewind_is_an_entry_of_its_own_with_who_and_why(house: PipelineWorld):
     given_rewound(house, 4)
     entry = house.positions.history("stream")[-1]
     assert (entry.kind, entry.position, entry.by, entry.reason) == (
@@ -189,22 +181,22 @@ def test_a_rewind_is_an_entry_of_its_own_with_who_and_why(house: House):
     )
 
 
-def test_a_rewind_takes_the_namespaces_back_to_what_the_log_has_up_to_there(house: House):
+def test_a_rewind_takes_the_namespaces_back_to_what_the_log_has_up_to_there(house: PipelineWorld):
     given_rewound(house, 3)
     assert house.positions.namespaces("stream") == {"orders": 2, "refunds": 3}
 
 
-def test_a_rewind_leaves_no_namespace_of_which_nothing_is_finished(house: House):
+def test_a_rewind_leaves_no_namespace_of_which_nothing_is_finished(house: PipelineWorld):
     given_rewound(house, 1)
     assert house.positions.namespaces("stream") == {"orders": 1}
 
 
-def test_a_rewind_names_the_namespaces_that_it_moved(house: House):
+def test_a_rewind_names_the_namespaces_that_it_moved(house: PipelineWorld):
     given_rewound(house, 3)
     assert house.positions.history("stream")[-1].namespaces == {"refunds": 3}
 
 
-def test_what_was_delivered_again_after_a_rewind_is_as_before(house: House):
+def test_what_was_delivered_again_after_a_rewind_is_as_before(house: PipelineWorld):
     writer = given_rewound(house, 1)
     house.deliver(writer)
     assert house.positions.namespaces("stream") == {"orders": 2, "refunds": 5}
@@ -223,7 +215,7 @@ def test_what_was_delivered_again_after_a_rewind_is_as_before(house: House):
 FORGET = AuditEntry("forget", "ann", "retired", 9)
 
 
-def test_forgetting_removes_everything_but_what_people_did(house: House):
+def test_forgetting_removes_everything_but_what_people_did(house: PipelineWorld):
     writer = given_rewound(house, 1)
     house.positions.forget(house.state(writer), FORGET)
     assert {row.partition("/")[0] for row in house.rows(writer)} == {"audit"}
@@ -238,7 +230,7 @@ def test_a_forgotten_writer_is_not_registered(positions):
     assert positions.load("c0") is None
 
 
-def test_a_writer_that_is_registered_again_begins_anew(house: House):
+def test_a_writer_that_is_registered_again_begins_anew(house: PipelineWorld):
     writer = given_rewound(house, 1)
     house.positions.forget(house.state(writer), FORGET)
     house.register(writer)
@@ -251,7 +243,7 @@ def test_a_writer_that_is_registered_again_may_have_another_shape(positions):
     assert positions.register("c0", {"path": "/b"}).shape == {"path": "/b"}
 
 
-def test_what_was_acknowledged_is_forgotten_too(house: House):
+def test_what_was_acknowledged_is_forgotten_too(house: PipelineWorld):
     house.publish(orders="abc")
     writer = Stream(bad={0})
     house.deliver(writer)
@@ -260,7 +252,7 @@ def test_what_was_acknowledged_is_forgotten_too(house: House):
     assert house.positions.acknowledged("stream") == frozenset()
 
 
-def test_a_long_offset_log_is_forgotten_in_one_transaction_of_bounded_size(house: House, monkeypatch):
+def test_a_long_offset_log_is_forgotten_in_one_transaction_of_bounded_size(house: PipelineWorld, monkeypatch):
     house.publish_ids(10)
     writer = Stream()
     house.deliver(writer)

@@ -1,41 +1,31 @@
-"""Offset logs compacted in the control plane: positions, gates and leases are as before, whoever works on."""
+"""Offset logs compacted in the control plane: positions, gates and leases stay as they were."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from tests.support.clocks import Clock
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.delivery_samples import Clock, House, Killed, Stream
+from tests.support.fault_points import COMPACT_OFFSETS
+from tests.support.faults import Killed
+from tests.support.memory_writers import Stream
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
+from tests.support.pipeline_world import PipelineWorld
 
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, RowRange, Undecided
 from tidemark.delivery.state import offset_log as module
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.offset_log import WriterBusy, compact_writer, plan_writer
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntryKind
-from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
-
-COMPACT_OFFSETS = [FaultPoint.OFFSETS_PLANNED, FaultPoint.OFFSETS_COMPACTED]
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
 
 
 # What is left
 
 
-def test_only_the_offset_log_is_changed(house: House):
+def test_only_the_offset_log_is_changed(house: PipelineWorld):
     """Namespaces, acknowledgements, deeds, position and gate of a writer that had everything."""
     house.publish(orders="abc", refunds="de")
     writer = Stream(bad={3})
@@ -108,7 +98,7 @@ def test_where_nothing_goes_nothing_is_kept_either(positions):
     assert (positions.load("c0"), positions.deeds("c0")) == (before, [])
 
 
-# Somebody works meanwhile
+# While another process works
 
 
 def test_a_held_writer_is_compacted_and_its_holder_goes_on(positions):
@@ -220,18 +210,14 @@ def test_an_answer_that_got_lost_is_put_right_by_the_next_run(consensus, fault):
 # Dying
 
 
-def kill() -> None:
-    raise Killed
-
-
 @pytest.mark.parametrize("most", [1, 100], ids=["several transactions", "one transaction"])
 @pytest.mark.parametrize("point", COMPACT_OFFSETS)
-def test_what_was_killed_is_finished_by_the_next(positions, consensus, at_point, monkeypatch, point, most):
+def test_what_was_killed_is_finished_by_the_next(positions, consensus, kill_at, monkeypatch, point, most):
     monkeypatch.setattr(module, "MOST_RANGES", most)
     given_moves(positions, 3, 7, 9, 4, 5, 8)
     before = consensus.scan(KEY, "").rows
     whole = plan_writer(positions, "c0").kept
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         compact(positions)
     compact(positions)

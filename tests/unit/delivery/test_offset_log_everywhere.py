@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.delivery_samples import Clock
+from tests.support.clocks import Clock
 from tests.support.offset_samples import DEED, KEY, STOPPED, compact, entries, given_moves, move
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -27,16 +27,6 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntryKind, WriterState
 
 pytestmark = pytest.mark.unit
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
 
 
 # Refusals

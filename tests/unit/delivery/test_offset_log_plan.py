@@ -171,7 +171,7 @@ def test_a_second_plan_finds_nothing(history):
 
 @given(HISTORIES, st.text("ccra", max_size=10))
 def test_an_old_plan_removes_nothing_that_a_new_one_keeps(history, later):
-    """Whoever commits between a plan and its execution."""
+    """A commit between a plan and its execution."""
     old, rows = rows_of(history), rows_of(history + later)
     assert set(plan_of(rows).kept) <= {row for row, _ in left_of(rows, plan_of(old))}
 

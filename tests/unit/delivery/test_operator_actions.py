@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_at
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.delivery.dead_letters.store import DeadLetterCopies, DeadLetterFiles
 from tidemark.delivery.operator import actions
@@ -13,7 +14,7 @@ from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntry
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
@@ -71,7 +72,7 @@ def test_the_gate_opens_when_only_holes_are_left(house):
 
 
 def test_the_end_of_a_binding_is_passed_only_when_the_rest_of_it_is_finished(house):
-    """Otherwise nobody would ever make the file of the messages that were not acknowledged."""
+    """Otherwise the file of the messages that were not acknowledged would never be made."""
     writer = given_stopped_at(house, 5, Shelf())
     house.acknowledge(writer, 5)
     assert house.position(writer) == 4
@@ -248,7 +249,9 @@ def test_an_acknowledgement_is_an_entry_of_its_own_with_who_and_why(house):
 # Only what has failed
 
 
-def refused(house: House, writer: Stream, first: int, last: int | None = None, untried: bool = False) -> str:
+def refused(
+    house: PipelineWorld, writer: Stream, first: int, last: int | None = None, untried: bool = False
+) -> str:
     """Why an acknowledgement is not even planned; nothing was changed."""
     before = house.rows(writer)
     with pytest.raises(NotPossible) as refusal:

@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_at
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
@@ -18,11 +19,11 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
-def given_compacted(house: House, below: int, policy: str = "journal") -> Operator:
+def given_compacted(house: PipelineWorld, below: int, policy: str = "journal") -> Operator:
     """The operator of a log that is compacted."""
     log = house.log
     manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
@@ -213,7 +214,7 @@ ACTIONS = {
 }
 
 
-def given_ready_for(house: House, action: str) -> Stream:
+def given_ready_for(house: PipelineWorld, action: str) -> Stream:
     writer = given_stopped_at(house, 2)
     if action == "stop":
         house.operator.open("stream").execute(house.deed("open"))
@@ -258,7 +259,7 @@ def test_what_a_dead_run_left_does_not_hold_a_person_up(house, action):
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_a_plan_that_somebody_was_faster_than_is_not_carried_out(house, action):
+def test_a_plan_that_was_overtaken_is_not_carried_out(house, action):
     writer = given_ready_for(house, action)
     plan = ACTIONS[action](house, writer)
     take(house.positions, house.state(writer), "run-7", house.clock)
@@ -271,7 +272,7 @@ def test_a_plan_that_somebody_was_faster_than_is_not_carried_out(house, action):
 @pytest.mark.parametrize("action", ACTIONS)
 def test_a_plan_that_is_overtaken_in_the_last_moment_is_not_carried_out(tmp_path, action):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     writer = given_ready_for(house, action)
     plan = ACTIONS[action](house, writer)
     state = house.state(writer)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from tidemark.consensus.lease import Lease
-from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ObjectKey, ObjectKind, Outpaced
 from tidemark.delivery.state.positions import Positions, ShapeChanged
 from tidemark.delivery.state.writer_state import (
@@ -21,16 +20,6 @@ pytestmark = pytest.mark.unit
 
 SHAPE = {"kind": "files", "path": "/archive", "namespaces": ".*"}
 STOPPED = WriterGate(Cause.MESSAGE, 8, 8, 15, "it makes no sense", at=5_000)
-
-
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
-@pytest.fixture
-def positions(consensus) -> Positions:
-    return Positions(consensus, "orders")
 
 
 def commit_of(position: int, **namespaces: int) -> OffsetEntry:

@@ -1,8 +1,9 @@
 """G12: below what is compacted nothing is delivered, unless it makes no difference to the target."""
 
 import pytest
-from tests.support.delivery_samples import House, Shelf, Stream
 from tests.support.log_samples import compact
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.log.model.binding import TopicPartition
@@ -21,7 +22,7 @@ class Rebuilding(Stream):
         return None if is_begun else self.refusal
 
 
-def given_compacted(house: House, policy: str = "journal", below: int = 4) -> None:
+def given_compacted(house: PipelineWorld, policy: str = "journal", below: int = 4) -> None:
     """Three bindings of two ids each; of the first two, ids 1 and 2 are left."""
     for letters in ("ab", "cd", "ef"):
         house.publish(orders=letters)

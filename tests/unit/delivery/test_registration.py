@@ -1,31 +1,25 @@
 """Writers that a log waits for: known before they are registered, and until they are forgotten."""
 
 import pytest
-from tests.support.delivery_samples import House, Killed, Shelf, Stream
-from tests.support.log_samples import RacingConsensus, compact, given_binding
+from tests.support.consensus import RacingConsensus
+from tests.support.faults import Killed
+from tests.support.log_samples import compact, given_binding
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.registration import holds_below, registered_writers
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.state.lease import LogHeld, take_log
 from tidemark.log.state.registered_writers import enrolled
 
 pytestmark = pytest.mark.unit
 
 
-def waited_for(house: House, *declared: str) -> dict[str, tuple[int, int, bool]]:
+def waited_for(house: PipelineWorld, *declared: str) -> dict[str, tuple[int, int, bool]]:
     found = registered_writers(house.control, house.positions, declared)
     return {one.name: (one.position, one.holds_below, one.is_declared) for one in found}
-
-
-def kill_at(monkeypatch: pytest.MonkeyPatch, point: FaultPoint) -> None:
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr("tidemark.faults.die", die)
 
 
 # Who is waited for
@@ -79,7 +73,7 @@ def test_ids_below_the_position_are_over_but_not_those_of_the_binding_under_way(
 # Registering
 
 
-def test_no_writer_is_registered_while_somebody_has_the_log(house):
+def test_no_writer_is_registered_while_the_log_is_leased(house):
     house.publish(orders="ab")
     take_log(house.control, "compaction", house.clock)
     with pytest.raises(LogHeld, match=r"compaction has the log .* a new writer is refused meanwhile"):
@@ -87,7 +81,7 @@ def test_no_writer_is_registered_while_somebody_has_the_log(house):
     assert (house.positions.load("stream"), enrolled(house.control)) == (None, {})
 
 
-def test_a_registered_writer_is_delivered_to_while_somebody_has_the_log(house):
+def test_a_registered_writer_is_delivered_to_while_the_log_is_leased(house):
     house.publish(orders="ab")
     house.deliver(writer := Stream())
     take_log(house.control, "compaction", house.clock)
@@ -97,10 +91,10 @@ def test_a_registered_writer_is_delivered_to_while_somebody_has_the_log(house):
 
 
 def test_a_writer_that_died_while_it_was_registered_is_waited_for_and_registered_by_the_next_run(
-    house, monkeypatch
+    house, kill_at
 ):
     house.publish(orders="ab")
-    kill_at(monkeypatch, FaultPoint.REGISTER_ENROLLED)
+    kill_at(FaultPoint.REGISTER_ENROLLED)
     with pytest.raises(Killed):
         house.deliver(Stream())
     assert waited_for(house) == {"stream": (-1, -1, False)}
@@ -109,12 +103,12 @@ def test_a_writer_that_died_while_it_was_registered_is_waited_for_and_registered
 
 
 def test_a_compaction_that_came_between_look_and_registration_is_noticed(tmp_path):
-    house = House(tmp_path, RacingConsensus())
+    house = PipelineWorld(tmp_path, RacingConsensus())
     house.publish(orders="ab")
     house.publish(orders="cd")
     opened = house.log
 
-    class Late(House):
+    class Late(PipelineWorld):
         log = opened
 
     late = Late(tmp_path, house.consensus, house.clock)
@@ -125,7 +119,7 @@ def test_a_compaction_that_came_between_look_and_registration_is_noticed(tmp_pat
 
 
 def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
-    house = House(tmp_path, RacingConsensus())
+    house = PipelineWorld(tmp_path, RacingConsensus())
     house.publish(orders="ab")
     seen = []
 
@@ -135,7 +129,7 @@ def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
 
     house.consensus.before_next_commit = look
     house.deliver(Stream())
-    # It was faster than the list: then it has seen nobody, and its own compare-and-set meets another version.
+    # It was faster than the list: it has seen no writer, and its own compare-and-set meets another version.
     assert seen == [{}]
     assert waited_for(house) == {"stream": (1, 1, False)}
 
@@ -143,7 +137,7 @@ def test_who_takes_the_log_while_a_writer_is_registered_finds_it(tmp_path):
 # Going back
 
 
-def test_no_writer_goes_back_while_somebody_has_the_log(house):
+def test_no_writer_goes_back_while_the_log_is_leased(house):
     house.publish(orders="ab")
     house.deliver(writer := Stream())
     take_log(house.control, "compaction", house.clock)
@@ -152,10 +146,10 @@ def test_no_writer_goes_back_while_somebody_has_the_log(house):
     assert house.position(writer) == 1
 
 
-def test_a_rewind_that_may_still_happen_is_waited_for(house, monkeypatch):
+def test_a_rewind_that_may_still_happen_is_waited_for(house, kill_at):
     house.publish_ids(4)
     house.deliver(writer := Stream())
-    kill_at(monkeypatch, FaultPoint.REWIND_ANNOUNCED)
+    kill_at(FaultPoint.REWIND_ANNOUNCED)
     with pytest.raises(Killed):
         house.rewind("stream", 1)
     assert (house.position(writer), waited_for(house)) == (3, {"stream": (1, 1, False)})
@@ -176,7 +170,7 @@ def test_a_rewind_that_has_happened_is_just_a_position(house):
 # Forgetting
 
 
-def forget(house: House) -> None:
+def forget(house: PipelineWorld) -> None:
     house.operator.forget("stream", []).execute(house.deed("forget"))
 
 
@@ -187,10 +181,10 @@ def test_a_forgotten_writer_is_not_waited_for(house):
     assert waited_for(house) == {}
 
 
-def test_a_removal_that_was_killed_is_finished_by_the_next(house, monkeypatch):
+def test_a_removal_that_was_killed_is_finished_by_the_next(house, kill_at):
     house.publish(orders="ab")
     house.deliver(Stream())
-    kill_at(monkeypatch, FaultPoint.FORGOTTEN)
+    kill_at(FaultPoint.FORGOTTEN)
     with pytest.raises(Killed):
         forget(house)
     assert waited_for(house) == {"stream": (-1, -1, False)}
@@ -200,10 +194,10 @@ def test_a_removal_that_was_killed_is_finished_by_the_next(house, monkeypatch):
         forget(house)
 
 
-def test_a_writer_that_is_registered_again_meanwhile_stays_on_the_list(house, monkeypatch):
+def test_a_writer_that_is_registered_again_meanwhile_stays_on_the_list(house, kill_at):
     house.publish(orders="ab")
     house.deliver(Stream())
-    kill_at(monkeypatch, FaultPoint.FORGOTTEN)
+    kill_at(FaultPoint.FORGOTTEN)
     with pytest.raises(Killed):
         forget(house)
     plan = house.operator.forget("stream", [])

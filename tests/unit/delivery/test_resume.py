@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
-from tests.support.delivery_samples import House, Shelf, Stream, given_failed_bulk, given_gate, given_stopped
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import PipelineWorld, given_failed_bulk, given_gate, given_stopped
 
 from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.resume import NotRegistered, NotResumable, Resumed
@@ -105,7 +106,7 @@ def test_F5b_14_and_15_are_acknowledged_and_the_gate_opens_at_once(house):
 
 @pytest.mark.parametrize("last", [14, 15])
 def test_F5b_the_file_has_everything_that_was_not_acknowledged(house, last):
-    """Whoever acknowledges the last message of a binding must not lose the others."""
+    """Acknowledging the last message of a binding must not lose the others."""
     house.publish(orders=[b"{}"] * 9)
     house.publish(orders=[b"{}"] * 5 + [b"no json"] + [b"{}"])
     archive = house.files_writer(transforms=[{"omit": {"fields": ["x"]}}])
@@ -130,7 +131,7 @@ def test_an_open_gate_is_nothing_to_resume(house):
 
 def test_a_gate_that_opens_meanwhile_is_nothing_to_resume(tmp_path):
     consensus = RacingConsensus()
-    house = House(tmp_path, consensus)
+    house = PipelineWorld(tmp_path, consensus)
     writer = given_stopped(house, Stream(), "abc")
     plan = house.operator.open("stream")
     consensus.before_next_commit = lambda: plan.execute(house.deed("open"))
@@ -144,7 +145,7 @@ def test_a_writer_that_never_ran_is_refused_and_not_registered(house):
     assert house.positions.load("stream") is None
 
 
-def test_a_writer_that_somebody_has_is_not_resumed(house):
+def test_a_writer_that_is_leased_is_not_resumed(house):
     writer = given_stopped(house, Stream(), "abc")
     take(house.positions, house.state(writer), "somebody", house.clock)
     with pytest.raises(LeaseHeld):

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import Shelf, Stream, given_failed_bulk, given_gate, given_stopped
+from tests.support.memory_writers import Shelf, Stream
+from tests.support.pipeline_world import given_failed_bulk, given_gate, given_stopped
 
 from tidemark.app.open_pipeline import resumes_by_itself
 from tidemark.consensus.lease import LEASE
@@ -146,7 +147,7 @@ def test_a_resume_that_lost_its_writer_commits_nothing(house):
     assert (writer.ids, house.position(writer), house.gate(writer)) == ([0, 1, 2, 3], 3, None)
 
 
-def test_a_long_resume_asks_nobody_whether_it_still_has_the_writer(house, monkeypatch):
+def test_a_long_resume_does_not_ask_whether_it_still_has_the_writer(house, monkeypatch):
     """Its lease is prolonged with every commit, and each message is sent with the lease as it is then."""
     writer = given_stopped(house, Stream(), "abcdefgh")
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import House, Stream, given_stopped_at
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.delivery.operator.actions import NotSettled
 from tidemark.delivery.state.writer_state import Cause
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.unit
 class Promising(Stream):
     """A stream whose readers are told how far it is."""
 
-    house: House | None = None
+    house: PipelineWorld | None = None
     promises: list[tuple[int, int]] = field(default_factory=list)
     """What was promised, and the position at that time."""
     pasts: list[Past] = field(default_factory=list)
@@ -44,7 +45,7 @@ class Promising(Stream):
 
 
 @pytest.fixture
-def writer(house: House) -> Promising:
+def writer(house: PipelineWorld) -> Promising:
     return Promising(house=house)
 
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_R22_a_signal_asks_and_kills_nobody(number):
+def test_R22_a_signal_asks_and_kills_no_process(number):
     with stop_requested() as is_stopping:
         before = is_stopping()
         os.kill(os.getpid(), number)
@@ -34,7 +34,7 @@ def test_the_handler_is_put_back_after_a_failure():
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_outside_the_main_thread_nobody_is_asked():
+def test_outside_the_main_thread_no_handler_is_installed():
     answers = []
 
     def work() -> None:

@@ -33,11 +33,6 @@ SECOND = given_binding(2_000, 10, ("orders", 0, 10, 15), run_id="run-2")
 GATE = LogGate(LogGateCause.LOST, "records are lost: …", None, None, (), None, 5_000)
 
 
-@pytest.fixture
-def consensus() -> MemoryConsensus:
-    return MemoryConsensus()
-
-
 def given_published(consensus: MemoryConsensus) -> None:
     control = LogControl(consensus, "orders")
     add_binding(control, FIRST)
@@ -175,7 +170,7 @@ def test_a_stopped_writer_says_why(consensus):
     assert (archive.gate, archive.reason) == ("stopped", "id 5 cannot be read")
 
 
-def test_a_writer_in_somebody_s_hands_is_open(consensus):
+def test_a_writer_that_is_leased_is_open(consensus):
     positions = Positions(consensus, "orders")
     positions.lend(positions.register("archive", {}), Lease("run", 1, 10**15))
     assert read_status(PIPELINE, consensus).writers[1].gate == "open"

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House, Killed, given_gate
+from tests.support.faults import Killed
+from tests.support.memory_letters import CountedLetters
+from tests.support.pipeline_world import PipelineWorld, given_gate
 from tests.support.topic_samples import Topic, TopicWriter
-from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
-from tidemark import faults
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.advice import advise
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
@@ -22,7 +22,7 @@ from tidemark.delivery.target import (
     lacking,
 )
 from tidemark.delivery.writer import TargetIdentity
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 
 pytestmark = pytest.mark.unit
 
@@ -38,7 +38,7 @@ def writer(topic) -> TopicWriter:
 
 
 @pytest.fixture
-def delivered(house, writer) -> House:
+def delivered(house, writer) -> PipelineWorld:
     """Ids 0 to 5 are in the topic."""
     house.publish(orders="abc")
     house.publish(orders="def")
@@ -46,7 +46,7 @@ def delivered(house, writer) -> House:
     return house
 
 
-def of_older_version(house: House, writer: TopicWriter) -> None:
+def of_older_version(house: PipelineWorld, writer: TopicWriter) -> None:
     """The state as a version left it that kept no ids."""
     state = house.state(writer)
     house.positions._store(replace(state, target=None, since=None))
@@ -119,10 +119,10 @@ def test_a_writer_that_was_forgotten_before_its_pipeline_leaves_such_ids_too(del
     # given: the writer alone was forgotten, and its pipeline later
     delivered.positions.forget(delivered.state(writer), delivered.deed("forget"))
     delivered.clock.pass_seconds(60)
-    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     # when: both are made again, with the same topic
-    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again = PipelineWorld(tmp_path / "again", delivered.consensus, delivered.clock)
     again.publish(orders="xyz")
     # then
     with pytest.raises(LeftByForgotten, match="partition 0 is at id 4"):
@@ -134,10 +134,10 @@ def test_a_writer_that_was_forgotten_alone_after_its_pipeline_goes_on_where_the_
     delivered, writer, topic, tmp_path
 ):
     # given: an earlier pipeline was forgotten, and its topic made anew
-    forgetting = PipelineForgetting(delivered.consensus, "orders", MemoryLetters(), clock=delivered.clock)
+    forgetting = PipelineForgetting(delivered.consensus, "orders", CountedLetters(), clock=delivered.clock)
     forgetting.plan().execute(delivered.deed("forget"))
     topic.make_again()
-    again = House(tmp_path / "again", delivered.consensus, delivered.clock)
+    again = PipelineWorld(tmp_path / "again", delivered.consensus, delivered.clock)
     again.publish(orders="xyz")
     again.deliver(writer)
     # when: the writer alone is forgotten, and added again
@@ -302,16 +302,10 @@ def test_and_a_rewind_lets_it_go_on(delivered, writer, topic):
     assert (topic.everything, delivered.state(writer).target) == (list(range(7)), topic.id)
 
 
-def test_dying_right_after_an_adoption_is_harmless(delivered, writer, topic, monkeypatch):
+def test_dying_right_after_an_adoption_is_harmless(delivered, writer, topic, kill_at):
     of_older_version(delivered, writer)
     delivered.publish(orders="g")
-
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, FaultPoint.TARGET_ADOPTED)
-    monkeypatch.setattr(faults, "die", die)
+    kill_at(FaultPoint.TARGET_ADOPTED)
     with pytest.raises(Killed):
         delivered.deliver(writer)
     delivered.deliver(writer)

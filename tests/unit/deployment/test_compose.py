@@ -181,7 +181,7 @@ def images(document: Document) -> dict[str, str]:
 
 
 def registry_hosts(document: Document) -> set[str]:
-    """Images that name the machine they come from: that is for whoever runs Docker to decide."""
+    """Images that name the machine they come from: that is for the operator of Docker to decide."""
     return {image for image in images(document).values() if re.match(r"[^/]*[.:][^/]*/", image)}
 
 
@@ -321,7 +321,7 @@ def test_connections_are_what_airflow_reads(path):
 
 
 @pytest.mark.parametrize("path", OVERLAYS)
-def test_an_overlay_reaches_every_airflow_service_and_leaves_nobody_waiting(path, compose):
+def test_an_overlay_reaches_every_airflow_service_and_leaves_none_waiting(path, compose):
     overlay = load(path)
     assert overlay["services"].keys() <= compose["services"].keys()
     assert overlay["services"].keys() >= AIRFLOW

@@ -165,7 +165,7 @@ def test_a_jar_of_the_right_size_is_compared_byte_by_byte_only_when_asked(settin
         ensure_jars(settings, verify=True, environ=environ)
 
 
-def test_a_jar_that_nobody_asked_for_does_not_stay_on_a_class_path(settings, java, registry):
+def test_a_jar_that_was_not_asked_for_does_not_stay_on_a_class_path(settings, java, registry):
     environ = java(FETCHES)
     jars = ensure_jars(settings, environ=environ)
     (jars.folder / "kafka" / "stranger.jar").write_bytes(b"x")

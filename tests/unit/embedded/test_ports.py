@@ -27,7 +27,7 @@ def kafka_on(port: int, cwd) -> Service:
     return Service("kafka", "Kafka", (program,), lambda: None, lambda since: None, 1.0, "")
 
 
-def test_a_port_somebody_listens_on_is_not_free(taken):
+def test_a_port_that_is_listened_on_is_not_free(taken):
     assert not is_free(taken)
 
 

@@ -58,7 +58,7 @@ def test_a_pid_file_whose_process_is_gone_means_nothing_runs(run):
     assert PidFile.read(run, "x") is None
 
 
-def test_a_pid_given_to_somebody_else_is_never_killed(run, stranger):
+def test_a_pid_given_to_another_process_is_never_killed(run, stranger):
     record = PidFile("x", stranger.pid, psutil.Process(stranger.pid).create_time() - 5, "token", None, 0)
     record.write(run)
     assert record.process() is None

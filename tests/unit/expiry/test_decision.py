@@ -31,7 +31,7 @@ def newer(why: LeftAlone = LeftAlone.APPEND, offset: int = 11, partition: int = 
         pytest.param(HEAD, [newer()], LeftAlone.APPEND, id="an append"),
         pytest.param(HEAD, [newer(LeftAlone.DELETE)], LeftAlone.DELETE, id="a delete"),
         pytest.param(HEAD, [newer(LeftAlone.PURGE)], LeftAlone.PURGE, id="a purge"),
-        pytest.param(HEAD, [newer(LeftAlone.UNREADABLE)], LeftAlone.UNREADABLE, id="nobody knows what"),
+        pytest.param(HEAD, [newer(LeftAlone.UNREADABLE)], LeftAlone.UNREADABLE, id="it cannot be read"),
         pytest.param(HEAD, [newer(offset=10)], None, id="what the head was made of"),
         pytest.param(HEAD, [newer(offset=9), newer(offset=12)], LeftAlone.APPEND, id="known, and not known"),
         pytest.param(HEAD, [newer(offset=3, partition=1)], LeftAlone.APPEND, id="in another partition"),

@@ -3,7 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from tests.support.expiry_world import FIRST_DAY, RUN, Killed, day, given_world, planned
+from tests.support.expiry_world import FIRST_DAY, RUN, day, given_world, planned
+from tests.support.faults import Killed
 
 from tidemark.expiry.days import day_end
 from tidemark.expiry.errors import AppendsPurged, NotToReport
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.unit
 def test_a_run_that_dies_between_sending_and_recording_is_searched_for_what_its_purges_overtook(
     tmp_path, kill_at
 ) -> None:
-    # Given: an append in the window, purges sent, and nobody who noted it.
+    # Given: an append in the window, purges sent, and no record of it.
     world = given_world(tmp_path)
     world.before_send = lambda: world.say("a=2")
     run = planned(world)
@@ -37,7 +38,7 @@ def test_a_run_that_dies_between_sending_and_recording_is_searched_for_what_its_
     assert [pin.id for pin in pins(world.log.control)] == [one.id for one in failed.value.found]
 
 
-def test_a_run_that_failed_before_it_sent_anything_keeps_nobody_waiting(tmp_path) -> None:
+def test_a_run_that_failed_before_it_sent_anything_keeps_no_run_waiting(tmp_path) -> None:
     world = given_world(tmp_path)
     run = planned(world)
 

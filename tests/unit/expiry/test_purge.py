@@ -1,7 +1,8 @@
 """Purging: who goes, who stays, what is said about it, and what a crash leaves."""
 
 import pytest
-from tests.support.expiry_world import RUN, Killed, World, append_of, day, given_world, planned
+from tests.support.expiry_world import RUN, World, append_of, day, given_world, planned
+from tests.support.faults import Killed
 
 from tidemark.expiry.errors import AppendsPurged, NotPlanned, NotToReport, OffsetsUnseen, TooManyPurges
 from tidemark.expiry.last_look import Look
@@ -129,7 +130,7 @@ def test_a_day_whose_end_is_not_bound_is_asked_again(tmp_path) -> None:
     assert read_days(world.log.control, "w").unfinished == (day(),)
 
 
-def test_days_that_nobody_asked_for_are_not_purged(tmp_path) -> None:
+def test_days_that_were_not_asked_for_are_not_purged(tmp_path) -> None:
     world = given_world(tmp_path)
     assert world.purge(day(1), day(2))["found"] == 0
     assert not world.purges
@@ -335,9 +336,7 @@ def test_kafka_going_away_in_the_middle_costs_nothing(tmp_path) -> None:
     assert sorted(world.purges) == ["a", "b"]
 
 
-def test_a_purge_that_arrives_when_nobody_looks_any_more_is_found_with_what_it_took(
-    tmp_path, kill_at
-) -> None:
+def test_a_purge_that_arrives_after_the_last_look_is_found_with_what_it_took(tmp_path, kill_at) -> None:
     """The producer was killed with a purge under way; before it came an append, which the retry saw."""
     world = given_world(tmp_path)
     kill_at(FaultPoint.EXPIRY_INTENDED)

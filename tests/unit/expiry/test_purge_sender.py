@@ -49,7 +49,7 @@ def test_records_are_read_up_to_the_end_that_was_seen(tail, messages, offsets) -
     assert FakeConsumer.options["isolation.level"] == "read_uncommitted"
 
 
-def test_an_empty_tail_asks_nobody() -> None:
+def test_an_empty_tail_asks_no_service() -> None:
     assert list(PipelineTail("orders", NOWHERE).records("orders", 0, 5, 5)) == []
 
 

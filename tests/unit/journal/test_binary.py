@@ -116,6 +116,6 @@ def test_2_1_refused(data: bytes) -> None:
         decode_binary(data)
 
 
-def test_2_1_a_sequence_number_that_nobody_could_read_is_not_written() -> None:
+def test_2_1_a_sequence_number_that_could_not_be_read_is_not_written() -> None:
     with pytest.raises(Unwritable):
         encode_binary(Events((EncodedEvent(0),)))

@@ -50,7 +50,7 @@ def test_the_same_is_no_difference() -> None:
     assert differences(head(), *ALL) == []
 
 
-def test_what_nobody_can_tell_is_no_difference() -> None:
+def test_what_cannot_be_told_is_no_difference() -> None:
     theirs = head(record_id=THEIRS, created=9, updated=9, origin="elsewhere", offset=12, segment=1)
     assert differences(theirs, *(row(n, whose=THEIRS) for n in (1, 2, 3))) == []
 
@@ -130,7 +130,7 @@ def test_a_row_that_is_hidden_is_missing_and_the_reason_is_said(hidden: FoundRow
 @pytest.mark.parametrize(
     "hidden", [row(9, whose=THEIRS), row(9, whose=None), row(9, segment=0)], ids=["other", "none", "segment"]
 )
-def test_hidden_rows_that_nobody_expects_are_no_damage(hidden: FoundRow) -> None:
+def test_hidden_rows_that_are_not_expected_are_no_damage(hidden: FoundRow) -> None:
     assert differences(head(), *ALL, hidden) == []
 
 

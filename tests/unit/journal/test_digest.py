@@ -97,7 +97,7 @@ def test_a_row_written_over_another_leaves_what_it_has_nothing_for() -> None:
     assert overwritten(digest(), digest(tags=())) == digest(tags=())
 
 
-def test_text_that_is_left_of_a_row_with_another_type_is_nobodys() -> None:
+def test_text_that_is_left_of_a_row_with_another_type_does_not_count() -> None:
     binary = {"payload_type": "binary", "payload_bin": b"x"}
     both = overwritten(digest(), digest(**binary, payload_txt=None))
     assert changed_columns(both, digest(**binary)) == ()

@@ -270,7 +270,7 @@ def test_another_partition_is_refused() -> None:
         folded(None, at(0, appended(1)), at(9, Purge("id", 7), partition=1))
 
 
-def test_a_mark_in_another_partition_is_nobodys_business() -> None:
+def test_a_mark_in_another_partition_changes_nothing() -> None:
     assert folded(HEAD, at(9, Mark("id", 7, "m"), partition=1)).head == HEAD
 
 

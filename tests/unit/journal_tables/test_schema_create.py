@@ -260,7 +260,7 @@ def test_a_missing_column_is_not_refused_when_a_migration_is_going_to_add_it():
     check(without(given(*FOUR, version="3"), "journal", "meta_record_id"))
 
 
-def test_a_column_that_nobody_mentions_may_be_missing():
+def test_a_column_that_is_not_mentioned_may_be_missing():
     found = given(*FOUR, version="8")
     check(without(without(found, "metajournal", "metadata"), "setting", "metadata"))
 
@@ -287,13 +287,13 @@ def test_a_column_of_another_type_is_refused():
     assert refused.value.differences == ["metajournal.offset is int instead of bigint"]
 
 
-def test_somebody_elses_table_with_an_old_name_is_refused_instead_of_dropped():
+def test_a_foreign_table_with_an_old_name_is_refused_instead_of_dropped():
     found = changed(given(*FOUR, version="6"), "metadata", partition=("file",))
     with pytest.raises(SchemaDiffers, match=r"metadata has the primary key \(\(file\)\) instead of"):
         check(found)
 
 
-def test_somebody_elses_table_with_an_old_name_does_not_matter_when_nothing_would_be_dropped():
+def test_a_foreign_table_with_an_old_name_does_not_matter_when_nothing_would_be_dropped():
     check(changed(given(*FOUR, version="8"), "metadata", partition=("file",)))
 
 

@@ -24,7 +24,7 @@ US, WAIT = "tidemark-1", 60.0
 
 @dataclass
 class FakeTime:
-    """Passes when somebody pauses, and only then."""
+    """Passes when the code pauses, and only then."""
 
     seconds: float = 0.0
     pauses: list[float] = field(default_factory=list)
@@ -190,7 +190,7 @@ def test_a_lock_that_ended_and_is_anothers_by_now_is_left_to_them(locks):
     assert locks.now() == theirs
 
 
-def test_nobody_waits_for_a_lock_that_is_theirs_although_the_answer_got_lost(locks):
+def test_no_process_waits_for_its_own_lock_although_the_answer_got_lost(locks):
     locks.faults = [answer_lost]
     with held(locks):
         assert locks.now().metadata == US
@@ -235,7 +235,7 @@ def test_without_a_single_answer_the_cause_is_said_and_nothing_is_left_behind(lo
     assert (locks.faults, locks.now()) == ([], None)
 
 
-def test_a_table_that_somebody_is_just_creating_is_waited_for(locks):
+def test_a_table_that_is_just_being_created_is_waited_for(locks):
     locks.faults = [not_usable_yet] * 3
     with held(locks):
         assert (locks.now().metadata, locks.time.pauses) == (US, [0.1] * 3)

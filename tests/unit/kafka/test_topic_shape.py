@@ -25,7 +25,7 @@ def test_a_topic_that_is_as_wanted_is_no_problem():
     assert judged.line == "orders: exists: 3 partitions, 1 copy, records for 7d"
 
 
-def test_what_nobody_asked_for_is_never_a_difference():
+def test_what_was_not_declared_is_never_a_difference():
     assert judge(found(), TopicShape()).problem is None
 
 

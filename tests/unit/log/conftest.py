@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
 
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogControl

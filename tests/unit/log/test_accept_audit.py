@@ -195,9 +195,7 @@ def test_two_that_publish_a_bad_capture_close_one_gate(control, folder, consensu
     assert stopped(control, folder, now=9_500).gate.at == 9_000
 
 
-def test_a_capture_accepted_while_somebody_closes_the_gate_over_it_is_published_at_once(
-    control, folder, consensus
-):
+def test_a_capture_accepted_while_the_gate_is_closed_over_it_is_published_at_once(control, folder, consensus):
     capture(folder, FIRST, FIRST_VALUES, bad=BAD)
 
     def close_and_accept() -> None:

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.log_samples import RacingConsensus, given_kafka, mark_published
+from tests.support.consensus import RacingConsensus
+from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.log.accept import GateChanged, accept, require_closed_gate
@@ -118,7 +119,7 @@ def test_an_acceptance_overtaken_by_another_and_a_run_does_not_take_the_source_b
 
 
 @pytest.mark.parametrize("loss", [TRUNCATED, RECREATED])
-def test_who_finishes_for_somebody_who_died_does_not_take_the_source_back(world, loss):
+def test_finishing_for_a_process_that_died_does_not_take_the_source_back(world, loss):
     """Ann's loss was recorded, her gate is not open yet, and a run has bound what came behind the loss."""
     offsets, made_again = loss
     gate = world.lose(offsets, made_again)

@@ -98,7 +98,7 @@ def test_a_topic_that_appears_later_starts_at_its_earliest_offset(source):
     )
 
 
-def test_a_topic_that_vanishes_keeps_nobody_waiting(source):
+def test_a_topic_that_vanishes_keeps_no_run_waiting(source):
     source.bind(given_kafka(EU | US))
     assert source.bind(given_kafka({("us.orders", 0): Offsets(0, 4)})).slices == (
         Slice("us.orders", 0, 3, 4),
@@ -146,7 +146,7 @@ def test_a_topic_made_again_is_noticed_whatever_it_holds(source, offsets):
         source.bind(given_kafka({("eu.orders", 0): offsets}, **{"eu.orders": "second eu.orders"}))
 
 
-def test_a_topic_made_again_before_it_was_ever_bound_is_nobody_s_loss(source):
+def test_a_topic_made_again_before_it_was_ever_bound_is_no_loss(source):
     source.bind(given_kafka(US | {("eu.orders", 0): Offsets(0, 0)}))
     binding = source.bind(given_kafka(US | EU, **{"eu.orders": "second eu.orders"}))
     assert binding.topic_ids == {"eu.orders": "second eu.orders"}

@@ -127,7 +127,7 @@ def test_a_head_from_before_ids_were_kept_has_none(control, consensus):
     assert control.bindings_head() == BindingsHead(1, 11, 10, {("orders", 0): 5}, {})
 
 
-def test_a_binding_that_nobody_made_is_refused_by_its_t(control):
+def test_a_binding_that_was_never_made_is_refused_by_its_t(control):
     with pytest.raises(BadBinding, match=r"^orders: there is no binding at 1000\. Nothing was done;"):
         control.binding(1_000)
 

@@ -1,9 +1,9 @@
-"""The log's gate in the control plane: closed once, opened by whoever meant it, and every decision kept."""
+"""The log's gate in the control plane: closed once, opened for its own cause, and every decision kept."""
 
 from dataclasses import replace
 
 import pytest
-from tests.support.log_samples import RacingConsensus
+from tests.support.consensus import RacingConsensus
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import ObjectKey, ObjectKind, Outpaced
@@ -30,7 +30,7 @@ def rows_of(consensus: RacingConsensus) -> list[str]:
 # Closing
 
 
-def test_a_gate_is_open_until_somebody_closes_it(control):
+def test_a_gate_is_open_until_it_is_closed(control):
     assert control.log_gate() is None
 
 

@@ -1,4 +1,4 @@
-"""A file is read to be verified once a process, unless somebody has touched it."""
+"""A file is read to be verified once a process, unless it was touched."""
 
 import os
 import time

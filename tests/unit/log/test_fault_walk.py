@@ -12,7 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.support.fault_points import ACCEPT, ACCEPT_PLAN, REPLICATE
+from tests.support.faults import Killed
 from tests.support.log_samples import SEGMENT_BYTES, RowsEngine, given_messages
+from tests.support.log_world import LogWorld
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
@@ -21,41 +24,21 @@ from tidemark.faults import FaultPoint
 from tidemark.log.accept import NothingToAccept, accept, accept_plan, require_closed_gate, unplanned_losses
 from tidemark.log.bind import OffsetsLost, bind_guarded
 from tidemark.log.capture import capture
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
 
 NOW, LIMIT = 1_000_000, 100
 MET = Judgement("keys", "expect_keys", "critical", True, "")
 NOT_MET = replace(MET, success=False, detail="a key is missing", ids=(1, 2))
-REPLICATE = [
-    FaultPoint.BIND_DECIDED,
-    FaultPoint.BIND_COMMITTED,
-    FaultPoint.CAPTURE_FILE_STAGED,
-    FaultPoint.CAPTURE_FILE_NAMED,
-    FaultPoint.CAPTURE_FILES_WRITTEN,
-    FaultPoint.CAPTURE_RECORDED,
-    FaultPoint.AUDIT_RECORDED,
-    FaultPoint.PUBLISH_MANIFEST_WRITTEN,
-    FaultPoint.PUBLISH_COMMITTED,
-]
-ACCEPT = [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED]
-ACCEPT_PLAN = [FaultPoint.ACCEPT_PLANNED]
-SWEEP = [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED]
-
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """Kafka, a control plane and a folder."""
 
     root: Path
@@ -64,14 +47,6 @@ class World:
         default_factory=lambda: {0: {0: b"a", 1: b"b", 2: b"c"}, 1: {0: b"x", 1: b"y"}}
     )
     judgement: Judgement = MET
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
 
     @property
     def available(self) -> Available:
@@ -119,10 +94,6 @@ class World:
         return [given_messages(binding, s.topic, s.partition, values)]
 
 
-def kill() -> None:
-    raise Killed
-
-
 def given_lost_offsets(world: World) -> None:
     """Published once; then Kafka has dropped offsets 3 and 4 of partition 0 before they were read."""
     world.replicate("first")
@@ -141,9 +112,9 @@ def expected_after(root: Path, *steps: Callable[[World], None]) -> dict[str, Any
 
 @pytest.mark.parametrize("again", ["killed", "other"], ids=["the same run again", "another run"])
 @pytest.mark.parametrize("point", REPLICATE)
-def test_a_run_that_was_killed_is_finished_by_the_next(tmp_path, at_point, point, again):
+def test_a_run_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point, again):
     world = World(tmp_path / "killed")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.replicate("killed")
 
@@ -163,9 +134,9 @@ def test_two_runs_at_once_end_like_one(tmp_path, at_point, point):
 
 
 @pytest.mark.parametrize("point", REPLICATE)
-def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, at_point, point):
+def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, kill_at, point):
     world = World(tmp_path / "killed")
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         world.replicate("killed")
     world.replicate("next")
@@ -186,10 +157,10 @@ def test_what_comes_after_a_killed_run_goes_on_behind_it(tmp_path, at_point, poi
 
 
 @pytest.mark.parametrize("point", ACCEPT)
-def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, at_point, point):
+def test_a_loss_is_accepted_once_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path / "killed")
     given_lost_offsets(world)
-    at_point(point, kill)
+    kill_at(point)
     for _ in range(2):
         with suppress(OffsetsLost, Killed):
             world.replicate("lost")
@@ -210,9 +181,9 @@ def test_a_loss_is_accepted_once_whoever_dies_on_the_way(tmp_path, at_point, poi
 
 
 @pytest.mark.parametrize("point", [FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_OPENED])
-def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path, at_point, point):
+def test_a_failed_audit_stays_closed_until_it_is_accepted_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path, judgement=NOT_MET)
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises((LogStopped, Killed)):
         world.replicate("bad")
     assert world.control.log_gate().ids == (1, 2)
@@ -228,13 +199,13 @@ def test_a_failed_audit_stays_closed_until_it_is_accepted_whoever_dies(tmp_path,
 
 
 @pytest.mark.parametrize("point", ACCEPT_PLAN)
-def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_path, at_point, point):
+def test_what_becomes_of_the_writers_is_accepted_whichever_process_dies(tmp_path, kill_at, point):
     world = World(tmp_path)
     world.replicate("first")
     old = AcceptedLoss(Loss(LossKind.RECREATED, "orders", 0, 3, 3, "id-2"), None, 4, "ann", "known", 1, 1)
     world.control.record_losses(world.control.bindings_head(), [old])
     bob = AuditEntry("accept", "bob", "seen", NOW)
-    at_point(point, kill)
+    kill_at(point)
     with pytest.raises(Killed):
         accept_plan(world.control, bob)
     assert unplanned_losses(world.control) == [old]
@@ -244,12 +215,3 @@ def test_what_becomes_of_the_writers_is_accepted_whoever_dies_on_the_way(tmp_pat
         replace(old, who="bob", reason="seen", at=NOW, is_planned=True)
     ]
     assert {(one.who, one.reason) for one in world.control.decisions()} == {("bob", "seen")}
-
-
-def test_every_point_of_the_log_is_walked():
-    """Those of compaction and of deliveries are walked beside their own tests."""
-    of_writers = ("register.", "deliver.", "reconcile.", "resume.", "rewind.", "forget.", "acknowledge.")
-    of_writers += ("redeliver.", "target.", "file.", "output.", "take_over.", "hand_back.")
-    elsewhere = (*of_writers, "offsets.", "compact.", "expiry.", "work.")
-    walked = {*REPLICATE, *ACCEPT, *ACCEPT_PLAN, *SWEEP}
-    assert walked == {point for point in FaultPoint if not point.startswith(elsewhere)}

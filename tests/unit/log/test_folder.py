@@ -41,7 +41,7 @@ def test_a_file_has_no_final_name_before_the_block_ends(folder):
         assert not folder.exists("files/a")
 
 
-def test_a_file_that_nobody_settles_disappears(folder, tmp_path):
+def test_a_file_that_is_never_settled_disappears(folder, tmp_path):
     with folder.stage() as staged:
         staged.sink.write(b"abc")
     assert files_in(tmp_path) == {}

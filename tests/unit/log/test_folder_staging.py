@@ -97,7 +97,7 @@ def test_a_file_that_waits_in_no_area_is_never_swept(folder, tmp_path):
     assert files_in(tmp_path) == {"files/a": b""}
 
 
-def test_a_folder_that_nobody_wrote_to_has_nothing_to_sweep(folder, tmp_path):
+def test_a_folder_that_was_never_written_to_has_nothing_to_sweep(folder, tmp_path):
     folder.sweep(lambda area: True)
     assert list(tmp_path.iterdir()) == []
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from threading import Event
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.log_samples import RacingConsensus
+from tests.support.clocks import Clock
+from tests.support.consensus import RacingConsensus
 
 from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE, MARGIN
@@ -71,7 +71,7 @@ def test_what_died_gives_it_back_by_itself(control, clock):
             change()
 
 
-def test_a_plain_write_is_refused_before_the_deadline_is_over_by_anybodys_clock(control, clock):
+def test_a_plain_write_is_refused_before_the_deadline_is_over_by_any_clock(control, clock):
     hold = take_log(control, "compaction", clock)
     clock.now = hold.lease.deadline - MARGIN - 1
     hold.check()

@@ -71,7 +71,7 @@ def test_a_capture_says_what_was_counted_beside_its_files(folder):
 # What its audit found
 
 
-def test_a_capture_that_nobody_audited_has_no_audit(folder):
+def test_a_capture_that_was_not_audited_has_no_audit(folder):
     assert folder.read_audit(1_000_000) is None
 
 

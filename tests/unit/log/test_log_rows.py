@@ -1,8 +1,8 @@
 """What the log object keeps for compaction: pins, enrolled writers, history."""
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.log_samples import RacingConsensus
+from tests.support.clocks import Clock
+from tests.support.consensus import RacingConsensus
 
 from tidemark.log.state.compactions import (
     MOST,
@@ -78,7 +78,7 @@ def test_a_writer_is_put_on_the_list_with_the_head_of_that_moment(log):
     assert enrolled(log) == {"archive": Enrolled("archive", 0)}
 
 
-def test_the_list_takes_nobody_while_somebody_has_the_log(log):
+def test_the_list_takes_no_writer_while_the_log_is_leased(log):
     take_log(log, "compaction", Clock())
     with pytest.raises(LogHeld, match=r"compaction has the log .* a new writer is refused"):
         enrol(log, Enrolled("archive", 0), NOW, "a new writer is refused")

@@ -74,7 +74,7 @@ def test_losses_of_several_kinds_are_found_at_once_in_partition_order():
     ]
 
 
-def test_a_topic_that_is_not_there_has_lost_nothing_that_anybody_knows_of():
+def test_a_topic_that_is_not_there_has_no_known_loss():
     offsets = {place: there for place, there in ALL_THERE.items() if place[0] == "orders"}
     assert list(find_losses(BOUND, KNOWN, given_kafka(offsets))) == []
 

@@ -66,7 +66,7 @@ def compacted(draw) -> Compacted:
 
 
 @given(compacted())
-def test_a_binding_finds_its_messages_in_order_and_nobody_elses(log: Compacted):
+def test_a_binding_finds_its_own_messages_in_order_and_no_others(log: Compacted):
     for binding in log.bindings:
         found = [
             id_

@@ -165,7 +165,7 @@ def test_chosen_messages_of_a_large_file_come_alone_and_in_order(messages, large
     assert sum(asked) == large_file.count
 
 
-def test_where_nobody_is_chosen_nothing_comes(large, large_file):
+def test_where_no_row_is_chosen_nothing_comes(large, large_file):
     def choose(keys: pa.ChunkedArray) -> pa.Array:
         return pa.array([False] * len(keys))
 

@@ -41,7 +41,7 @@ def flip(path: Path) -> None:
 # Without an audit
 
 
-def test_a_capture_that_nobody_audited_is_refused(control, folder):
+def test_a_capture_that_was_not_audited_is_refused(control, folder):
     capture(folder, FIRST, FIRST_VALUES, audited=False)
     with pytest.raises(NotAudited) as refusal:
         publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)
@@ -52,7 +52,7 @@ def test_a_capture_that_nobody_audited_is_refused(control, folder):
     )
 
 
-def test_a_capture_that_nobody_audited_changes_nothing(control, folder, tmp_path):
+def test_a_capture_that_was_not_audited_changes_nothing(control, folder, tmp_path):
     capture(folder, FIRST, FIRST_VALUES, audited=False)
     with pytest.raises(NotAudited):
         publish(control, folder, FIRST, SEGMENT_BYTES, PUBLISHED_AT)

@@ -30,7 +30,7 @@ ALL = {0: b"a", 1: b"b", 3: b"d", 4: b"x", 5: b"y", 8: b"e", 9: b"f", 10: b"g"}
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory) -> tuple[Path, Manifest]:
-    """The log, written once: nobody changes it."""
+    """The log, written once and never changed."""
     root = tmp_path_factory.mktemp("log")
     return root, given_log(root)
 

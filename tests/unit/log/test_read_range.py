@@ -19,7 +19,7 @@ SECOND_GROUP = BASE + ROWS_PER_GROUP
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory) -> tuple[LogFolder, LogFile]:
-    """Three row groups; nobody changes them."""
+    """Three row groups that are never changed."""
     folder = LogFolder("orders", str(tmp_path_factory.mktemp("log")))
     batches = given_many_messages(BINDING).to_batches()
     captured = captured_of(BINDING, write_file(folder, BINDING, BINDING.slices[0], batches))

@@ -3,8 +3,8 @@
 from threading import Event
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.log_samples import RacingConsensus
+from tests.support.clocks import Clock
+from tests.support.consensus import RacingConsensus
 
 from tidemark.clock import SECOND
 from tidemark.log.state.control import LogControl, LogHead

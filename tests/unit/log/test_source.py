@@ -259,10 +259,10 @@ def test_without_a_prefix_only_names_are_declared():
 
 
 def test_a_kafka_that_does_not_answer_is_named(monkeypatch):
-    def nobody(**options: object) -> Client:
+    def unreachable(**options: object) -> Client:
         raise KafkaTimeoutError
 
-    monkeypatch.setattr(admin, "KafkaConsumer", nobody)
+    monkeypatch.setattr(admin, "KafkaConsumer", unreachable)
     with pytest.raises(KafkaUnreachable, match=r"^shop: Kafka does not answer at broker:9092 \(") as refusal:
         read_available(given_source(["orders"]), CONNECTION)
     assert (refusal.value.pipeline, refusal.value.servers) == ("shop", "broker:9092")

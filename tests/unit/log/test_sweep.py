@@ -1,4 +1,4 @@
-"""sweep: what nobody names goes, after its grace time; what anybody names never does."""
+"""sweep: files that nothing names are removed after their grace time; files that are named never are."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.delivery_samples import Clock
+from tests.support.clocks import Clock
+from tests.support.fault_points import SWEEP
+from tests.support.faults import Killed
 from tests.support.log_samples import (
     PLAN,
     SEGMENT_BYTES,
@@ -16,15 +18,13 @@ from tests.support.log_samples import (
     given_binding,
     publish_all,
 )
+from tests.support.log_world import LogWorld
 
 from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.files.folder import StoredFile
-from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import publish, read_log
-from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld, LogLost, take_log
 from tidemark.log.state.readers import TERM, Reading
 from tidemark.log.sweep import (
@@ -47,7 +47,7 @@ GRACE = 3600 * SECOND
 
 
 @dataclass
-class World:
+class World(LogWorld):
     """A log of two published bindings and one that is captured only."""
 
     root: Path
@@ -65,14 +65,6 @@ class World:
         )
         add_binding(self.control, THIRD)
         capture(self.folder, THIRD, {("orders", 0): {5: b"f"}})
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, "orders")
-
-    @property
-    def folder(self) -> LogFolder:
-        return LogFolder("orders", str(self.root))
 
     @property
     def files(self) -> set[str]:
@@ -242,22 +234,13 @@ def test_a_sweep_that_has_lost_the_log_removes_nothing_more(world):
     assert world.files == before
 
 
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test."""
-
-
-@pytest.mark.parametrize("point", [FaultPoint.SWEEP_CONDEMNED, FaultPoint.SWEEP_REMOVED])
-def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, monkeypatch, point):
+@pytest.mark.parametrize("point", SWEEP)
+def test_a_sweep_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point):
     killed, whole = World(tmp_path / "killed"), World(tmp_path / "whole")
     for each in (killed, whole):
         compact(each.control, each.folder, below=5, keep=lambda id_: id_ == 1)
 
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr("tidemark.faults.die", die)
+    kill_at(point)
     with pytest.raises(Killed):
         killed.sweep()
     killed.sweep()

@@ -115,7 +115,7 @@ def test_a_file_of_several_bindings_is_right():
     ],
     ids=["same partition", "first_t", "t", "first id", "last id", "partition", "backwards"],
 )
-def test_a_file_with_ids_of_somebody_else_is_told(wrong, said):
+def test_a_file_with_ids_of_another_file_is_told(wrong, said):
     assert any(said in one for one in problems([RIGHT, wrong], [ACTIVE]))
 
 

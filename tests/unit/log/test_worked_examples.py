@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 import pytest
 from pydantic import ValidationError
+from tests.support.consensus import RacingConsensus
 from tests.support.log_samples import (
     PUBLISHED_AT,
     SEGMENT_BYTES,
-    RacingConsensus,
     capture,
     given_binding,
     given_kafka,
@@ -147,7 +147,7 @@ def test_R3_4_what_only_the_loser_had_seen_belongs_to_a_later_time(source):
     assert (later.t, later.slices) == (70 * MS, (Slice("p", 0, 138, 140),))
 
 
-def test_R3_4_whoever_comes_after_a_crash_of_both_does_the_same(source):
+def test_R3_4_the_next_run_after_a_crash_of_both_does_the_same(source):
     _, y = contend(source)
     assert source.bind(65 * MS, X, "Z") == y
 

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 from pydantic import TypeAdapter
-from tests.unit.pipeline.test_refusals import ARCHIVE, JOURNAL, check, refusal
+from tests.support.pipeline_files import ARCHIVE, JOURNAL, check, refusal
 
 from tidemark.pipeline.choices import OPERATOR_NAMES, Operator
 from tidemark.pipeline.loader import PipelineRefused, load_pipeline

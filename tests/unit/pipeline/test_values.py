@@ -4,7 +4,7 @@ Each case is the shortest file with one value wrong.
 """
 
 import pytest
-from tests.unit.pipeline.test_refusals import ARCHIVE, FILES, HEAD, JOURNAL, WRITERS, check
+from tests.support.pipeline_files import ARCHIVE, FILES, HEAD, JOURNAL, WRITERS, check
 
 pytestmark = pytest.mark.unit
 

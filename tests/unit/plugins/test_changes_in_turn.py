@@ -1,4 +1,4 @@
-"""Requests that may change something wait for each other; those that read wait for nobody."""
+"""Requests that may change something wait for each other; those that only read do not wait."""
 
 import asyncio
 from typing import Any
@@ -61,7 +61,7 @@ def test_a_change_waits_until_the_one_before_has_ended(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_who_only_reads_waits_for_nobody(method: str) -> None:
+def test_requests_that_only_read_do_not_wait(method: str) -> None:
     async def story() -> list[str]:
         server = Server()
         await server.ask("POST", "change")

@@ -5,63 +5,28 @@ from dataclasses import replace
 
 import pytest
 from tests.support.found_in_memory import given_delivered, verdicts, verified
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_damage import (
+    HEAD,
+    LATER,
+    with_changed_row,
+    with_extra_row,
+    with_old_head,
+    with_pointer_behind,
+    with_pointer_too_far,
+    with_row_of_another_incarnation,
+    without_head,
+    without_pointer,
+    without_row,
+)
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld
 
 from tidemark.delivery.state.handed_back import TablesHandedBack, closing
 from tidemark.delivery.state.writer_state import Cause, HandedBack
 from tidemark.journal.difference import DifferenceKind
-from tidemark.journal.segments import head_segment
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.verification.journal.provable import Unprovable
 
 pytestmark = pytest.mark.unit
-
-LATER = 10**18
-"""A write time after all others."""
-HEAD = (TOPIC, head_segment(KEY))
-
-
-def row_place(house: JournalHouse, seq_nr: int) -> tuple[tuple[str, str, int], tuple[int, int]]:
-    ((segment, *clustering),) = (one for one in house.journal.of(TOPIC).rows(KEY) if one[1] == seq_nr)
-    return (KEY, TOPIC, segment), tuple(clustering)
-
-
-def without_row(house: JournalHouse) -> None:
-    house.journal.journal.delete_row(*row_place(house, 2), LATER)
-
-
-def with_changed_row(house: JournalHouse) -> None:
-    house.journal.journal.insert(*row_place(house, 2), {"payload_txt": '{"n":7}'}, LATER)
-
-
-def with_row_of_another_incarnation(house: JournalHouse) -> None:
-    house.journal.journal.insert(*row_place(house, 2), {"meta_record_id": "other"}, LATER)
-
-
-def with_extra_row(house: JournalHouse) -> None:
-    record_id = house.journal.of(TOPIC).head(KEY).record_id
-    cells = {"partition": 0, "offset": 1, "meta_record_id": record_id}
-    house.journal.journal.insert((KEY, TOPIC, 0), (9, 9), cells, LATER)
-
-
-def with_old_head(house: JournalHouse) -> None:
-    house.journal.metajournal.insert(HEAD, (KEY,), {"seq_nr": 2, "offset": 0}, LATER)
-
-
-def without_head(house: JournalHouse) -> None:
-    house.journal.metajournal.delete_row(HEAD, (KEY,), LATER)
-
-
-def with_pointer_too_far(house: JournalHouse) -> None:
-    house.journal.point(TOPIC, 0, 99, LATER)
-
-
-def with_pointer_behind(house: JournalHouse) -> None:
-    house.journal.point(TOPIC, 0, 0, LATER)
-
-
-def without_pointer(house: JournalHouse) -> None:
-    house.journal.pointer2.delete_partition((TOPIC, 0), LATER)
 
 
 KINDS = DifferenceKind
@@ -80,7 +45,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(("damage", "kinds", "said"), DAMAGES, ids=[one[0].__name__ for one in DAMAGES])
 def test_damage_is_found_and_named(
-    damage: Callable[[JournalHouse], None], kinds: list[DifferenceKind], said: str
+    damage: Callable[[JournalWorld], None], kinds: list[DifferenceKind], said: str
 ) -> None:
     house = given_delivered("A1,2", "A3")
     assert verified(house).is_clean
@@ -130,7 +95,7 @@ def test_what_was_acknowledged_is_left_out() -> None:
 
 def test_what_was_written_past_a_wall_is_not_judged_yet() -> None:
     """The lowest message that cannot be understood stops the position, not the other partitions."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("j:A1", "A1")
     house.actions.publish("j:A2!", "A2")
     house.go("in bulk")
@@ -160,8 +125,8 @@ def test_a_loss_takes_the_proof_from_those_who_had_begun() -> None:
 
 
 def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> None:
-    """The tables had it before the pipeline began: its pointer said so, and nobody looked at it."""
-    house = JournalHouse(ActionLog())
+    """The tables had it before the pipeline began: its pointer said so, and it was never verified."""
+    house = JournalWorld(ActionLog())
     house.actions.publish("A1! A2 j:A1")
     house.journal.point(TOPIC, 0, 1)
     house.go("in bulk")
@@ -170,9 +135,9 @@ def test_a_message_that_was_never_applied_leaves_its_entity_without_proof() -> N
     assert "message 0 (partition 0, offset 0)" in found["k"].detail
 
 
-def given_repartitioned() -> JournalHouse:
+def given_repartitioned() -> JournalWorld:
     """An entity in two partitions, and a writer whose position was moved past it all the same."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("A1 A2", "A3 j:A1")
     house.go("in bulk")
     assert (house.position(house.process), house.gate(house.process) is None) == (1, False)
@@ -204,7 +169,7 @@ def test_an_entity_in_two_partitions_of_which_a_person_chose_one_is_as_it_should
 
 def test_a_history_that_began_before_the_log_is_not_provable() -> None:
     log = ActionLog(begins_at=5)
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     log.publish("A4 j:A1 i:D3 h:P h:A7")
     house.go("in bulk")
     found = {key: one.unprovable for key, one in verdicts(house, *"kjih").items()}

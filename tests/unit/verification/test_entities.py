@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import basis, case, given_delivered, verdicts
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
 
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.verification.errors import NoSuchEntity, NothingDelivered, TopicNotDelivered
@@ -29,7 +29,7 @@ def test_a_topic_that_is_not_known_is_refused() -> None:
 
 def test_a_writer_that_never_ran_has_nothing_to_verify() -> None:
     with pytest.raises(NothingDelivered):
-        basis(JournalHouse(ActionLog()))
+        basis(JournalWorld(ActionLog()))
 
 
 def test_a_writer_that_would_make_other_tables_is_not_verified() -> None:
@@ -66,7 +66,7 @@ def test_what_is_newer_than_what_was_known_at_first_is_looked_at_again() -> None
     assert (found.same, found.different, found.pointers_wrong) == (1, 1, 0)
 
 
-def test_what_is_wrong_while_nobody_works_is_looked_at_once() -> None:
+def test_what_is_wrong_while_no_run_works_is_looked_at_once() -> None:
     house = given_delivered("A1")
     house.journal.journal.delete_partition(("k", TOPIC, 0), 10**18)
     (verdict,) = verdicts(house).values()

@@ -9,7 +9,8 @@ from pathlib import Path
 from shutil import rmtree
 
 import pytest
-from tests.support.delivery_samples import House, Killed, given_gate
+from tests.support.faults import Killed
+from tests.support.pipeline_world import PipelineWorld, given_gate
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.published_log import PublishedLog
@@ -34,7 +35,7 @@ CHEAP = Extent()
 class Desk:
     """Where the files of a house are verified."""
 
-    def __init__(self, house: House, **keys: object) -> None:
+    def __init__(self, house: PipelineWorld, **keys: object) -> None:
         self.house, self.writer = house, house.files_writer(format="jsonl", **keys)
         self.compacted_below = 0
 
@@ -81,8 +82,8 @@ class Desk:
 
 
 @pytest.fixture
-def house(tmp_path) -> House:
-    return House(tmp_path)
+def house(tmp_path) -> PipelineWorld:
+    return PipelineWorld(tmp_path)
 
 
 @pytest.fixture
@@ -91,10 +92,6 @@ def desk(house) -> Desk:
     desk = Desk(house)
     desk.deliver("abc", "def", "ghi")
     return desk
-
-
-def die() -> None:
-    raise Killed
 
 
 def said(found: OutputVerification) -> list[str]:
@@ -267,7 +264,7 @@ def test_what_was_missing_already_is_noticed(desk):
     assert said(desk.verify()) == said(desk.verify()) == [f"{gone.name}: the file is missing"]
 
 
-def test_without_a_record_and_without_the_log_nobody_can_tell(desk):
+def test_without_a_record_and_without_the_log_it_cannot_be_told(desk):
     of_older_version(desk)
     desk.compacted_below = 9
     found = desk.verify(ALL)
@@ -368,10 +365,10 @@ def test_what_the_log_has_not_whole_any_more_is_not_made_in_part(desk):
     assert (len(desk.names()), desk.gate.cause) == (2, Cause.VERIFICATION)
 
 
-def test_dying_between_mending_and_opening_is_mended_by_the_next(desk, at_point):
+def test_dying_between_mending_and_opening_is_mended_by_the_next(desk, kill_at):
     desk.file(0).unlink()
     desk.reconcile()
-    at_point(FaultPoint.OUTPUT_MENDED, die)
+    kill_at(FaultPoint.OUTPUT_MENDED)
     with pytest.raises(Killed):
         desk.mend()
     assert desk.mend().gate is None
@@ -392,10 +389,10 @@ def test_what_a_person_lets_go_is_not_asked_for_any_more(desk):
     assert json.loads(kept.read_text())["who"] == "ann"
 
 
-def test_dying_while_letting_go_leaves_the_gate_closed_and_the_next_look_opens_it(desk, at_point):
+def test_dying_while_letting_go_leaves_the_gate_closed_and_the_next_look_opens_it(desk, kill_at):
     desk.file(1).unlink()
     desk.reconcile()
-    at_point(FaultPoint.OUTPUT_GIVEN_UP, die)
+    kill_at(FaultPoint.OUTPUT_GIVEN_UP)
     with pytest.raises(Killed):
         desk.let_go()
     assert desk.gate is not None

@@ -6,7 +6,7 @@ The histories, deaths, failures, rewinds, acknowledgements and backfills are tho
 import pytest
 from hypothesis import given, settings
 from tests.support.found_in_memory import verdicts, verified
-from tests.unit.writers.test_journal_histories import KEYS, World, given_world, plans
+from tests.support.writer_histories import KEYS, HistoryWorld, given_world, plans
 
 from tidemark.journal import expected
 from tidemark.journal.difference import Difference
@@ -15,7 +15,7 @@ from tidemark.verification.journal.provable import Unprovable
 pytestmark = pytest.mark.unit
 
 
-def wrong(world: World) -> list[Difference]:
+def wrong(world: HistoryWorld) -> list[Difference]:
     """What a verification would say now; nothing before there is a writer."""
     if world.positions.load("journal") is None:
         return []

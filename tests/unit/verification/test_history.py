@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory, basis, given_delivered
-from tests.support.journal_samples import KEY, TOPIC, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, JournalWorld
 
 from tidemark.journal.visible import Hidden
 from tidemark.verification.journal.history import History, MessageFate, read_histories, read_history
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.unit
 LATER = 10**18
 
 
-def told(house: JournalHouse, key: str = KEY, most: int | None = None) -> History:
+def told(house: JournalWorld, key: str = KEY, most: int | None = None) -> History:
     return read_history(basis(house), house.log, FoundInMemory(house.journal), Entity(TOPIC, key), most)
 
 
@@ -114,7 +114,7 @@ def test_of_a_long_life_the_newest_part_is_shown() -> None:
     assert ([step.action for step in found.steps], found.total) == (["append 3", "append 4"], 4)
 
 
-def test_nobody_has_no_history() -> None:
+def test_an_unknown_entity_has_no_history() -> None:
     house = given_delivered("A1")
     tables = FoundInMemory(house.journal)
     assert list(read_histories(basis(house), house.log, tables, "nobody", [TOPIC], None)) == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory
-from tests.support.recreated_samples import TopicsHouse, TopicsLog
+from tests.support.recreated_samples import TopicsLog, TopicsWorld
 from tests.support.recreated_world import World
 
 from tidemark.delivery.state.writer_state import Cause
@@ -103,13 +103,13 @@ def test_a_journal_that_waits_for_the_first_message_of_a_topic_made_again_has_no
 
     # given: it is registered behind what the log has, and nothing was ever written
     monkeypatch.setattr(Case, "of", missing)
-    house = TopicsHouse(TopicsLog())
-    house.actions.publish_topics(a="k:A1")
-    house.actions.recreate("a")
-    assert house.deliver_recreated().position == 0
+    world = TopicsWorld(TopicsLog())
+    world.actions.publish_topics(a="k:A1")
+    world.actions.recreate("a")
+    assert world.deliver_recreated().position == 0
     # when
-    journal, log, positions = house.recreated(), house.log, house.positions
+    journal, log, positions = world.recreated(), world.log, world.positions
     after_delivery = reconcile_writer(None, journal, log, positions, Suite(), extent, -1, "run")
-    on_an_idle_run = reconcile_pointers(journal, log, positions, "run", house.clock)
+    on_an_idle_run = reconcile_pointers(journal, log, positions, "run", world.clock)
     # then
-    assert (after_delivery, on_an_idle_run, house.gate(journal)) == (None, None, None)
+    assert (after_delivery, on_an_idle_run, world.gate(journal)) == (None, None, None)

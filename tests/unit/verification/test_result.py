@@ -5,19 +5,16 @@ import json
 import msgspec
 import pytest
 from tests.support.found_in_memory import given_delivered, verified
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
+from tests.support.verification_samples import diff, missing, side
 
 from tidemark.journal.difference import Difference, DifferenceKind
-from tidemark.verification.diff import Diff, Side
+from tidemark.verification.diff import Diff
 from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.journal.provable import Unprovable
 from tidemark.verification.tally import Counts, Unproven, VerdictTally
 
 pytestmark = pytest.mark.unit
-
-
-def missing(key: str, seq_nr: int, topic: str = "orders") -> Difference:
-    return Difference(DifferenceKind.ROW_MISSING, topic, key, seq_nr=seq_nr)
 
 
 def different(key: str, *numbers: int, topic: str = "orders") -> EntityVerdict:
@@ -78,7 +75,7 @@ def test_a_verification_in_one_sentence_and_as_json() -> None:
 
 
 def test_what_is_not_provable_is_named_and_not_wrong() -> None:
-    house = JournalHouse(ActionLog(begins_at=3))
+    house = JournalWorld(ActionLog(begins_at=3))
     house.actions.publish("A7")
     house.go("in bulk")
     found = verified(house)
@@ -88,15 +85,6 @@ def test_what_is_not_provable_is_named_and_not_wrong() -> None:
 
 
 # Two keyspaces
-
-
-def side(keyspace: str, offset: int | None = 5, position: int = 9, gate: str | None = None) -> Side:
-    return Side(keyspace, f"w_{keyspace}", position, gate, {} if offset is None else {("orders", 0): offset})
-
-
-def diff(old: Side, new: Side, *differences: Difference, moved: tuple[str, ...] = ()) -> Diff:
-    topics = {"orders": Counts(same=3, different=len(differences))}
-    return Diff("p", old, new, topics, differences, len(differences), moved)
 
 
 def test_readers_may_be_switched_to_what_is_the_same() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory, given_delivered
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld
 
 from tidemark.journal_tables.reader import JournalReader
 from tidemark.verification import sample as sampling
@@ -14,15 +14,15 @@ from tidemark.verification.selection import Entity
 pytestmark = pytest.mark.unit
 
 
-def given_many(*histories: str) -> JournalHouse:
-    house = JournalHouse(ActionLog())
+def given_many(*histories: str) -> JournalWorld:
+    house = JournalWorld(ActionLog())
     for history in histories:
         house.actions.publish(history)
     house.go("in bulk")
     return house
 
 
-def sample_of(house: JournalHouse, after: int, count: int) -> set[Entity]:
+def sample_of(house: JournalWorld, after: int, count: int) -> set[Entity]:
     basis = read_basis(house.process, house.log, house.positions)
     return set(draw(basis, house.log, house.actions.manifest.files, after, count))
 

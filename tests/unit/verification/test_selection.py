@@ -32,7 +32,7 @@ def test_a_sample_of_few_is_all_of_them() -> None:
     assert all(Hashed.of([hashes_of("orders", KEYS[:3])], 0).sample(50)("orders", KEYS[:3]))
 
 
-def test_nobody_is_nobody() -> None:
+def test_an_unknown_entity_selects_nothing() -> None:
     assert Hashed.of([], 0)("orders", ["k"]) == [False]
 
 

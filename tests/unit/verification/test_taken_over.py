@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory, basis, verdicts, verified
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld
 
 from tidemark.journal.difference import DifferenceKind
 from tidemark.journal.segments import head_segment
@@ -19,12 +19,12 @@ pytestmark = pytest.mark.unit
 LATER = 10**18
 
 
-def given_taken_over(theirs: str, *ours: str) -> JournalHouse:
+def given_taken_over(theirs: str, *ours: str) -> JournalWorld:
     """Tables by another replicator up to an offset, and from there on by ours, whose log begins there."""
-    other = JournalHouse(ActionLog())
+    other = JournalWorld(ActionLog())
     other.actions.publish(theirs)
     other.go("in bulk")
-    house = JournalHouse(ActionLog(begins_at=len(theirs.split())))
+    house = JournalWorld(ActionLog(begins_at=len(theirs.split())))
     house.journal = other.journal
     house.actions.publish("", "N")  # so that our write times are later than theirs
     for history in ours:
@@ -71,7 +71,7 @@ def test_a_head_that_is_gone_is_missing_wherever_the_entity_began() -> None:
 
 
 def test_a_sample_does_not_call_wrong_what_an_older_file_it_does_not_read_explains() -> None:
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("D3 j:D3 j:P")
     house.actions.publish("A1 j:A1 i:A1")
     house.go("in bulk")
@@ -86,7 +86,7 @@ def test_a_sample_does_not_call_wrong_what_an_older_file_it_does_not_read_explai
 # What is offered where the log cannot rebuild
 
 
-def given_damaged(house: JournalHouse) -> JournalHouse:
+def given_damaged(house: JournalWorld) -> JournalWorld:
     house.journal.journal.delete_partition(("i", TOPIC, 0), LATER)
     return house
 
@@ -100,7 +100,7 @@ def test_a_finding_says_that_a_log_which_is_not_whole_cannot_rebuild_the_tables(
 
 
 def test_a_finding_of_a_whole_log_says_nothing_of_that() -> None:
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish("A1 i:A1")
     house.go("in bulk")
     found = verified(given_damaged(house), "k", "i")

@@ -7,8 +7,8 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from tests.support.delivery_samples import House
-from tests.unit.writers.test_kafka import Listed
+from tests.support.memory_partition import MemoryPartition
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.operator.actions import NotPossible
@@ -51,7 +51,7 @@ class Broker:
 
     def tail(self, target, number: int, most: int | None) -> PartitionEnd:
         self.most = most
-        ids = Listed.holds.get(number, [])
+        ids = MemoryPartition.holds.get(number, [])
         kept = ids if most is None else ids[-most:]
         return PartitionEnd(tuple(kept), self.begins_at[number], len(kept) == len(ids))
 
@@ -59,7 +59,7 @@ class Broker:
 class Desk:
     """Where a house's topic is verified: ids 0 to 8, even ones in partition 0, odd ones in partition 1."""
 
-    def __init__(self, house: House, broker: Broker) -> None:
+    def __init__(self, house: PipelineWorld, broker: Broker) -> None:
         self.house, self.broker = house, broker
         declared = {"name": "out", "kind": "kafka", "topic": "copy"}
         declaration = KafkaDeclaration.model_validate(declared, context={})
@@ -71,7 +71,7 @@ class Desk:
 
     @property
     def holds(self) -> dict[int, list[int]]:
-        return Listed.holds
+        return MemoryPartition.holds
 
     def verify(self, extent: Extent = SOME) -> OutputVerification:
         found = verify_output(self.writer, self.house.log, self.house.positions, extent)
@@ -96,10 +96,10 @@ class Desk:
 @pytest.fixture
 def broker(monkeypatch) -> Broker:
     broker = Broker()
-    monkeypatch.setattr(kafka_output, "OutputPartition", Listed)
+    monkeypatch.setattr(kafka_output, "OutputPartition", MemoryPartition)
     monkeypatch.setattr(kafka_output, "_kept", {})
     for name, empty in {"holds": {}, "opened": [], "closed": []}.items():
-        monkeypatch.setattr(Listed, name, empty)
+        monkeypatch.setattr(MemoryPartition, name, empty)
     monkeypatch.setattr(kafka, "describe_topic", broker.describe)
     monkeypatch.setattr(kafka, "count_partitions", lambda target: broker.describe(target).partitions)
     monkeypatch.setattr(kafka, "read_tail", broker.tail)
@@ -112,7 +112,7 @@ def broker(monkeypatch) -> Broker:
 
 @pytest.fixture
 def desk(tmp_path, broker) -> Desk:
-    return Desk(House(tmp_path), broker)
+    return Desk(PipelineWorld(tmp_path), broker)
 
 
 # Deciding
@@ -205,7 +205,7 @@ def test_what_is_beyond_the_position_is_not_asked_for(desk):
 
 
 def test_i07_a_topic_that_was_made_again_closes_the_gate_for_that(desk):
-    desk.broker.id, Listed.holds = "second", {}
+    desk.broker.id, MemoryPartition.holds = "second", {}
     record = desk.reconcile()
     assert (record.passed, desk.gate.cause) == (False, Cause.REPLACED)
     assert "second" in desk.gate.reason
@@ -234,7 +234,7 @@ def test_partitions_that_were_added_are_said_and_nothing_is_called_missing(desk)
 
 
 def test_with_other_partitions_a_topic_that_was_made_again_is_still_another_one(desk):
-    desk.broker.id, desk.broker.partitions, Listed.holds = "second", 3, {}
+    desk.broker.id, desk.broker.partitions, MemoryPartition.holds = "second", 3, {}
     assert desk.verify().is_replaced
 
 
@@ -281,7 +281,7 @@ def test_i07_a_hole_is_not_mended_in_place_but_by_a_rewind_into_a_new_topic(desk
     desk.reconcile()
     with pytest.raises(NotMended, match="cannot be sent any more"):
         desk.mend()
-    desk.broker.id, Listed.holds = "second", {}
+    desk.broker.id, MemoryPartition.holds = "second", {}
     desk.house.operator.rewind("out", -1, desk.writer).execute(desk.house.deed("rewind"))
     assert desk.gate is None
     desk.house.deliver(desk.writer)
@@ -301,7 +301,7 @@ def test_a_hole_deeper_than_the_sample_is_looked_for_before_the_gate_opens(desk)
 def test_what_is_another_topic_by_now_stays_closed_for_that(desk):
     desk.holds[1] = [1, 3]
     desk.reconcile()
-    desk.broker.id, Listed.holds = "second", {}
+    desk.broker.id, MemoryPartition.holds = "second", {}
     resumed = desk.mend()
     assert (resumed.gate.cause, desk.gate.cause) == (Cause.REPLACED, Cause.REPLACED)
 

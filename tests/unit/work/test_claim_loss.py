@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.claimed_item import Ticket
 from tidemark.work.client import Work
@@ -16,8 +17,8 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_failures=2, history="7d", time_limit="60s"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_failures=2, history="7d", time_limit="60s"))
 
 
 @pytest.fixture

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.clocks import MORNING
 from tests.support.contracts.flaky_consensus import Fault, FlakyConsensus
-from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
+from tests.support.contracts.work_world import Stores, WorkWorld, given_declaration, memory_stores
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ObjectKind, Snapshot, Undecided
@@ -19,7 +20,7 @@ WEEK = 7 * 86_400_000
 
 
 class Unreachable(Exception):
-    """What a driver raises when nobody answers."""
+    """What a driver raises when no node answers."""
 
 
 class FailingConsensus(MemoryConsensus):
@@ -50,10 +51,10 @@ class FailingDue(MemoryDue):
         return super().page(*values)
 
 
-def given_flaky() -> tuple[House, FlakyConsensus]:
+def given_flaky() -> tuple[WorkWorld, FlakyConsensus]:
     stores = memory_stores()
     flaky = FlakyConsensus(stores.entries)
-    return House(replace(stores, entries=flaky), given_declaration()), flaky
+    return WorkWorld(replace(stores, entries=flaky), given_declaration()), flaky
 
 
 def test_an_entry_of_long_ago_whose_claim_was_lost_is_found_at_once():
@@ -79,7 +80,7 @@ def test_I7_a_claim_in_doubt_is_asked_for_again_in_the_same_process():
 
 def test_what_was_claimed_before_an_error_is_given():
     consensus = FailingConsensus()
-    house = House(replace(memory_stores(), entries=consensus), given_declaration())
+    house = WorkWorld(replace(memory_stores(), entries=consensus), given_declaration())
     for number in range(TOGETHER + 10):
         house.insert(f"k{number}")
     consensus.answers = 1
@@ -88,7 +89,7 @@ def test_what_was_claimed_before_an_error_is_given():
 
 def test_an_error_before_anything_was_claimed_is_raised_and_costs_nothing():
     consensus = FailingConsensus()
-    house = House(replace(memory_stores(), entries=consensus), given_declaration())
+    house = WorkWorld(replace(memory_stores(), entries=consensus), given_declaration())
     house.insert("k")
     consensus.answers = 0
     with pytest.raises(Unreachable):
@@ -99,7 +100,7 @@ def test_an_error_before_anything_was_claimed_is_raised_and_costs_nothing():
 @pytest.mark.parametrize("answers", range(6))
 def test_hints_that_were_taken_before_an_error_are_taken_again(answers: int):
     due, memory = FailingDue(), memory_stores()
-    house = House(
+    house = WorkWorld(
         Stores(memory.entries, memory.registry, lambda name: due, memory.archive), given_declaration()
     )
     keys = [f"k{number}" for number in range(8)]

@@ -2,11 +2,12 @@
 
 import asyncio
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
+from tests.support.waiting import wait_until
 
 import tidemark
 from tidemark.work.async_client import AsyncWork
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_failures=1, history="7d", time_limit="60s"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_failures=1, history="7d", time_limit="60s"))
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def test_an_item_has_what_a_worker_needs(work):
 
 def test_a_key_of_several_columns_comes_back_as_it_was_given(house):
     declared = given_declaration(key={"site": "text", "page": "int"})
-    work = Work.of_journal(House(house.stores, declared, house.clock).journal)
+    work = Work.of_journal(WorkWorld(house.stores, declared, house.clock).journal)
     work.insert({"page": 7, "site": "a"}, {"data": 1})
     (item,) = work.claim()
     assert item.key == {"site": "a", "page": 7}
@@ -288,9 +289,7 @@ def test_the_thread_goes_on_after_an_error(house, work, monkeypatch):
     house.clock.now += 5_000
     with KeptClaims(work, [item], every=0.01):
         assert rounds.acquire(timeout=10)
-        until = time.monotonic() + 10
-        while house.stored("k").start == before and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: house.stored("k").start != before, 10, "a second refresh")
     assert house.stored("k").start == before + 5_000
 
 

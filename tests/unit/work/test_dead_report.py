@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 from tidemark.work.dead_report import UnseenLetters, failure_of, find_unseen, lines_about
@@ -12,13 +12,13 @@ from tidemark.work.model.declaration import DeadReport
 pytestmark = pytest.mark.unit
 
 
-def given_house(report: str = "fail") -> tuple[House, Work]:
+def given_house(report: str = "fail") -> tuple[WorkWorld, Work]:
     declared = given_declaration(max_failures=1, history="7d", report_dead=report)
-    house = House(memory_stores(), declared)
+    house = WorkWorld(memory_stores(), declared)
     return house, Work.of_journal(house.another(), owner="me")
 
 
-def given_dead(house: House, work: Work, *keys: str) -> None:
+def given_dead(house: WorkWorld, work: Work, *keys: str) -> None:
     for key in keys:
         work.insert(key, {"data": "secret"})
         work.fail(*work.claim(), f"no route for {key}")
@@ -79,7 +79,7 @@ def test_a_journal_that_cannot_be_looked_at_fails_the_report():
 
 def test_keys_of_several_columns_are_shown_as_they_were_declared():
     declared = given_declaration(key={"site": "text", "page": "int"}, max_failures=1)
-    house = House(memory_stores(), declared)
+    house = WorkWorld(memory_stores(), declared)
     work = Work.of_journal(house.journal)
     work.insert({"site": "a", "page": 1}, {"data": 1})
     work.fail(*work.claim(), "no route")

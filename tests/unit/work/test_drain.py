@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.claimed_item import WorkItem
 from tidemark.work.client import Work
@@ -13,12 +14,12 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_failures=2, time_limit="60s"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_failures=2, time_limit="60s"))
 
 
 @pytest.fixture
-def work(house: House) -> Work:
+def work(house: WorkWorld) -> Work:
     return Work.of_journal(house.another())
 
 
@@ -27,7 +28,7 @@ def given_entries(work: Any, *keys: str) -> None:
         work.insert(key, {"data": 1}, priority=priority)
 
 
-def test_what_is_done_is_gone_and_what_fails_comes_back(house: House, work: Any) -> None:
+def test_what_is_done_is_gone_and_what_fails_comes_back(house: WorkWorld, work: Any) -> None:
     def handler(item: Any) -> None:
         if item.key == "bad":
             raise ValueError("no route")
@@ -38,7 +39,7 @@ def test_what_is_done_is_gone_and_what_fails_comes_back(house: House, work: Any)
     assert house.stored("bad").error == "ValueError: no route"
 
 
-def test_a_task_that_is_stopped_gives_back_what_it_has_not_done(house: House, work: Any) -> None:
+def test_a_task_that_is_stopped_gives_back_what_it_has_not_done(house: WorkWorld, work: Any) -> None:
     def handler(item: Any) -> None:
         if item.key == "second":
             raise KeyboardInterrupt
@@ -52,7 +53,7 @@ def test_a_task_that_is_stopped_gives_back_what_it_has_not_done(house: House, wo
         assert house.stored(key).failures == 0
 
 
-def test_an_entry_that_took_too_long_is_lost_and_nobody_else_s(house: House, work: Any) -> None:
+def test_an_entry_that_took_too_long_is_lost_and_no_other(house: WorkWorld, work: Any) -> None:
     def handler(item: Any) -> None:
         house.clock.now = MORNING + 62_000
 
@@ -61,7 +62,7 @@ def test_an_entry_that_took_too_long_is_lost_and_nobody_else_s(house: House, wor
     assert not house.stored("slow").is_waiting
 
 
-def test_a_wish_to_stop_interrupts_the_handler_and_gives_back_the_rest(house: House, work: Work) -> None:
+def test_a_wish_to_stop_interrupts_the_handler_and_gives_back_the_rest(house: WorkWorld, work: Work) -> None:
     stop, seen = Stop(), []
 
     def handler(item: Any) -> None:
@@ -79,7 +80,7 @@ def test_a_wish_to_stop_interrupts_the_handler_and_gives_back_the_rest(house: Ho
 
 
 def test_a_wish_to_stop_leaves_what_is_being_written_alone(
-    house: House, work: Work, monkeypatch: Any
+    house: WorkWorld, work: Work, monkeypatch: Any
 ) -> None:
     stop, done = Stop(), work.done
 
@@ -95,7 +96,9 @@ def test_a_wish_to_stop_leaves_what_is_being_written_alone(
     assert house.stored("second").is_waiting
 
 
-def test_one_that_cannot_be_given_back_holds_up_no_other(house: House, work: Work, monkeypatch: Any) -> None:
+def test_one_that_cannot_be_given_back_holds_up_no_other(
+    house: WorkWorld, work: Work, monkeypatch: Any
+) -> None:
     release, said = work.release, []
 
     def refuse_second(item: WorkItem) -> Any:

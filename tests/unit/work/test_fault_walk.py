@@ -4,34 +4,29 @@ Here in memory; ``tests/system/test_work.py`` lets processes die and answers get
 """
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
+from tests.support.fault_points import WORK
+from tests.support.faults import Killed
 
-from tidemark import faults
-from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.work.model.entry import Ending, Seen
 from tidemark.work.queue.dead_letters import dead_letters, redrive, see
 from tidemark.work.queue.listing import figures, history
 
 pytestmark = pytest.mark.unit
 
-POINTS = [point for point in FaultPoint if point.value.startswith("work.")]
 
-
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
-def given_house() -> House:
+def given_house() -> WorkWorld:
     declared = given_declaration(time_limit="60s", max_failures=1, max_timeouts=9, history="7d")
-    return House(memory_stores(), declared)
+    return WorkWorld(memory_stores(), declared)
 
 
-def ask(house: House) -> None:
+def ask(house: WorkWorld) -> None:
     for key in ("good", "bad"):
         house.insert(key, process=MORNING, inserted=MORNING)
 
 
-def carry_out(house: House) -> None:
+def carry_out(house: WorkWorld) -> None:
     """Two entries to their ends, one of them dead, sent again and done; all buckets thrown away."""
     drain(house, failing="bad")
     for kept in list(dead_letters(house.parts, house.clock())):
@@ -42,7 +37,7 @@ def carry_out(house: House) -> None:
     house.sweep("good", "bad")
 
 
-def drain(house: House, failing: str) -> None:
+def drain(house: WorkWorld, failing: str) -> None:
     while figures(house.parts, house.clock()).waiting + figures(house.parts, house.clock()).processing:
         for claimed in house.claim(limit=5):
             if claimed.key == failing:
@@ -53,7 +48,7 @@ def drain(house: House, failing: str) -> None:
         house.sweep("good", "bad")
 
 
-def state(house: House) -> object:
+def state(house: WorkWorld) -> object:
     """What is left, and what was done, in any number of attempts."""
     found = figures(house.parts, house.clock())
     done = {run.key for run in history(house.parts, house.clock(), 2) if run.ending is Ending.DONE}
@@ -62,24 +57,16 @@ def state(house: House) -> object:
 
 
 @pytest.mark.parametrize("nth", range(1, 9))
-@pytest.mark.parametrize("point", POINTS)
-def test_a_death_at_any_point_changes_nothing_in_the_end(monkeypatch, point, nth):
+@pytest.mark.parametrize("point", WORK)
+def test_a_death_at_any_point_changes_nothing_in_the_end(kill_at, point, nth):
     undisturbed = given_house()
     ask(undisturbed)
     carry_out(undisturbed)
     wanted = state(undisturbed)
 
-    reached = []
-
-    def die(at: FaultPoint) -> None:
-        reached.append(at)
-        if len(reached) == nth:
-            raise Killed(at)
-
-    monkeypatch.setattr(faults, "die", die)
-    monkeypatch.setenv(VARIABLE, point)
+    reached = kill_at(point, nth)
     house = given_house()
-    # Nobody asks again for what was acknowledged: that would hide its loss.
+    # Acknowledged inserts are not repeated: that would hide their loss.
     for act in (ask, carry_out):
         try:
             act(house)

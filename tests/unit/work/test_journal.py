@@ -21,7 +21,7 @@ def stores() -> Stores:
 
 
 class LateConsensus(MemoryConsensus):
-    """Shows what was there before the last change to whoever is content with that."""
+    """Shows what was there before the last change to readers that are content with that."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -91,7 +91,7 @@ def test_a_declaration_is_the_file_s_or_else_the_stored_one(files, places):
         find_declaration("by_hands", nowhere)
 
 
-def test_who_finds_nothing_is_told_where_nobody_could_look(files, places):
+def test_a_search_without_a_result_says_where_it_could_not_look(files, places):
     places.clear()
     with pytest.raises(UnknownJournal, match="Not all could be looked for"):
         find_declaration("by_hand", nowhere)

@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.support.contracts.work_world import House, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 import tidemark
 from tidemark.work.async_client import AsyncWork
@@ -23,9 +23,9 @@ TEN = datetime(2026, 11, 17, 10, tzinfo=UTC)
 
 
 @pytest.fixture
-def house() -> House:
+def house() -> WorkWorld:
     declared = given_declaration(key={"site": "text", "page": "int"}, max_failures=1, history="7d")
-    return House(memory_stores(), declared)
+    return WorkWorld(memory_stores(), declared)
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_i24_a_live_entry(house, work):
     assert (entry.started, entry.successor) == (TEN, {"data": 2})
 
 
-def given_dead(house: House, work: Work) -> WorkEntry:
+def given_dead(house: WorkWorld, work: Work) -> WorkEntry:
     work.insert(KEY, {"data": 1}, priority=20)
     (item,) = work.claim()
     house.clock.now += 1_500
@@ -104,7 +104,7 @@ def test_i11_what_is_no_dead_letter_of_this_journal_is_refused(house, work):
     for act in (work.redrive, lambda one: work.mark_seen(one, who="ann", reason="x")):
         with pytest.raises(BadRequest, match="no dead letter"):
             act(entry)
-    other = House(house.stores, given_declaration(max_failures=1), house.clock)
+    other = WorkWorld(house.stores, given_declaration(max_failures=1), house.clock)
     other_work = Work.of_journal(other.journal)
     other_work.insert("k", {"data": 1})
     other_work.fail(*other_work.claim(), "no route")

@@ -6,7 +6,8 @@ Statements about files, index blocks and datagrams of the original have no count
 from dataclasses import replace
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 from tests.support.work_samples import E0, HOUR_LIMIT, at, given_packet, given_running, with_request
 
 from tidemark.work.errors import ClaimLost
@@ -22,12 +23,12 @@ pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(max_timeouts=3, history="7d"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(max_timeouts=3, history="7d"))
 
 
-def given(**keys: object) -> House:
-    return House(memory_stores(), given_declaration(**keys))
+def given(**keys: object) -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(**keys))
 
 
 # The row
@@ -55,7 +56,7 @@ def test_S15_a_replacement_is_one_row_or_the_other(house):
     assert house.parts.entries.read("k").version == version + 1
 
 
-def test_S16_what_is_done_nobody_sees(house):
+def test_S16_what_is_done_is_not_seen_any_more(house):
     house.insert("k")
     house.journal.done(*house.claim())
     registered = house.parts.registry.read()
@@ -74,7 +75,7 @@ def test_S20_S21_priority_then_date(house):
     assert house.claim_keys(limit=3) == ["urgent", "early", "late"]
 
 
-def test_S22_D2_18_what_is_not_due_holds_nobody_back(house):
+def test_S22_D2_18_what_is_not_due_holds_no_entry_back(house):
     house.insert("urgent", priority=0, process=MORNING + 60_000)
     house.insert("slow", priority=255)
     assert house.claim_keys(limit=5) == ["slow"]
@@ -166,7 +167,7 @@ def test_D2_20_an_expired_entry_is_no_entry_for_an_insert():
 # Claims and timeouts
 
 
-def test_S34_nobody_has_to_be_woken_up(house):
+def test_S34_no_worker_has_to_be_woken_up(house):
     house.insert("k", process=MORNING + 1_000)
     house.clock.to("10:00:01")
     assert house.claim_keys() == ["k"]
@@ -331,7 +332,7 @@ def test_S56_a_claim_moves_the_entry_in_no_order_of_waiting_ones(house):
 
 
 def test_S57_journals_in_one_table_do_not_meet(house):
-    other = House(house.stores, given_declaration(), house.clock)
+    other = WorkWorld(house.stores, given_declaration(), house.clock)
     house.insert("k", 1)
     other.insert("k", 2)
     assert [one.request.payload for one in other.claim(limit=5)] == ['{"data":2}']
@@ -366,7 +367,7 @@ def test_D2_26_an_entry_of_the_far_future_holds_no_bucket_of_today(house):
     assert house.stored("far").hint.bucket == bucket_of(Period.HOUR, MORNING + 30 * 86_400_000)
 
 
-def test_D2_27_an_insert_that_returned_is_there_for_everybody(house):
+def test_D2_27_an_insert_that_returned_is_there_for_every_worker(house):
     house.insert("k")
     assert [one.key for one in house.another().claim("w")] == ["k"]
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, Stores, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import Stores, WorkWorld, given_declaration, memory_stores
 
 from tidemark.faults import FaultPoint
 from tidemark.work.model.decide import Snooze, decide
@@ -17,8 +18,8 @@ DAY = 86_400_000
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration())
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration())
 
 
 def test_a_hint_that_cassandra_would_let_go_is_written_anew(house):
@@ -58,10 +59,10 @@ class CountingDue(MemoryDue):
         return found
 
 
-def given_counting() -> tuple[House, CountingDue]:
+def given_counting() -> tuple[WorkWorld, CountingDue]:
     due, memory = CountingDue(), memory_stores()
     stores = Stores(memory.entries, memory.registry, lambda name: due, memory.archive)
-    return House(stores, given_declaration(bucket="day")), due
+    return WorkWorld(stores, given_declaration(bucket="day")), due
 
 
 def test_who_comes_later_does_not_read_what_is_settled():

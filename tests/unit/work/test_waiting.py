@@ -1,4 +1,4 @@
-"""Item 8: whoever waits is not kept waiting while something is due, and not kept busy while nothing is."""
+"""Item 8: a worker is not kept waiting while something is due, and not kept busy while nothing is."""
 
 import threading
 from dataclasses import replace
@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import MORNING, House, given_declaration, memory_stores
+from tests.support.clocks import MORNING
+from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
 
 from tidemark.work.client import Work
 from tidemark.work.model.entry import Hint
@@ -62,16 +63,16 @@ class Bell:
 
 
 @pytest.fixture
-def house() -> House:
-    return House(memory_stores(), given_declaration(time_limit="10m"))
+def house() -> WorkWorld:
+    return WorkWorld(memory_stores(), given_declaration(time_limit="10m"))
 
 
-def given_work(house: House, bell: Bell | None = None) -> Work:
+def given_work(house: WorkWorld, bell: Bell | None = None) -> Work:
     """As the documentation opens one: with all its caches."""
     return Work.of_journal(WorkJournal(house.parts), bell, owner="me")
 
 
-def drained(house: House, work: Work, waits: list[float]) -> int:
+def drained(house: WorkWorld, work: Work, waits: list[float]) -> int:
     """The loop of the documentation until it sleeps for the first time; how many entries it did before."""
     done = 0
     while not waits:
@@ -151,7 +152,7 @@ def test_i08_an_insert_between_the_look_and_the_listening_is_not_slept_over(hous
     assert bell.waits == []
 
 
-def test_i08_a_paused_journal_keeps_nobody_busy_and_is_looked_at_again(house):
+def test_i08_a_paused_journal_keeps_no_worker_busy_and_is_looked_at_again(house):
     work, slept = given_work(house), []
     work.insert("k", {"data": 1})
     work.pause("ann", "maintenance")

@@ -1,4 +1,4 @@
-"""Without Kafka nobody is woken up, and nothing else happens: whoever waits looks when the time is over."""
+"""Without Kafka no worker is woken up, and nothing else happens: it looks again when its wait is over."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ DOWN = KafkaError(KafkaError._ALL_BROKERS_DOWN)
 
 
 class Time:
-    """Passes only where somebody waits."""
+    """Passes only while a worker waits."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -59,7 +59,7 @@ def test_who_cannot_listen_waits_for_the_rest_of_the_time(monkeypatch):
     assert (time.slept, time.now) == ([25.0], 30.0)
 
 
-def test_a_message_that_is_an_error_wakes_nobody(monkeypatch):
+def test_a_message_that_is_an_error_wakes_no_worker(monkeypatch):
     time = Time()
     monkeypatch.setattr(KafkaBell, "_listening", lambda self, patience: Listening(time))
     assert given_bell(time).wait(30) is False

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from tests.support.leases import FakeLease
 from tests.support.log_samples import SENT_AT, given_binding, given_messages, write_file
 
 from tidemark.delivery.published_log import LogUnreadable, read_messages
@@ -45,21 +46,14 @@ def given_part(
     return Part(BINDING, tuple(one.file for one in files if one is not None))
 
 
-class Free:
-    """A lease that nobody takes away."""
-
-    def check(self) -> None:
-        pass
-
-
 class Lost:
-    """A lease that somebody else has by now."""
+    """A lease that another process has by now."""
 
     def check(self) -> None:
         raise LeaseLost("orders", "archive", "zombie")
 
 
-FREE = Free()
+FREE = FakeLease()
 
 
 def writing_of(part: Part, log: LogFolder, acknowledged: tuple[int, ...] = ()) -> Writing:
@@ -449,13 +443,13 @@ def test_strangers_in_the_folder_refuse_nothing(tmp_path):
 # The lease and the target
 
 
-def test_whoever_lost_the_writer_gives_no_file_its_name(tmp_path, log, part):
+def test_a_process_that_lost_the_writer_gives_no_file_its_name(tmp_path, log, part):
     with pytest.raises(LeaseLost):
         writer(tmp_path).write(part, Writing(read_messages(log, part, ()), Lost()))
     assert everything_in(tmp_path / "archive") == []
 
 
-def test_whoever_lost_the_writer_finishes_nothing(tmp_path, log, part):
+def test_a_process_that_lost_the_writer_finishes_nothing(tmp_path, log, part):
     archive = writer(tmp_path)
     deliver_singly(archive, part, log)
     with pytest.raises(LeaseLost):

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import House
+from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.log.errors import FolderUnusable
 from tidemark.log.files.folder import Folder
@@ -15,8 +15,8 @@ OTHER_DISK = Path("/dev/shm")
 
 
 @pytest.fixture
-def house(tmp_path: Path) -> House:
-    return House(tmp_path)
+def house(tmp_path: Path) -> PipelineWorld:
+    return PipelineWorld(tmp_path)
 
 
 def files_in(folder: Path) -> list[str]:

@@ -4,10 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support import fault_points
+from tests.support.faults import Killed
 from tests.support.replicator_samples import WRITER, Theirs
 
-from tidemark import faults
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
@@ -15,7 +15,6 @@ from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, HandedBack
-from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.writers.replicator import hand_back
 from tidemark.writers.replicator.hand_back import HANDING_BACK
@@ -180,14 +179,9 @@ def given_row_of_an_older_version(theirs: Theirs) -> None:
 # Dying
 
 
-@pytest.mark.parametrize("point", [FaultPoint.HAND_BACK_RECORDED, FaultPoint.HAND_BACK_COMMITTED])
-def test_i18_a_hand_back_that_dies_is_remembered_and_finished_by_the_same_command(theirs, monkeypatch, point):
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr(faults, "die", die)
+@pytest.mark.parametrize("point", fault_points.HAND_BACK)
+def test_i18_a_hand_back_that_dies_is_remembered_and_finished_by_the_same_command(theirs, kill_at, point):
+    kill_at(point)
     with pytest.raises(Killed):
         theirs.hand_back()
     assert theirs.state(WRITER).handed_back is not None

@@ -118,13 +118,13 @@ def test_the_lease_is_asked_before_every_batch_of_a_hundred(tables):
     assert len(lease.asked) == 3
 
 
-def test_whoever_lost_the_writer_writes_nothing(tables):
+def test_a_process_that_lost_the_writer_writes_nothing(tables):
     with pytest.raises(LeaseLost):
         journal_writer(tables).write(PART, Writing([actions("A1 A2 A3")], Lease(tables, lost_after=0)))
     assert tables.written == []
 
 
-def test_whoever_loses_the_writer_on_the_way_writes_no_head(tables):
+def test_a_process_that_loses_the_writer_on_the_way_writes_no_head(tables):
     with pytest.raises(LeaseLost):
         journal_writer(tables).write(PART, Writing([actions("A1 A2")], Lease(tables, lost_after=1)))
     assert tables.steps == ["row", "row"]

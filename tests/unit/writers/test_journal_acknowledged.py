@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import (
     ActionLog,
-    JournalHouse,
+    JournalWorld,
     Lease,
     WriterInMemory,
     given_actions,
@@ -170,12 +170,12 @@ def test_the_rows_that_another_partition_has_of_the_entity_stay(tables):
 # With the real delivery
 
 
-def given_stopped(*bindings: str, writes: int) -> JournalHouse:
+def given_stopped(*bindings: str, writes: int) -> JournalWorld:
     """The target took so many writes of the last binding, and works again."""
     log = ActionLog()
     for history in bindings[:-1]:
         log.publish(history)
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     log.publish(bindings[-1])
     house.go("in bulk", fails_after(writes))
@@ -183,14 +183,14 @@ def given_stopped(*bindings: str, writes: int) -> JournalHouse:
     return house
 
 
-def finished(house: JournalHouse) -> JournalHouse:
+def finished(house: JournalWorld) -> JournalWorld:
     house.go("singly")
     house.go("in bulk")
     assert (house.position(house.process), house.gate(house.process)) == (house.actions.manifest.end, None)
     return house
 
 
-def visible(house: JournalHouse, key: str = "k") -> list[int] | None:
+def visible(house: JournalWorld, key: str = "k") -> list[int] | None:
     """The sequence numbers that a reader gets who looks at the incarnation."""
     return house.journal.of("orders").read(key, correlate=True)
 
@@ -256,10 +256,10 @@ def test_an_append_that_was_let_pass_is_not_written_when_empty_tables_are_filled
 
 
 @pytest.mark.parametrize("action", ["D900000", "P"])
-def test_a_journal_goes_on_after_a_deletion_that_nobody_can_do(action):
+def test_a_journal_goes_on_after_a_deletion_that_cannot_be_done(action):
     log = ActionLog()
     log.publish(f"A1 A900000 {action} A900001")
-    house = JournalHouse(log, segment_size=2)
+    house = JournalWorld(log, segment_size=2)
     house.go("in bulk")
     house.acknowledge(house.started(), 2)
     assert finished(house).told()["k"]["seq_nr"] == 900_001
@@ -283,7 +283,7 @@ def test_the_first_append_of_an_entity_cannot_pass_when_only_a_row_far_from_its_
     """Batches do not wait for each other, so that the last row of an attempt may be the only one."""
     log = ActionLog()
     log.publish("A1 A2 A3 A4 A5")
-    house = JournalHouse(log, segment_size=2)
+    house = JournalWorld(log, segment_size=2)
     house.go("in bulk", fails_after(1), reversed)
     with pytest.raises(NotPossible, match="it begins its entity"):
         house.acknowledge(house.started(), 0)

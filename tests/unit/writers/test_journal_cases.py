@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.support.case_files import REPLICATION, Source, load
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.journal_samples import Lease, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, dies_after
+from tests.support.replication_cases import expectation, told
 from tests.support.writer_model import Delivered, Writer
-from tests.unit.journal.test_replication_cases import expectation, told
 
 from tidemark.delivery.writer import BadMessage, Part, Writing
 from tidemark.log.files.parquet import LOG_SCHEMA

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.support.found_in_memory import verdicts
-from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalHouse, journal_writer
+from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
@@ -29,23 +29,23 @@ def given_log(policy: str = "journal") -> ActionLog:
     return log
 
 
-def given_whole(*histories: str) -> JournalHouse:
+def given_whole(*histories: str) -> JournalWorld:
     """A house whose journal was delivered to while nothing was compacted."""
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     for history in histories or HISTORIES:
         house.actions.publish(history)
     house.go("in bulk")
     return house
 
 
-def visible(house: JournalHouse) -> dict:
+def visible(house: JournalWorld) -> dict:
     """Without the value of record ids, which no reader can tell."""
     return house.told(*KEYS)
 
 
 @pytest.mark.parametrize("way", ["in bulk", "one binding at a time"])
 def test_an_empty_keyspace_is_rebuilt_from_a_compacted_log_by_the_ordinary_delivery(way):
-    house = JournalHouse(given_log())
+    house = JournalWorld(given_log())
     if way == "in bulk":
         house.go("in bulk")
     else:
@@ -56,7 +56,7 @@ def test_an_empty_keyspace_is_rebuilt_from_a_compacted_log_by_the_ordinary_deliv
 
 
 def test_a_rebuild_that_stopped_half_way_goes_on(monkeypatch):
-    house = JournalHouse(given_log())
+    house = JournalWorld(given_log())
     house.deliver(house.started(), limit=1)
     house.stop_at_position()
     house.go("singly")
@@ -64,7 +64,7 @@ def test_a_rebuild_that_stopped_half_way_goes_on(monkeypatch):
 
 
 def test_a_rebuilt_journal_is_proved_by_the_log_it_came_from():
-    house = JournalHouse(given_log())
+    house = JournalWorld(given_log())
     house.go("in bulk")
     assert {key: (one.unprovable, one.differences) for key, one in verdicts(house, *KEYS).items()} == (
         dict.fromkeys(KEYS, (None, ()))
@@ -103,7 +103,7 @@ def test_under_another_policy_what_began_below_is_not_provable():
 
 
 def test_an_entity_in_two_partitions_is_heard_in_the_order_of_its_ids():
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     for histories in (("A1", "A2"), ("A3", "A4"), ("A5", "A6")):
         house.actions.publish(*histories)
     house.go("in bulk")
@@ -119,14 +119,14 @@ def test_an_entity_in_two_partitions_is_heard_in_the_order_of_its_ids():
 
 @pytest.mark.parametrize("policy", ["latest", "progress"])
 def test_no_journal_is_rebuilt_from_what_another_policy_left(policy):
-    house = JournalHouse(given_log(policy))
+    house = JournalWorld(given_log(policy))
     with pytest.raises(HistoryCompacted, match="another policy than `journal`"):
         house.go("in bulk")
     assert house.process.tables.written == []
 
 
 def test_tables_that_are_neither_empty_nor_past_it_are_refused():
-    house = JournalHouse(given_log())
+    house = JournalWorld(given_log())
     house.journal.point(TOPIC, 0, 3)
     with pytest.raises(HistoryCompacted, match=r"the pointer of orders/0 should be at 7 at least"):
         house.go("in bulk")
@@ -135,7 +135,7 @@ def test_tables_that_are_neither_empty_nor_past_it_are_refused():
 
 def test_heads_without_pointers_are_not_nothing():
     house = given_whole()
-    other = JournalHouse(given_log())
+    other = JournalWorld(given_log())
     other.journal = house.journal
     for place in list(other.journal.pointer2.partitions()):
         other.journal.pointer2.delete_partition(place, 10**18)

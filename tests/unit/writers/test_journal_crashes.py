@@ -1,8 +1,9 @@
 """Crashes and zombies at every write of a history of one entity: the same visible state.
 
 The writer and the delivery are the real ones, control plane and tables are in memory. A history is delivered
-in bulk, singly, or first singly and then in bulk; whoever takes over goes one of these ways, a different one
-after every write. What is under way when somebody dies has arrived in the order it was sent or in reverse.
+in bulk, singly, or first singly and then in bulk; the process that takes over goes one of these ways, a
+different one after every write. What is under way when a process dies has arrived in the order it was sent or
+in reverse.
 """
 
 from collections.abc import Callable
@@ -10,10 +11,9 @@ from functools import cache
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import Clock
-from tests.support.journal_samples import TOPIC, ActionLog, JournalHouse
+from tests.support.clocks import TickingClock
+from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
 
-from tidemark.clock import SECOND
 from tidemark.journal.head import Head
 from tidemark.writers.journal import partition as journal_part
 from tidemark.writers.journal import writer as journal
@@ -43,16 +43,6 @@ MODES: dict[str, tuple[str, Any, int, int]] = {
 many are written together."""
 
 
-class Ticking(Clock):
-    """Every look takes a while, so that a resume commits between two messages."""
-
-    tick = SECOND * 6 // 10
-
-    def __call__(self) -> int:
-        self.now += self.tick
-        return self.now
-
-
 @cache
 def log_of(name: str) -> ActionLog:
     log = ActionLog()
@@ -61,19 +51,19 @@ def log_of(name: str) -> ActionLog:
     return log
 
 
-def house_of(name: str) -> JournalHouse:
-    house = JournalHouse(log_of(name), segment_size=2)
-    house.clock = Ticking()
+def house_of(name: str) -> JournalWorld:
+    house = JournalWorld(log_of(name), segment_size=2)
+    house.clock = TickingClock()
     return house
 
 
-def go_on(house: JournalHouse, way: str) -> None:
-    """Finish what somebody else has begun."""
+def go_on(house: JournalWorld, way: str) -> None:
+    """Finish what another process has begun."""
     house.clock.tick = 0
     house.go(way)
 
 
-def outcome(house: JournalHouse) -> dict[str, Any]:
+def outcome(house: JournalWorld) -> dict[str, Any]:
     """What a reader can tell, what is there besides, and what the control plane says."""
     reader = house.journal.of(TOPIC)
     gate, position = house.gate(house.process), house.position(house.process)
@@ -172,7 +162,7 @@ def test_a_zombie_changes_nothing_when_its_writes_arrive_among_those_of_another(
         writes += 1
 
 
-def went_on_until(house: JournalHouse, writes: int, happen: Callable[[], None]) -> bool:
+def went_on_until(house: JournalWorld, writes: int, happen: Callable[[], None]) -> bool:
     """Finish, and let something happen after so many writes; whether it came to that."""
     happened: list[int] = []
 
@@ -186,13 +176,13 @@ def went_on_until(house: JournalHouse, writes: int, happen: Callable[[], None]) 
 
 
 @pytest.mark.parametrize("order", [iter, reversed], ids=["in order", "in reverse"])
-def test_a_head_that_is_purged_in_the_old_segment_is_gone_wherever_somebody_dies(order):
+def test_a_head_that_is_purged_in_the_old_segment_is_gone_wherever_a_process_dies(order):
     """Else a search for expired entities would find it, long after a new incarnation has begun."""
     log = ActionLog()
     log.publish("N e0:P e0:A1")
     writes, died = 0, True
     while died:
-        house = JournalHouse(log)
+        house = JournalWorld(log)
         house.journal.of(TOPIC).insert_head("e0", Head(79, 0, 0, 10_000, 5, None, 0, 0), 0)
         died = house.killed("in bulk", writes, order)
         house.go("in bulk")

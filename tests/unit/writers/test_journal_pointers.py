@@ -1,15 +1,14 @@
 """The journal writer's pointers: when they move, and when those it finds are not its own."""
 
 import pytest
-from tests.support.delivery_samples import Killed
-from tests.support.journal_samples import ActionLog, JournalHouse, Lease, journal_writer
+from tests.support.faults import Killed
+from tests.support.journal_samples import ActionLog, JournalWorld, Lease, journal_writer
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
-from tidemark import faults
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import Past
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.model.binding import Binding
 from tidemark.writers.journal.errors import OffsetsBegunAnew, TablesChanged
 
@@ -81,7 +80,7 @@ def test_pointers_move_as_far_as_a_position_in_the_middle(tables, position, poin
 def test_pointers_move_over_offsets_without_a_message():
     log = ActionLog()
     log.publish("A1 - -", "- -")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     assert house.journal.pointers == {("orders", 0): 2, ("orders", 1): 1}
 
@@ -104,7 +103,7 @@ def test_a_pointer_that_moves_on_keeps_the_time_it_was_made(tables):
     assert row == {"offset": 11, "created": 1_000_000, "updated": 2_000_000}
 
 
-def test_whoever_lost_the_writer_moves_no_pointer(tables):
+def test_a_process_that_lost_the_writer_moves_no_pointer(tables):
     with pytest.raises(LeaseLost):
         journal_writer(tables).settle(BINDING, BINDING.end, Lease(tables, lost_after=0))
     assert tables.journal.pointers == {}
@@ -158,7 +157,7 @@ def test_what_a_pointer_behind_means_is_said(tables):
         examine(tables, Past(99, 99, BEFORE))
 
 
-def test_a_pointer_beyond_what_nobody_has_delivered_yet_is_somebody_elses(tables):
+def test_a_pointer_beyond_everything_delivered_is_of_another_replicator(tables):
     point(tables, invoices=9, orders=10)
     with pytest.raises(TablesChanged, match=r"orders/1 pointer2 says offset 10, .* it should be 9 at most"):
         examine(tables, Past(99, 99, BEFORE))
@@ -198,7 +197,7 @@ def test_i18_pointers_that_were_taken_over_may_be_anywhere_up_to_there(tables, o
 
 
 @pytest.mark.parametrize("offset", [8, 10])
-def test_i18_beyond_the_pointers_that_were_taken_over_they_are_somebody_else_s_again(tables, offset):
+def test_i18_beyond_the_pointers_that_were_taken_over_they_are_of_another_replicator_again(tables, offset):
     point(tables, invoices=9)
     tables.journal.point("orders", 1, offset, write_time=5_000_000)
     with pytest.raises(TablesChanged):
@@ -233,22 +232,20 @@ def test_a_topic_that_is_kept_out_is_not_examined(tables):
 
 
 @pytest.fixture
-def house() -> JournalHouse:
+def house() -> JournalWorld:
     """Two bindings, of which the first is delivered."""
     log = ActionLog()
     log.publish("A1 A2", "j:A1")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     log.publish("A3 P", "j:A2")
     return house
 
 
-def test_after_a_crash_between_settling_and_committing_it_goes_on(house, monkeypatch):
-    monkeypatch.setattr(faults, "die", lambda point: house.die())
-    monkeypatch.setenv(VARIABLE, FaultPoint.DELIVER_SETTLED)
+def test_after_a_crash_between_settling_and_committing_it_goes_on(house, at_point):
+    at_point(FaultPoint.DELIVER_SETTLED, house.die)
     with pytest.raises(Killed):
         house.go("in bulk")
-    monkeypatch.delenv(VARIABLE)
     house.live_again()
     assert house.position(house.process) == 2
     house.go("in bulk")
@@ -262,7 +259,7 @@ def test_after_a_rewind_it_goes_on_and_writes_nothing(house):
     assert (house.position(house.process), house.process.tables.written) == (5, [])
 
 
-def test_whoever_emptied_the_tables_stops_the_writer(house):
+def test_tables_that_were_emptied_stop_the_writer(house):
     house.journal = MemoryJournal()
     house.go("in bulk")
     gate = house.gate(house.process)
@@ -278,7 +275,7 @@ def test_tables_that_were_emptied_are_filled_again_after_a_rewind(house):
     assert (house.told("k", "j"), house.gate(house.process)) == (told, None)
 
 
-def test_whoever_else_writes_to_the_tables_stops_the_writer(house):
+def test_another_replicator_that_writes_to_the_tables_stops_the_writer(house):
     house.journal.point("orders", 0, 4, write_time=10**15)
     house.go("in bulk")
     assert "orders/0 pointer2 says offset 4, but it should be 3 at most" in house.gate(house.process).reason

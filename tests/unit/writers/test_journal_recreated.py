@@ -4,9 +4,10 @@
 from typing import Any
 
 import pytest
-from tests.support.delivery_samples import House, Killed
+from tests.support.faults import Killed
 from tests.support.found_in_memory import FoundInMemory
-from tests.support.recreated_samples import TopicsHouse, TopicsLog
+from tests.support.pipeline_world import PipelineWorld
+from tests.support.recreated_samples import TopicsLog, TopicsWorld
 
 from tidemark.delivery.operator.actions import NotPossible
 from tidemark.delivery.redeliver import HistoryCompacted
@@ -25,15 +26,15 @@ pytestmark = pytest.mark.unit
 WAYS = ["in bulk", "singly", "mixed"]
 
 
-def given_two_topics(**settings: Any) -> TopicsHouse:
+def given_two_topics(**settings: Any) -> TopicsWorld:
     """``a`` and ``b``, both delivered."""
-    house = TopicsHouse(TopicsLog(), **settings)
+    house = TopicsWorld(TopicsLog(), **settings)
     house.actions.publish_topics(a="k:A1 k:A2 j:A1", b="k:A1")  # ids 0 to 3
     house.go("in bulk")
     return house
 
 
-def given_recreated(**settings: Any) -> TopicsHouse:
+def given_recreated(**settings: Any) -> TopicsWorld:
     """``a`` is made again; its first two messages are published, with two of ``b``."""
     house = given_two_topics(**settings)
     house.actions.recreate("a")
@@ -126,7 +127,7 @@ def test_one_after_the_other_made_again_the_journal_stops_when_none_is_left() ->
 
 
 def test_a_topic_that_the_file_names_counts_although_nothing_of_it_was_ever_bound() -> None:
-    house = TopicsHouse(TopicsLog(), named=("a", "c"))
+    house = TopicsWorld(TopicsLog(), named=("a", "c"))
     house.actions.publish_topics(a="k:A1")
     house.go("in bulk")
     house.actions.recreate("a")
@@ -186,7 +187,7 @@ def test_a_journal_that_begins_with_the_log_later_leaves_out_the_same() -> None:
 
 
 def test_a_partition_that_only_the_new_topic_has_is_left_out_and_one_it_lacks_keeps_its_pointer() -> None:
-    house = TopicsHouse(TopicsLog())
+    house = TopicsWorld(TopicsLog())
     house.actions.publish_topics(a=["k:A1", "j:A1"], b="k:A1")
     house.go("in bulk")
     house.actions.recreate("a")
@@ -200,7 +201,7 @@ def test_a_partition_that_only_the_new_topic_has_is_left_out_and_one_it_lacks_ke
 
 
 def test_writers_that_compare_no_offsets_take_everything(tmp_path) -> None:
-    house = House(tmp_path)
+    house = PipelineWorld(tmp_path)
     house.publish(orders="ab")
     writer = house.files_writer()
     assert writer.leaving_out(frozenset({"orders"})) is None
@@ -354,13 +355,9 @@ def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_i
     assert [file.topic for file in files_of(house.log.manifest, basis)] == ["a", "b", "b"]
 
 
-def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(at_point) -> None:
+def test_a_journal_that_dies_before_it_is_registered_is_registered_by_the_next_run(kill_at) -> None:
     house = given_recreated()
-
-    def kill() -> None:
-        raise Killed
-
-    at_point(FaultPoint.REGISTER_ENROLLED, kill)
+    kill_at(FaultPoint.REGISTER_ENROLLED)
     with pytest.raises(Killed):
         house.deliver_recreated(namespaces="^a$")
     assert house.positions.load("second") is None

@@ -1,8 +1,8 @@
 """Item 20: a dead letter is applied to a journal after all, or the refusal says why and what helps."""
 
 import pytest
-from tests.support.delivery_samples import Killed
-from tests.support.journal_samples import ActionLog, JournalHouse, given_actions
+from tests.support.faults import Killed
+from tests.support.journal_samples import ActionLog, JournalWorld, given_actions
 from tests.support.memory_journal import dies_after, fails_after
 
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
@@ -12,11 +12,11 @@ from tidemark.delivery.operator.actions import NotPossible, Plan
 pytestmark = pytest.mark.unit
 
 
-def given_letter(history: str, id_: int) -> JournalHouse:
+def given_letter(history: str, id_: int) -> JournalWorld:
     """Everything is delivered but one message, which was not understood then and is now."""
     log = ActionLog()
     log.publish(history)
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     house.acknowledge(house.started(), id_, untried=False)
     house.go("singly")
@@ -25,16 +25,16 @@ def given_letter(history: str, id_: int) -> JournalHouse:
     return house
 
 
-def plan(house: JournalHouse, id_: int, fate: object = lambda done: None) -> Plan:
+def plan(house: JournalWorld, id_: int, fate: object = lambda done: None) -> Plan:
     letter = ListedLetter("orders", "journal", id_, Fate.DEAD, None)
     return Redelivery(house.positions, house.log, house.clock).plan(house.started(fate), letter)
 
 
-def redeliver(house: JournalHouse, id_: int, fate: object = lambda done: None) -> None:
+def redeliver(house: JournalWorld, id_: int, fate: object = lambda done: None) -> None:
     plan(house, id_, fate).execute(house.deed("redeliver"))
 
 
-def numbers(house: JournalHouse, key: str) -> list[int] | None:
+def numbers(house: JournalWorld, key: str) -> list[int] | None:
     return house.journal.of("orders").read(key, correlate=True)
 
 
@@ -63,7 +63,7 @@ def test_it_is_as_if_it_had_never_been_let_pass():
     house, log = given_letter("A1 j:A1! A2", 1), ActionLog()
     redeliver(house, 1)
     log.publish("A1 j:A1 A2")
-    other = JournalHouse(log)
+    other = JournalWorld(log)
     other.go("in bulk")
     assert house.told("k", "j") == other.told("k", "j")
 
@@ -94,7 +94,7 @@ def test_what_compaction_may_have_removed_forbids_it():
 def test_what_is_still_not_understood_is_refused():
     log = ActionLog()
     log.publish("A1 j:A1! A2")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.go("in bulk")
     house.acknowledge(house.started(), 1)
     house.go("singly")
@@ -114,7 +114,7 @@ def test_rows_that_the_acknowledgement_removed_stay_hidden_and_the_head_promises
     """The tombstone has the write time of the row and wins: readers must not be told of a row they miss."""
     log = ActionLog()
     log.publish("A1 j:A1 j:A2 A2")
-    house = JournalHouse(log)
+    house = JournalWorld(log)
     house.register(house.process)
     house.forward(house.process, -1)
     house.acknowledge(house.started(), 0)  # untried

@@ -9,7 +9,7 @@ from tests.support.journal_samples import (
     KEY,
     TOPIC,
     ActionLog,
-    JournalHouse,
+    JournalWorld,
     Lease,
     given_actions,
     journal_writer,
@@ -27,8 +27,8 @@ from tidemark.log.files.parquet import LogFolder
 pytestmark = pytest.mark.unit
 
 
-def given_house(*bindings: tuple[str, ...]) -> JournalHouse:
-    house = JournalHouse(ActionLog())
+def given_house(*bindings: tuple[str, ...]) -> JournalWorld:
+    house = JournalWorld(ActionLog())
     for histories in bindings:
         house.actions.publish(*histories)
     return house
@@ -38,7 +38,7 @@ def given_house(*bindings: tuple[str, ...]) -> JournalHouse:
 class AtOnce:
     """Writes parts as tasks do that run at the same time: none sees what the others write."""
 
-    house: JournalHouse
+    house: JournalWorld
     dies: int | None = None
     """The partition whose task is started once more, because its process was lost when it had written all."""
     fails: int | None = None
@@ -76,16 +76,16 @@ class AtOnce:
         return done
 
 
-def delivered(house: JournalHouse, **fate: int) -> Delivered:
+def delivered(house: JournalWorld, **fate: int) -> Delivered:
     return house.deliver(house.started(), write_parts=AtOnce(house, **fate))
 
 
-def stopped_at(house: JournalHouse) -> int | None:
+def stopped_at(house: JournalWorld) -> int | None:
     gate = house.gate(house.process)
     return gate.first_id if gate and gate.cause is Cause.MESSAGE else None
 
 
-def read(house: JournalHouse) -> list[int] | None:
+def read(house: JournalWorld) -> list[int] | None:
     return house.journal.of(TOPIC).read(KEY, correlate=True)
 
 

@@ -4,11 +4,12 @@ The partitions are stood in for by lists; what real ones do is in tests/system/t
 """
 
 import pickle
-from typing import ClassVar
 
 import pyarrow as pa
 import pytest
+from tests.support.leases import FakeLease
 from tests.support.log_samples import SENT_AT, given_binding
+from tests.support.memory_partition import MemoryPartition
 
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import BadMessage, Later, Part, TargetIdentity, TargetReplaced, Writing, Written
@@ -46,59 +47,22 @@ def numbered(*ids: int) -> pa.RecordBatch:
     return given_batch(*({"id": id_} for id_ in ids))
 
 
-class Lease:
-    """Counts how often it was asked; refuses when it was asked often enough."""
-
-    def __init__(self, refuses_after: int | None = None) -> None:
-        self.asked, self._refuses_after = 0, refuses_after
-
-    def check(self) -> None:
-        self.asked += 1
-        if self._refuses_after is not None and self.asked > self._refuses_after:
-            raise InterruptedError("lease lost")
-
-
-class Listed:
-    """Stands in for a partition."""
-
-    holds: ClassVar[dict[int, list[int]]] = {}
-    opened: ClassVar[list[int]] = []
-    closed: ClassVar[list[int]] = []
-
-    def __init__(self, target, partition):
-        self.partition, self.waiting = partition, []
-        self.opened.append(partition)
-        self.last_id = max(self.holds.get(partition, []), default=-1)
-
-    def add(self, message, lease):
-        self.waiting.append(message["id"])
-
-    def commit(self, lease):
-        if self.waiting:
-            lease.check()
-            self.holds.setdefault(self.partition, []).extend(self.waiting)
-            self.last_id, self.waiting = self.waiting[-1], []
-
-    def close(self):
-        self.closed.append(self.partition)
-
-
 @pytest.fixture
 def topic(monkeypatch):
-    monkeypatch.setattr(kafka_output, "OutputPartition", Listed)
+    monkeypatch.setattr(kafka_output, "OutputPartition", MemoryPartition)
     monkeypatch.setattr(kafka_output, "_kept", {})
     for name, empty in {"holds": {}, "opened": [], "closed": []}.items():
-        monkeypatch.setattr(Listed, name, empty)
-    return Listed
+        monkeypatch.setattr(MemoryPartition, name, empty)
+    return MemoryPartition
 
 
 def write(writer, number, *batches, lease=None):
-    return writer.write(Part(BINDING, (), number), Writing(batches, lease or Lease()))
+    return writer.write(Part(BINDING, (), number), Writing(batches, lease or FakeLease()))
 
 
 def write_singly(writer, id_, lease=None):
     part = Part(BINDING, (), first_id=id_, last_id=id_)
-    return writer.write(part, Writing([numbered(id_)], lease or Lease()))
+    return writer.write(part, Writing([numbered(id_)], lease or FakeLease()))
 
 
 # Where a message goes
@@ -227,15 +191,15 @@ def test_after_a_failure_nothing_stays_open(topic):
     writer = given_writer(1)
     write_singly(writer, 100)
     with pytest.raises(InterruptedError):
-        write_singly(writer, 101, Lease(refuses_after=0))
+        write_singly(writer, 101, FakeLease(refuses_after=0))
     assert topic.closed == [0]
     write_singly(writer, 101)
     assert topic.holds == {0: [100, 101]}
 
 
-def test_the_lease_is_asked_before_anybody_is_stopped(topic):
+def test_the_lease_is_checked_before_another_producer_is_fenced(topic):
     with pytest.raises(InterruptedError):
-        write(given_writer(1), 0, numbered(100), lease=Lease(refuses_after=0))
+        write(given_writer(1), 0, numbered(100), lease=FakeLease(refuses_after=0))
     assert topic.opened == []
 
 
@@ -245,7 +209,7 @@ def test_a_failure_while_reading_commits_nothing_more(topic):
         raise OSError("the log cannot be read")
 
     with pytest.raises(OSError, match="the log"):
-        given_writer(1).write(Part(BINDING, (), 0), Writing(batches(), Lease()))
+        given_writer(1).write(Part(BINDING, (), 0), Writing(batches(), FakeLease()))
     assert (topic.holds, topic.closed) == ({}, [0])
 
 
@@ -262,7 +226,7 @@ def test_the_settings_that_shape_the_output():
     }
 
 
-def test_building_a_writer_asks_nobody():
+def test_building_a_writer_asks_no_service():
     assert given_writer(None).name == "out"
 
 
@@ -327,10 +291,10 @@ def test_bound_to_a_topic_it_writes_to_no_other(described, topic):
 
 def test_nothing_is_promised_of_a_topic_that_was_made_again_meanwhile(described):
     writer = given_writer(None).bound_to(TargetIdentity("first", "topic copy", {"partitions": 2}))
-    writer.settle(BINDING, 100, Lease())
+    writer.settle(BINDING, 100, FakeLease())
     described[:] = [DescribedTopic("second", 2)]
     with pytest.raises(TargetReplaced) as error:
-        writer.settle(BINDING, 100, Lease())
+        writer.settle(BINDING, 100, FakeLease())
     assert str(pickle.loads(pickle.dumps(error.value))) == str(error.value)
 
 

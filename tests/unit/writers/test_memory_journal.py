@@ -4,7 +4,7 @@ import inspect
 from contextlib import suppress
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.faults import Killed
 from tests.support.memory_journal import (
     MemoryBulk,
     MemoryJournal,

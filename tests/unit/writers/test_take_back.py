@@ -3,17 +3,17 @@
 from pathlib import Path
 
 import pytest
-from tests.support.delivery_samples import Killed
+from tests.support.fault_points import TAKE_OVER
+from tests.support.faults import Killed
 from tests.support.replicator_samples import PLACE, WRITER, Theirs, declared
 
-from tidemark import faults
 from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE
 from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.journal_tables.statements import Pointer
 from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.writers.replicator.take_back import TAKING_OVER, objection_to
@@ -181,14 +181,9 @@ def test_tables_that_changed_without_a_hand_back_can_be_taken_over_too(theirs):
 # Dying
 
 
-@pytest.mark.parametrize("point", [FaultPoint.TAKE_OVER_DATED, FaultPoint.TAKE_OVER_OPENED])
-def test_i18_a_take_over_that_dies_is_done_whole_or_not_at_all(theirs, monkeypatch, point):
-    def die(_: FaultPoint) -> None:
-        monkeypatch.delenv(VARIABLE)
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, point)
-    monkeypatch.setattr(faults, "die", die)
+@pytest.mark.parametrize("point", TAKE_OVER)
+def test_i18_a_take_over_that_dies_is_done_whole_or_not_at_all(theirs, kill_at, point):
+    kill_at(point)
     with pytest.raises(Killed):
         theirs.take_over()
     if point is FaultPoint.TAKE_OVER_DATED:

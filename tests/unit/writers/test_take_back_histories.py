@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.journal_samples import DAY, TOPIC, ActionLog, JournalHouse
+from tests.support.journal_samples import DAY, TOPIC, ActionLog, JournalWorld
 
 from tidemark.journal_tables.statements import Pointer
 from tidemark.log.model.binding import TopicPartition
@@ -62,15 +62,15 @@ def stories(draw: st.DrawFn) -> Story:
 
 
 def written_once(words: list[str]) -> dict[str, object]:
-    house = JournalHouse(ActionLog())
+    house = JournalWorld(ActionLog())
     house.actions.publish(" ".join(words))
     house.go("in bulk")
     return house.told(*KEYS)
 
 
-def run_theirs(house: JournalHouse, story: Story) -> None:
+def run_theirs(house: JournalWorld, story: Story) -> None:
     """The other replicator, on the same tables."""
-    other = JournalHouse(ActionLog(begins_at=story.ours, times=[DURING, DURING + DAY // 2]))
+    other = JournalWorld(ActionLog(begins_at=story.ours, times=[DURING, DURING + DAY // 2]))
     other.journal = house.journal
     if story.theirs > story.ours:
         other.actions.publish(" ".join(story.words[story.ours : story.theirs]))
@@ -81,7 +81,7 @@ def run_theirs(house: JournalHouse, story: Story) -> None:
         other.killed("in bulk", story.writes)
 
 
-def take_over(house: JournalHouse, bound: int) -> str | None:
+def take_over(house: JournalWorld, bound: int) -> str | None:
     """The take-over's own rule, and what it makes durable."""
     offset = house.journal.pointers[PLACE]
     problem = objection_to({PLACE: bound}, {PLACE: Pointer(offset, DURING)}, LATER)
@@ -95,7 +95,7 @@ def take_over(house: JournalHouse, bound: int) -> str | None:
 @given(stories())
 def test_i18_what_two_replicators_wrote_in_turn_is_what_one_would_have_written(story):
     """Item 18: nothing of either is hidden by the other, and nothing is written twice or left out."""
-    house = JournalHouse(ActionLog(times=[DAY, *([BEFORE] if story.ahead > story.ours else []), LATER]))
+    house = JournalWorld(ActionLog(times=[DAY, *([BEFORE] if story.ahead > story.ours else []), LATER]))
     house.actions.publish(" ".join(story.words[: story.ours]))
     house.go("in bulk")
     if story.ahead > story.ours:
@@ -118,7 +118,7 @@ def test_i18_what_two_replicators_wrote_in_turn_is_what_one_would_have_written(s
 @given(stories())
 def test_i18_without_a_take_over_no_binding_passes_what_the_other_wrote(story):
     """Item 18: the next binding reaches past the other's pointers, and nothing was ever handed back."""
-    house = JournalHouse(ActionLog(times=[DAY, DAY + DAY // 2, LATER]))
+    house = JournalWorld(ActionLog(times=[DAY, DAY + DAY // 2, LATER]))
     house.actions.publish(" ".join(story.words[: story.ours]))
     house.go("in bulk")
     run_theirs(house, story)

@@ -1,14 +1,14 @@
-"""A pipeline that continues somebody else's work begins right behind it, whoever dies on the way."""
+"""A pipeline that continues another replicator's work begins right behind it, also after crashes."""
 
 from collections.abc import Iterable
 
 import pytest
+from tests.support.faults import Killed
 
-from tidemark import faults
 from tidemark.app import replicate
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.faults import FaultPoint
 from tidemark.log.model.binding import Available, Offsets, Slice, TopicPartition
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import Pipeline
@@ -22,10 +22,6 @@ DECLARED = {
     "log": {"path": "/nowhere"},
     "writers": [{"name": "cassandra", "kind": "journal"}],
 }
-
-
-class Killed(BaseException):
-    """As by ``kill -9``."""
 
 
 class Source:
@@ -96,15 +92,10 @@ def test_records_lost_between_the_pointer_and_the_earliest_close_the_log_s_gate(
     assert source.control.log_gate() is not None
 
 
-def test_a_run_that_dies_when_it_has_taken_over_is_finished_by_the_next(source, monkeypatch):
-    def die(point: FaultPoint) -> None:
-        raise Killed
-
-    monkeypatch.setenv(VARIABLE, FaultPoint.TAKEN_OVER)
-    monkeypatch.setattr(faults, "die", die)
+def test_a_run_that_dies_when_it_has_taken_over_is_finished_by_the_next(source, kill_at):
+    kill_at(FaultPoint.TAKEN_OVER)
     with pytest.raises(Killed):
         source.begin("one")
-    monkeypatch.delenv(VARIABLE)
     source.pointers = {}
     source.begin("two")
     assert source.slices()[0] == Slice("orders", 0, 7, 10)

@@ -1,33 +1,30 @@
 """A pipeline's log and writers in one line each: what the tests of delivery start from."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tests.support.clocks import Clock
 from tests.support.log_samples import given_binding, publish_all
+from tests.support.log_world import PIPELINE, ControlPlaneWorld
+from tests.support.memory_writers import Stream
 
-from tidemark.clock import SECOND
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.consensus.objects import Change, Consensus, ObjectKey, ObjectKind, Snapshot
+from tidemark.consensus.objects import Consensus, ObjectKey, ObjectKind
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
 from tidemark.delivery.operator.actions import Operator
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
-from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
-from tidemark.delivery.writer import BadMessage, Part, Writer, Writing, Written
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
-from tidemark.log.model.manifest import LogFile
-from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
-PIPELINE = "orders"
 NO_LIMIT = 1_000_000
 HOLE = "-"
 
@@ -35,53 +32,8 @@ Values = str | Sequence[bytes | None]
 """The values of a topic's next messages, a letter each; ``-`` is an offset without a message. Or as bytes."""
 
 
-class Killed(BaseException):
-    """What ``kill -9`` looks like to a test: nothing of ours catches it."""
-
-
 @dataclass
-class Clock:
-    """The time in µs, moved by the test."""
-
-    now: int = 1_000 * SECOND
-
-    def __call__(self) -> int:
-        return self.now
-
-    def pass_seconds(self, seconds: float) -> None:
-        self.now += round(seconds * SECOND)
-
-
-@dataclass
-class Mortal:
-    """The control plane as one process has it: once that is dead, nothing of it arrives any more."""
-
-    inner: Consensus
-    is_dead: bool = False
-
-    def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
-        self._require_life()
-        return self.inner.read(key, rows)
-
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
-        self._require_life()
-        return self.inner.scan(key, prefix, before=before, limit=limit)
-
-    def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
-        self._require_life()
-        return self.inner.names(kind, prefix)
-
-    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
-        self._require_life()
-        return self.inner.commit(key, expected, change)
-
-    def _require_life(self) -> None:
-        if self.is_dead:
-            raise Killed
-
-
-@dataclass
-class House:
+class PipelineWorld(ControlPlaneWorld):
     """A pipeline ``orders`` with its control plane, its log and a clock."""
 
     root: Path
@@ -89,14 +41,6 @@ class House:
     clock: Clock = field(default_factory=Clock)
     shown: list[str] = field(default_factory=list)
     """What resumes said."""
-
-    @property
-    def control(self) -> LogControl:
-        return LogControl(self.consensus, PIPELINE)
-
-    @property
-    def positions(self) -> Positions:
-        return Positions(self.consensus, PIPELINE)
 
     @property
     def log(self) -> PublishedLog:
@@ -211,146 +155,12 @@ def files_under(folder: Path) -> dict[str, str]:
     return {path.name: sha256(path.read_bytes()).hexdigest() for path in found}
 
 
-@dataclass
-class Stream(Writer):
-    """Like a topic: takes messages one after the other, and never one at or below the last it has.
-
-    What is skipped once can never be put right here, and what comes twice is not taken twice.
-    """
-
-    name: str = "stream"
-    kind: str = "stream"
-    bad: set[int] = field(default_factory=set)
-    """Ids that cannot be understood."""
-    refused: set[int] = field(default_factory=set)
-    """Ids that the target does not take."""
-    broken: list[str] = field(default_factory=list)
-    """What the target says to the next calls, one each, before anything is written."""
-    unprepared: list[str] = field(default_factory=list)
-    """What it says when it is prepared."""
-    unfinished: list[str] = field(default_factory=list)
-    """What it says when a binding is finished."""
-    apart: bool = False
-    """Whether every file of a binding is a part of its own, with a stream of its own."""
-    dropped: set[int] = field(default_factory=set)
-    """Ids that a transform drops."""
-    calls: list[list[int]] = field(default_factory=list)
-    """The ids that every call of ``write`` was given and came to."""
-    streams: dict[str, list[int]] = field(default_factory=dict)
-    finished: list[Binding] = field(default_factory=list)
-    prepared: int = 0
-    before_write: Callable[[Part, Writing], None] = lambda part, writing: None
-
-    @property
-    def shape(self) -> Mapping[str, Any]:
-        return {"kind": self.kind}
-
-    @property
-    def ids(self) -> list[int]:
-        """What is there, in the order it came."""
-        return self.streams.get("", [])
-
-    def prepare(self) -> None:
-        self.prepared += 1
-        _complain(self.unprepared)
-
-    def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        if self.apart:
-            return [Part(binding, (file,)) for file in files]
-        return [Part(binding, tuple(files))]
-
-    def write(self, part: Part, writing: Writing) -> Written:
-        self.before_write(part, writing)
-        self.calls.append([])
-        _complain(self.broken)
-        written = ignored = 0
-        for message in _messages(writing):
-            id_ = message["id"]
-            self.calls[-1].append(id_)
-            if id_ in self.bad:
-                raise bad_message(self.name, message)
-            if id_ in self.refused:
-                raise ConnectionError(f"no answer to {id_}")
-            stream = self.streams.setdefault(message["topic"] if self.apart else "", [])
-            if id_ in self.dropped or (stream and id_ <= stream[-1]):
-                ignored += 1
-            else:
-                stream.append(id_)
-                written += 1
-        return Written(written, ignored=ignored)
-
-    def finish(self, part: Part, writing: Writing) -> None:
-        _complain(self.unfinished)
-        self.finished.append(part.binding)
-
-    def is_reachable(self) -> None:
-        pass
-
-    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        there = any(message["id"] in ids for ids in (self.ids, *self.streams.values()))
-        return "it is there already." if there else None
-
-
-@dataclass
-class Shelf(Stream):
-    """Like a folder: a binding stands there when it is finished, whole, and never changes again."""
-
-    name: str = "shelf"
-    kind: str = "shelf"
-    bindings: dict[int, list[int]] = field(default_factory=dict)
-    """What is there, by the base of its binding."""
-
-    @property
-    def ids(self) -> list[int]:
-        return [id_ for _, ids in sorted(self.bindings.items()) for id_ in ids]
-
-    def write(self, part: Part, writing: Writing) -> Written:
-        self.before_write(part, writing)
-        self.calls.append([])
-        _complain(self.broken)
-        ids = self._tried(writing, self.calls[-1])
-        return Written(len(ids))
-
-    def finish(self, part: Part, writing: Writing) -> None:
-        _complain(self.unfinished)
-        ids = self._tried(writing)
-        there = self.bindings.setdefault(part.binding.base, ids)
-        if there != ids:
-            raise FileExistsError(f"{there} is there, not {ids}")
-        self.finished.append(part.binding)
-
-    def _tried(self, writing: Writing, call: list[int] | None = None) -> list[int]:
-        ids: list[int] = [] if call is None else call
-        for message in _messages(writing):
-            ids.append(message["id"])
-            if message["id"] in self.bad:
-                raise bad_message(self.name, message)
-            if message["id"] in self.refused:
-                raise ConnectionError(f"no answer to {message['id']}")
-        return ids
-
-
-def bad_message(writer: str, message: Mapping[str, Any]) -> BadMessage:
-    place = (message["topic"], message["partition"], message["offset"], message["id"])
-    return BadMessage(PIPELINE, writer, *place, "it makes no sense")
-
-
-def _complain(complaints: list[str]) -> None:
-    if complaints:
-        raise ConnectionError(complaints.pop(0))
-
-
-def _messages(writing: Writing) -> Iterable[dict[str, Any]]:
-    for batch in writing.batches:
-        yield from batch.to_pylist()
-
-
 def plain(gate: WriterGate | None) -> WriterGate | None:
     """A gate without when it was closed and at which version."""
     return replace(gate, at=0, version=0) if gate else None
 
 
-def given_failed_bulk(house: House, writer: Stream) -> Stream:
+def given_failed_bulk(house: PipelineWorld, writer: Stream) -> Stream:
     """F1 and F2: ids 0 to 8 are delivered; 9 to 15 are not, because the target does not take 14."""
     house.publish(orders="a" * 9)
     house.publish(orders="a" * 7)
@@ -360,7 +170,7 @@ def given_failed_bulk(house: House, writer: Stream) -> Stream:
     return writer
 
 
-def given_stopped(house: House, writer: Stream, *bindings: str) -> Stream:
+def given_stopped(house: PipelineWorld, writer: Stream, *bindings: str) -> Stream:
     """Published, and stopped at its first message."""
     for letters in bindings:
         house.publish(orders=letters)
@@ -370,13 +180,13 @@ def given_stopped(house: House, writer: Stream, *bindings: str) -> Stream:
     return writer
 
 
-def given_gate(house: House, writer: Stream, cause: Cause, through: int) -> WriterGate:
+def given_gate(house: PipelineWorld, writer: Stream, cause: Cause, through: int) -> WriterGate:
     position = house.position(writer)
     gate = WriterGate(cause, position + 1, position + 1, through, "as it was given", house.clock())
     return house.close_gate(writer, gate)
 
 
-def given_stopped_at(house: House, id_: int, writer: Stream | None = None) -> Stream:
+def given_stopped_at(house: PipelineWorld, id_: int, writer: Stream | None = None) -> Stream:
     """Ids 0 to 5 in one binding, 6 to 8 in the next; a message is bad."""
     house.publish(orders="abc", refunds="def")
     house.publish(orders="ghi")

@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Producer
 from kafka import KafkaConsumer
 from kafka.structs import TopicPartition
-from tests.support.services.journal_world import JournalHouse, Record
+from tests.support.services.journal_world import CassandraJournalWorld, Record
 
 from tidemark import Journal
 from tidemark.connections import KafkaConnection
@@ -19,12 +19,12 @@ SIZE = 100
 """Of a segment, so that reads go over several."""
 
 
-class Place:
+class ClientWorld:
     """A topic, a keyspace that may not exist yet, and what replicates between them when it is told to."""
 
     def __init__(self, services: Any, topic: str, keyspace: str, root: Path) -> None:
         self.services, self.topic, self.keyspace = services, topic, keyspace
-        self.house = JournalHouse(root, services.cassandra, keyspace, SIZE)
+        self.house = CassandraJournalWorld(root, services.cassandra, keyspace, SIZE)
         self.replicated: dict[int, int] = {}
 
     def journal(self, **options: Any) -> Journal:

@@ -1,0 +1,67 @@
+"""Every fault point, by the operation that reaches it: the lists that the fault walks go through.
+
+``tests/unit/test_faults.py`` checks that each point stands in exactly one list.
+"""
+
+from tidemark.faults import FaultPoint
+
+
+def _of(*prefixes: str) -> tuple[FaultPoint, ...]:
+    return tuple(point for point in FaultPoint if point.startswith(prefixes))
+
+
+REPLICATE = _of("bind.", "capture.", "audit.", "publish.")
+"""Walked in ``tests/unit/log/test_fault_walk.py``, like the next two."""
+ACCEPT = (FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED)
+ACCEPT_PLAN = (FaultPoint.ACCEPT_PLANNED,)
+SWEEP = _of("sweep.")
+"""Walked in ``tests/unit/log/test_sweep.py`` and ``tests/unit/compaction/test_fault_walk.py``."""
+COMPACT = _of("compact.")
+"""Walked in ``tests/unit/compaction/test_fault_walk.py``."""
+DELIVER = (
+    FaultPoint.REGISTER_ENROLLED,
+    *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
+)
+"""Walked in ``tests/unit/delivery/test_delivery_faults.py``."""
+FORGET_WRITER = (FaultPoint.FORGOTTEN,)
+"""Walked in ``tests/unit/delivery/test_registration.py``."""
+FORGET_PIPELINE = _of("forget.pipeline_")
+"""Walked in ``tests/unit/delivery/test_forget_pipeline.py``."""
+COMPACT_OFFSETS = _of("offsets.")
+"""Walked in ``tests/unit/delivery/test_offset_log_compaction.py``."""
+ADOPT_TARGET = _of("target.")
+"""Walked in ``tests/unit/delivery/test_target_replaced.py``."""
+OUTPUTS = _of("output.")
+"""Walked in ``tests/unit/verification/test_files_output.py``."""
+RECONCILE = _of("reconcile.")
+"""Walked in ``tests/spark/test_reconcile.py``."""
+BEGIN_BEHIND_POINTERS = (FaultPoint.TAKEN_OVER,)
+"""Walked in ``tests/unit/writers/test_take_over.py``."""
+TAKE_OVER = (FaultPoint.TAKE_OVER_DATED, FaultPoint.TAKE_OVER_OPENED)
+"""Walked in ``tests/unit/writers/test_take_back.py``."""
+HAND_BACK = _of("hand_back.")
+"""Walked in ``tests/unit/writers/test_hand_back.py``."""
+EXPIRY = _of("expiry.")
+"""Walked in ``tests/unit/expiry``."""
+WORK = _of("work.")
+"""Walked in ``tests/unit/work/test_fault_walk.py``."""
+
+EVERY_LIST = (
+    REPLICATE,
+    ACCEPT,
+    ACCEPT_PLAN,
+    SWEEP,
+    COMPACT,
+    DELIVER,
+    FORGET_WRITER,
+    FORGET_PIPELINE,
+    COMPACT_OFFSETS,
+    ADOPT_TARGET,
+    OUTPUTS,
+    RECONCILE,
+    BEGIN_BEHIND_POINTERS,
+    TAKE_OVER,
+    HAND_BACK,
+    EXPIRY,
+    WORK,
+)
