@@ -17,7 +17,12 @@ from tidemark.log.state.forgotten import EndedRemoval
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """What they have left in a target, and why nothing may be added to it."""
+    """What they have left in a target.
+
+    Attributes:
+        problem: Why nothing may be added to it, for people.
+        way_out: What an operator can do about it.
+    """
 
     problem: str
     way_out: str

@@ -28,21 +28,29 @@ def ack_row(version: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OffsetPlan:
-    """What compacting one writer's offset log removes and leaves."""
+    """What compacting one writer's offset log removes and leaves.
+
+    Attributes:
+        pipeline: The writer's pipeline.
+        writer: Its name.
+        rows_before: Entries of the offset log now.
+        rows_after: Entries that stay.
+        bytes_before: Size of names and bodies, in UTF-8.
+        bytes_after: Size of those that stay.
+        kept: The rows that stay, newest first.
+        rewinds: How many of those are rewinds.
+        ranges: What is removed, newest first; between two of them is a rewind.
+    """
 
     pipeline: str
     writer: str
     rows_before: int
     rows_after: int
     bytes_before: int
-    """Of names and bodies, in UTF-8."""
     bytes_after: int
     kept: tuple[str, ...]
-    """The rows that stay, newest first."""
     rewinds: int
-    """How many of those are rewinds."""
     ranges: tuple[RowRange, ...]
-    """What is removed, newest first; between two of them is a rewind."""
 
     @property
     def removed(self) -> int:

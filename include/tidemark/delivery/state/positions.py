@@ -15,14 +15,7 @@ from typing import Any
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import Lease
-from tidemark.consensus.objects import (
-    AFTER_EVERY_NAME,
-    Change,
-    Consensus,
-    ObjectKey,
-    ObjectKind,
-    RowRange,
-)
+from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, Consensus, ObjectKey, ObjectKind, RowRange
 from tidemark.consensus.update import retry_outpaced
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.state.handed_back import closing, handed_back_before

@@ -92,11 +92,16 @@ class WriterGate:
 
 @dataclass(frozen=True, slots=True)
 class HandedBack:
-    """Since when a kafka-journal replicator may have written the writer's tables."""
+    """Since when a kafka-journal replicator may have written the writer's tables.
+
+    Attributes:
+        at: When they were handed back, in µs.
+        by: The operator that handed them back, or the run that found the replicator at work.
+        reason: Why.
+    """
 
     at: int
     by: str
-    """The person that handed them back, or the run that found the replicator at work."""
     reason: str
 
 
@@ -232,7 +237,13 @@ class WriterState:
 
 
 class OffsetEntryKind(StrEnum):
-    """What moved a position."""
+    """What moved a position.
+
+    Attributes:
+        COMMIT: Messages were delivered.
+        REWIND: An operator went back: the only kind that makes a position smaller.
+        ACKNOWLEDGE: An operator let messages pass unwritten.
+    """
 
     COMMIT = "commit"
     REWIND = "rewind"
@@ -241,16 +252,23 @@ class OffsetEntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """One line of a writer's offset log."""
+    """One line of a writer's offset log.
+
+    Attributes:
+        kind: What moved the position.
+        position: Where it was afterwards.
+        at: When, in µs.
+        by: The run, or the operator.
+        reason: Why, where an operator did it.
+        namespaces: The last finished id of every namespace that this moved.
+    """
 
     kind: OffsetEntryKind
     position: int
     at: int
     by: str
-    """The run, or the person."""
     reason: str | None = None
     namespaces: Mapping[str, int] = field(default_factory=dict)
-    """The last finished id of every namespace that this moved."""
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "OffsetEntry":

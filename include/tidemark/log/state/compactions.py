@@ -16,7 +16,13 @@ MOST = 500
 
 
 class CompactionOutcome(StrEnum):
-    """What became of a compaction."""
+    """What became of a compaction.
+
+    Attributes:
+        COMPACTED: Its manifest became the log.
+        NOTHING_TO_DO: No message was obsolete.
+        REFUSED: It was not carried out, and the record says why; the log is as it was.
+    """
 
     COMPACTED = "compacted"
     NOTHING_TO_DO = "nothing to do"

@@ -34,16 +34,21 @@ ALL_BUT_DECISIONS_AND_LEASE = (
 
 @dataclass(frozen=True, slots=True)
 class Forgetting:
-    """A removal that has begun."""
+    """A removal that has begun.
+
+    Attributes:
+        who: The operator that began it.
+        reason: Why.
+        at: When it was begun, in µs.
+        root: The log's folder, where its files go too; None where they stay.
+        topic_ids: See ``decision_row``: kept before the bindings go, which have them.
+    """
 
     who: str
     reason: str
     at: int
-    """When it was begun, in µs."""
     root: str | None = None
-    """The log's folder, where its files go too; None where they stay."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    """See ``decision_row``: kept before the bindings go, which have them."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Forgetting | None":

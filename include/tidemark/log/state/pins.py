@@ -35,13 +35,19 @@ class NotPinned(LogError):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """An id that stays."""
+    """An id that stays.
+
+    Attributes:
+        id: The message's id in the log.
+        who: The operator that pinned it.
+        why: The reason.
+        at: When, in µs.
+    """
 
     id: int
     who: str
     why: str
     at: int
-    """µs."""
 
     @property
     def row(self) -> str:

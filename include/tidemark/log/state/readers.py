@@ -28,11 +28,17 @@ MOST_FORGOTTEN = 100
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """One reader, as others see it."""
+    """One reader, as other processes see it.
+
+    Attributes:
+        name: Unique for every reader.
+        who: What it does, and on which machine, for people.
+        manifests: The manifests whose files must stay.
+        deadline: When it counts as dead unless it is renewed, in µs.
+    """
 
     name: str
     who: str
-    """For people: what it does, and where."""
     manifests: tuple[str, ...]
     deadline: int
 

@@ -21,7 +21,14 @@ class Period(StrEnum):
 
 
 class BucketState(StrEnum):
-    """The four states, in their order."""
+    """The four states, in their order.
+
+    Attributes:
+        OPEN: Its period is not over, and it takes hints.
+        SEALED: Its period is over, and entries still name hints in it.
+        EMPTY: No entry names a hint in it any more.
+        DISPOSED: Its hints are deleted as a whole.
+    """
 
     OPEN = "open"
     SEALED = "sealed"

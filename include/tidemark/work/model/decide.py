@@ -1,7 +1,7 @@
 """What anything but a packet does to an entry: claims, what workers say about them, cancellations.
 
-A claim has a token. Whoever comes with another one than the entry's changes nothing and is told that the
-claim is lost; also the right one is lost once the time limit is over, noticed by somebody or not.
+A claim has a fencing token. A caller with another token than the entry's changes nothing and is told that its
+claim is lost. The right token is lost too once the time limit is over, whether or not a process noticed that.
 """
 
 from dataclasses import dataclass, replace
@@ -19,52 +19,48 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Somebody wants to process it."""
+    """A worker wants to process it."""
 
     token: str
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+@dataclass(frozen=True)
+class HolderEvent:
+    """What a worker says that has claimed the entry; the token is that of its claim."""
+
+    token: str
+
+
+class Refresh(HolderEvent):
     """The holder is still at it: the time limit begins anew."""
 
-    token: str
 
-
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(HolderEvent):
     """The holder has done it."""
 
-    token: str
 
-
-@dataclass(frozen=True, slots=True)
-class Fail:
+@dataclass(frozen=True)
+class Fail(HolderEvent):
     """The holder could not do it."""
 
-    token: str
     error: str
 
 
-@dataclass(frozen=True, slots=True)
-class Snooze:
+@dataclass(frozen=True)
+class Snooze(HolderEvent):
     """The holder wants it later; counts as no failure."""
 
-    token: str
     until: int
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(HolderEvent):
     """The holder gives it back as it was."""
-
-    token: str
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """Nobody wants it any more, claimed or not."""
+    """The work is not wanted any more, claimed or not."""
 
 
 Held = Refresh | Done | Fail | Snooze | Release

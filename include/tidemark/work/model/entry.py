@@ -35,7 +35,17 @@ class Priority:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One request to do something about a key, as its sender dated it."""
+    """One request to do something about a key, as its sender dated it. Times are in ms.
+
+    Attributes:
+        key: What is to be worked on.
+        inserted: When it was sent.
+        process: The earliest time at which it may be claimed.
+        payload: JSON, as the declaration describes it.
+        priority: The smallest comes first.
+        expires: When it is not wanted any more.
+        schema: The version of the declaration that the payload was checked with.
+    """
 
     key: str
     inserted: int
@@ -44,7 +54,6 @@ class Packet:
     priority: int = Priority.UPDATES
     expires: int = NEVER
     schema: int = 1
-    """The version of the declaration that the payload was checked with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +152,12 @@ class Entry:
 
 
 class DeathReason(StrEnum):
-    """Why an entry left the journal undone."""
+    """Why an entry left the journal undone.
+
+    Attributes:
+        TIMEOUTS: Too many of its claims lapsed.
+        FAILURES: Too many of its claims failed.
+    """
 
     TIMEOUTS = "timeouts"
     FAILURES = "failures"
@@ -173,7 +187,13 @@ class DeadEntry:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which person looked at a dead letter, when, and what they said about it."""
+    """Which person looked at a dead letter.
+
+    Attributes:
+        by: The person.
+        at: When, in ms.
+        reason: What they said about it.
+    """
 
     by: str
     at: int
@@ -190,7 +210,18 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One claim from its start to its end: a line of the journal's history."""
+    """One claim from its start to its end: a line of the journal's history.
+
+    Attributes:
+        key: What was worked on.
+        owner: The process that held the claim.
+        token: The claim's fencing token.
+        started: When it was claimed, in ms.
+        ended: When the claim ended, in ms.
+        ending: How it ended.
+        error: What a failure said.
+        version: The entry's version when the claim ended: tells two runs of one key apart.
+    """
 
     key: str
     owner: str

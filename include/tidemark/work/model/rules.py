@@ -25,7 +25,17 @@ class OnMerge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The settings that decisions depend on; all lengths of time in milliseconds."""
+    """The settings that decisions depend on; all lengths of time in milliseconds.
+
+    Attributes:
+        time_limit: After which a claim that was not refreshed lapses.
+        max_timeouts: So many lapsed claims make a dead letter.
+        max_failures: So many failures make a dead letter.
+        backoff_first: The longest wait after the first failure; it doubles with every further one.
+        backoff_most: The longest wait after any failure.
+        max_delay: How long after its insertion a request is to be processed at the latest; None for no limit.
+        on_merge: Which process date a merged request has.
+    """
 
     time_limit: int = 3_600_000
     max_timeouts: int = 5

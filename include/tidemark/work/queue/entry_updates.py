@@ -29,11 +29,20 @@ Decide = Callable[[Entry | None, int], Decision]
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What was decided, and what is there now."""
+    """A change that was made.
 
-    outcome: Outcome
+    Attributes:
+        stored: What is there now.
+        decision: What was decided.
+    """
+
     stored: Stored
     decision: Decision
+
+    @property
+    def outcome(self) -> Outcome:
+        """The answer to the call."""
+        return self.decision.outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ class Changing:
                 stored = self._parts.entries.read(key)
                 (planned,) = self.plan({key: stored}, lambda _: decide)
             if planned.is_nothing:
-                return Changed(planned.decision.outcome, stored, planned.decision)
+                return Changed(stored, planned.decision)
             return self._commit(planned)
 
         patience = Patience(TRIES, lambda: TooBusy(self._declared.name, key, TRIES), self._parts.wait)
@@ -156,7 +165,7 @@ class Changing:
             planned.key, planned.before.version, planned.entry or gone_by(planned)
         )
         reach(FaultPoint.WORK_COMMITTED)
-        return Changed(planned.decision.outcome, after, planned.decision)
+        return Changed(after, planned.decision)
 
     def _write_down(self, decision: Decision, version: int) -> None:
         if decision.dead is not None:

@@ -32,7 +32,13 @@ Lane = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why nothing is given out."""
+    """Why nothing is given out.
+
+    Attributes:
+        who: The operator that paused the journal.
+        reason: Why, in the operator's words.
+        since: When, in ms.
+    """
 
     who: str
     reason: str
