@@ -108,7 +108,9 @@ def test_one_error_may_decide_by_its_fields_whether_a_person_is_needed():
 
 @pytest.mark.parametrize("error", SAMPLES, ids=lambda error: type(error).__name__)
 @pytest.mark.parametrize(
-    "again", [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))], ids=str
+    "again",
+    [copy.copy, copy.deepcopy, lambda error: pickle.loads(pickle.dumps(error))],
+    ids=["copied", "copied deeply", "pickled"],
 )
 def test_an_error_comes_back_whole(error, again):
     found = again(error)

@@ -111,7 +111,9 @@ def test_a_pure_package_imports_nothing_but_itself(package: str) -> None:
             assert not [name for name in ours if not name.startswith(PURE[package])], path
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in LIBRARY.rglob("*.py")}), ids=str)
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in LIBRARY.rglob("*.py")}), ids=lambda path: path.name
+)
 def test_no_package_has_more_than_fifteen_modules_at_one_level(folder: Path) -> None:
     assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= 15
 

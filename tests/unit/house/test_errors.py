@@ -25,6 +25,7 @@ SIGNALS = {
     "NotYaml": "the loader turns it into PipelineRefused, with the file",
     "NotEmpty": "the plan of a rewind turns it into NotPossible, with the writer",
     "OffsetGone": "the reader of a journal turns it into TailLost, with the entity",
+    "ReadAgain": "the update loop reads the object again and decides once more",
     "Stopped": "a shutdown is not an error of the entry that is being worked on, so it is a BaseException",
 }
 """Exceptions by which one module tells another something; what becomes of each before it reaches a caller."""

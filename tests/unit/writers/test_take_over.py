@@ -9,6 +9,7 @@ from tidemark.app import replicate
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.faults import FaultPoint
+from tidemark.log.bind import OffsetsLost
 from tidemark.log.model.binding import Available, Offsets, Slice, TopicPartition
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import Pipeline
@@ -87,7 +88,7 @@ def test_with_nothing_new_the_place_is_kept(source):
 
 def test_records_lost_between_the_pointer_and_the_earliest_close_the_log_s_gate(source):
     source.pointers[("orders", 1)] = 0
-    with pytest.raises(replicate.OffsetsLost, match="orders/1"):
+    with pytest.raises(OffsetsLost, match="orders/1"):
         source.begin()
     assert source.control.log_gate() is not None
 
