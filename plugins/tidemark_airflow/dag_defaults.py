@@ -1,4 +1,4 @@
-"""What every DAG of Tidemark shares: owner, retries, tags, defaults."""
+"""What every DAG of Tidemark shares: owner, retries, tags, timetables, the parameters of plans."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -6,9 +6,11 @@ from typing import Any
 
 from airflow.sdk import CronDataIntervalTimetable, Param
 
+from tidemark_airflow.dry_run import dry_run_param
+
 
 class Tag(StrEnum):
-    """The tags DAGs may carry; a typo fails at import."""
+    """The tags that DAGs may carry; a mistyped tag fails at import."""
 
     TIDEMARK = "tidemark"
     REPLICATION = "replication"
@@ -19,11 +21,11 @@ class Tag(StrEnum):
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""Before any data interval a backfill may ask for."""
+"""Earlier than any data interval that a backfill may cover."""
 
 
 def task_defaults() -> dict[str, Any]:
-    """Defaults of every task: two retries with growing pauses, before a person is asked."""
+    """Default arguments of every task: two retries with growing pauses, then the task fails."""
     return {
         "owner": "tidemark",
         "retries": 2,
@@ -35,15 +37,11 @@ def task_defaults() -> dict[str, Any]:
 
 
 def plan_params() -> dict[str, Param]:
-    """What people choose where a plan comes before what it destroys."""
-    dry = "Only show the plan. Runs on schedule are not dry."
-    approve = "Wait for a person to approve the plan before it is done."
-    return {
-        "dry_run": Param(True, type="boolean", description=dry),
-        "approve": Param(False, type="boolean", description=approve),
-    }
+    """Parameters of a DAG that shows a plan before it deletes something."""
+    approve = "Wait for a person to approve the plan before it is carried out."
+    return {"dry_run": dry_run_param(), "approve": Param(False, type="boolean", description=approve)}
 
 
 def data_intervals(schedule: str | None, timezone: str = "UTC") -> CronDataIntervalTimetable | None:
-    """A cron text as a timetable whose runs cover real intervals."""
+    """A cron expression as a timetable whose runs cover intervals; a plain cron string has empty ones."""
     return CronDataIntervalTimetable(schedule, timezone=timezone) if schedule else None

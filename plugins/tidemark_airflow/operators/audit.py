@@ -1,4 +1,4 @@
-"""The ``audit`` task of ``<pipeline>.replicate``, and the link from it to the page of its results."""
+"""The ``audit`` task of ``<pipeline>.replicate``, and its link to the page with the results."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.configuration import conf
 
-from tidemark_airflow.asking import asking_a_person
 from tidemark_airflow.connections import pipeline_connections
+from tidemark_airflow.failures import no_retry_if_person_needed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
     from airflow.sdk.types import TaskInstanceKey
 
 PAGES = "/tidemark"
-"""Where ``plugin.py`` mounts the pages."""
+"""The URL prefix under which ``plugin.py`` mounts the pages."""
 
 
 class AuditLink(BaseOperatorLink):
-    """From the task to what its audit found, whether it passed or not."""
+    """A link from the task to the results of its audit, passed or failed."""
 
     name = "Audit results"
 
@@ -29,7 +29,7 @@ class AuditLink(BaseOperatorLink):
 
 
 class AuditOperator(BaseOperator):
-    """Lets only a capture pass whose audit found nothing critical; shows everything it found."""
+    """Logs everything that the audit of a capture found; fails at a critical finding."""
 
     template_fields: Sequence[str] = ("t",)
     operator_extra_links = (AuditLink(),)
@@ -39,12 +39,12 @@ class AuditOperator(BaseOperator):
         self.pipeline, self.t = pipeline, t
 
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Show, then judge; a bad finding closes the log's gate."""
+        """Log the findings, then judge them; a critical one closes the log's gate."""
         from tidemark.app.replicate import audit_run
         from tidemark.pipeline.loader import find_pipeline
 
         declared = find_pipeline(self.pipeline)
-        with asking_a_person():
+        with no_retry_if_person_needed():
             record = audit_run(declared, pipeline_connections(declared), int(self.t), show=self.log.info)
         failures, warnings = list(record.failures), list(record.warnings)
         return {

@@ -1,4 +1,4 @@
-"""The ``reconcile`` task of ``<pipeline>.replicate``, and the link from it to the page of its results."""
+"""The ``reconcile`` task of ``<pipeline>.replicate``, and its link to the page with the results."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,7 +6,7 @@ from airflow.sdk import BaseOperator, BaseOperatorLink
 from airflow.sdk.configuration import conf
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from tidemark_airflow.audit import PAGES
+from tidemark_airflow.operators.audit import PAGES
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ReconcileLink(BaseOperatorLink):
-    """From the task to what the comparison found, whether it passed or not."""
+    """A link from the task to the results of the comparison, passed or failed."""
 
     name = "Reconciliation"
 
@@ -26,7 +26,7 @@ class ReconcileLink(BaseOperatorLink):
 
 
 class ReconcileOperator(BaseOperator):
-    """Shows how what was delivered compares with the log; fails where something is different."""
+    """Logs how the delivered output compares with the log; fails at a difference."""
 
     operator_extra_links = (ReconcileLink(),)
 
@@ -34,10 +34,10 @@ class ReconcileOperator(BaseOperator):
         super().__init__(**kwargs)
         self.pipeline = pipeline
         self.place = ""
-        """Of the record that the link leads to; known when the task has run."""
+        """The writer and id of the record that the link leads to; known when the task has run."""
 
     def execute(self, context: "Context") -> dict[str, Any]:
-        """Show every record of this run, then judge."""
+        """Log every record of this run, then judge."""
         from tidemark.pipeline.loader import find_pipeline
         from tidemark.verification.reconciliation import read
 

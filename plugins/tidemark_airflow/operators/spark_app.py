@@ -1,8 +1,7 @@
-"""Submit one of ``spark_apps/`` and hand back the summary it wrote.
+"""Submit an application of ``spark_apps/`` and return the summary that it wrote.
 
-Connections travel in a file that only this user can read and that is gone when the task ends: a command
-line, a log, an XCom and a rendered template never hold a secret. The library itself travels along, so
-executors need no copy of it.
+Connections are handed over in a file that only this user can read and that is removed when the task ends. No
+command line, log, XCom or rendered template ever holds a secret.
 """
 
 import json
@@ -19,13 +18,10 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidemark.settings import Settings
 from tidemark_airflow.connections import pipeline_connections
+from tidemark_airflow.failures import ApplicationFailed
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
-
-
-class ApplicationFailed(AirflowException):
-    """A Spark application ended with an error; the text is the application's own."""
 
 
 class SparkAppOperator(SparkSubmitOperator):
@@ -44,10 +40,10 @@ class SparkAppOperator(SparkSubmitOperator):
         )
         self.pipeline = pipeline
         self.messages = messages
-        """How many messages it has to move, as far as that is known."""
+        """The number of messages to move, as far as it is known: it decides how much the JVM compiles."""
 
     def execute(self, context: "Context") -> dict[str, Any]:  # type: ignore[override]
-        """Submit, wait, and read the summary; the application's own error becomes the task's."""
+        """Submit, wait, and read the summary; the application's own error becomes the task's error."""
         with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
             summary, connections = Path(folder, "summary.json"), Path(folder, "connections.json")
             self._equip(summary, connections)
@@ -68,7 +64,7 @@ class SparkAppOperator(SparkSubmitOperator):
         pipeline_connections(find_pipeline(self.pipeline)).write(path)
 
     def _equip(self, summary: Path, connections: Path) -> None:
-        """Everything the application needs beside its own arguments."""
+        """Set everything that the application needs beside its own arguments."""
         from tidemark.embedded.jars.class_archive import driver_java_options
         from tidemark.embedded.jars.fetch import ensure_jars
 
@@ -97,7 +93,7 @@ class SparkAppOperator(SparkSubmitOperator):
 
 
 def _package_folder(name: str) -> Path:
-    """Where a package lies, without importing it."""
+    """The folder of a package, without importing it."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"{name} is not installed in {sys.executable}; install requirements.txt")

@@ -1,8 +1,9 @@
-"""Refuses what operators send to ``<pipeline>.resume`` without saying why, before anything is started.
+"""Middleware that refuses requests to ``<pipeline>.resume`` without a reason, before a run is started.
 
-Airflow checks every field of a form by itself; that one of them needs another it cannot express. So requests
-that trigger a resume or answer its question are looked at here: what is missing is said in an answer of the
-API, which the form shows, and the question stays open. Looks at no other requests, and never changes one.
+Airflow validates each field of a form on its own and cannot express that one field requires another. This
+middleware therefore checks requests that trigger a resume or answer its question. A request that lacks a
+field gets the status 400 with the missing field, which the form shows, and the question stays open. Other
+requests pass unread, and no request is ever changed.
 """
 
 import json
@@ -10,7 +11,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 
-from tidemark_airflow.answers import missing_of_answer, missing_of_run
+from tidemark_airflow.tasks.resume_request import missing_of_answer, missing_of_run
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -22,15 +23,15 @@ _ANSWER = re.compile(r"/dags/[^/]+\.resume/dagRuns/.+/taskInstances/ask/-?\d+/hi
 BAD_REQUEST = 400
 
 
-class SayWhy:
-    """Middleware: requests to a resume that lack a reason are refused."""
+class RequireReason:
+    """ASGI middleware: a request to a resume that lacks a reason is refused."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or refuse it with what is missing."""
-        if not _is_looked_at(scope):
+        """Pass a request on, or refuse it with the missing field."""
+        if not _is_checked(scope):
             await self._app(scope, receive, send)
             return
         messages, body = await _read(receive)
@@ -45,7 +46,7 @@ class SayWhy:
 
 
 def missing_of(path: str, body: bytes) -> str | None:
-    """What a request lacks; None where nothing is missing. What is not understood is Airflow's to judge."""
+    """The field that a request lacks; None where it has all, or where Airflow will refuse it itself."""
     try:
         sent = json.loads(body)
     except ValueError:
@@ -61,7 +62,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _is_looked_at(scope: Scope) -> bool:
+def _is_checked(scope: Scope) -> bool:
     if scope["type"] != "http":
         return False
     wanted = {"POST": _RUN, "PATCH": _ANSWER}.get(scope["method"])
@@ -69,7 +70,7 @@ def _is_looked_at(scope: Scope) -> bool:
 
 
 async def _read(receive: Receive) -> tuple[list[MutableMapping[str, Any]], bytes]:
-    """All of a request's body, and the messages it came in."""
+    """The whole body of a request, and the ASGI messages that carried it."""
     messages, body = [], b""
     while True:
         message = await receive()

@@ -1,9 +1,9 @@
-"""Requests that may change something take turns, in an API server whose database is SQLite.
+"""Middleware that handles one writing request at a time, for an API server whose database is SQLite.
 
-Airflow 3.3 notes what a person does with a commit on the server's event loop. SQLite lets one connection
-write; the one that is writing may belong to another request of the same server, which needs that loop to come
-to its end. Then both wait until the database gives up, and nobody is answered, neither people nor tasks.
-Refuses nothing and does not look at what is asked. Databases that lock rows do without it.
+Airflow 3.3 commits its audit log on the server's event loop. SQLite allows one writing connection. If that
+connection belongs to another request of the same server, that request needs the event loop to finish, and the
+event loop waits for the database: both wait until SQLite times out, and the server answers no request
+meanwhile. The middleware refuses nothing and reads no body. Databases that lock rows do not need it.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
-class ChangesInTurn:
-    """Middleware: one request that may change something at a time, any number that only read."""
+class SerializeWrites:
+    """ASGI middleware: one request that may write at a time, any number of requests that only read."""
 
     def __init__(self, app: Application) -> None:
         self._app = app
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; one that may change something, when the one before has been committed."""
+        """Pass a request on; one that may write waits for the writing request before it."""
         if scope["type"] != "http" or scope["method"] in READING:
             await self._app(scope, receive, send)
             return
-        async with self._turn:
+        async with self._lock:
             await self._app(scope, receive, send)
 
 
-def needed(database: str) -> bool:
-    """Whether an Airflow with this database (its SQLAlchemy address) needs it."""
+def is_needed(database: str) -> bool:
+    """Whether an Airflow with this database (its SQLAlchemy URL) needs the middleware."""
     return database.startswith("sqlite")

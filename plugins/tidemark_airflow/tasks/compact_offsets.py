@@ -1,24 +1,21 @@
-"""The tasks of ``<pipeline>.compact_offsets`` after its plan: do what it says, then look at the result."""
+"""The tasks of ``<pipeline>.compact_offsets`` after its plan: carry it out, then verify the result."""
 
 from typing import Any
 
 from airflow.sdk import task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from tidemark_airflow.asking import asking_a_person
-from tidemark_airflow.gates import open_pipeline
-
-
-def is_dry_run(run_type: str, dry_run: bool) -> bool:
-    """Whether a run only shows its plan: never on schedule, else as the person asked for."""
-    return dry_run and run_type != "scheduled"
+from tidemark_airflow.connections import open_pipeline
+from tidemark_airflow.dry_run import is_dry_run
+from tidemark_airflow.failures import no_retry_if_person_needed
 
 
 @task(
-    task_id="compact", doc_md="Remove what the plan names, one transaction per writer; nothing in a dry run."
+    task_id="compact",
+    doc_md="Remove the entries that the plan names, one transaction per writer; skipped in a dry run.",
 )
 def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict[str, Any]]:
-    """What was done, writer by writer."""
+    """The outcome for each writer."""
     from tidemark.delivery.state.offset_log import OffsetsNotCompacted, Outcome, carry_out
     from tidemark.delivery.state.offset_log_plan import OffsetPlan
 
@@ -26,7 +23,7 @@ def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict
     plans = [OffsetPlan.from_dict(one) for one in planned["writers"] if not one["failure"]]
     for plan in plans:
         print(Outcome(plan.pipeline, plan.writer, plan, executed=False).line)
-    if is_dry_run(context["dag_run"].run_type, context["params"]["dry_run"]):
+    if is_dry_run(context["dag_run"], context["params"]):
         raise AirflowSkipException(
             f"{pipeline}: a dry run; nothing was changed. Set dry_run to false to do it."
         )
@@ -38,17 +35,18 @@ def compact(pipeline: str, planned: dict[str, Any], **context: Any) -> list[dict
 
 
 @task(
-    task_id="verify", doc_md="Prove that what stays is there, what goes is gone and no position is another."
+    task_id="verify",
+    doc_md="Verify that kept entries exist, removed entries are gone and positions are unchanged.",
 )
 def verify(pipeline: str, compacted: list[dict[str, Any]]) -> dict[str, Any]:
-    """What the run came to."""
+    """The writers whose offset logs were compacted, with the rows and bytes removed."""
     from tidemark.delivery.state.offset_log import verify_writer
     from tidemark.delivery.state.offset_log_plan import OffsetPlan
 
     positions = open_pipeline(pipeline).positions
     plans = [OffsetPlan.from_dict(one) for one in compacted if one["executed"]]
     for plan in plans:
-        with asking_a_person():
+        with no_retry_if_person_needed():
             verify_writer(positions, plan)
     return {
         "writers": [plan.writer for plan in plans],

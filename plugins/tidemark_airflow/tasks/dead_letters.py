@@ -1,6 +1,6 @@
-"""Dead letters of work journals in Airflow: found, announced as asset events, reported by a task that fails.
+"""The tasks of ``work.sweep`` about dead letters: publish them as asset events, then fail to report them.
 
-A failed task makes no asset event, so finding and failing are two tasks.
+A failed task publishes no asset event, so these are two tasks.
 """
 
 from typing import Any
@@ -11,11 +11,11 @@ from airflow.sdk.exceptions import AirflowFailException
 from tidemark_airflow.connections import look_up
 
 ALL_DEAD = "work.dead"
-"""The alias under which the events of all journals are found."""
+"""The asset alias that collects the events of all journals."""
 
 
 def dead_asset(journal: str) -> Asset:
-    """What has an event whenever a sweep finds dead letters of the journal that no person has looked at."""
+    """The asset that gets an event whenever a sweep finds unseen dead letters of the journal."""
     return Asset(name=f"work.{journal}.dead", uri=f"tidemark://work/{journal}/dead", group="tidemark")
 
 
@@ -23,11 +23,11 @@ def dead_asset(journal: str) -> Asset:
     task_id="find_dead",
     outlets=[AssetAlias(ALL_DEAD, group="tidemark")],
     multiple_outputs=False,
-    trigger_rule=TriggerRule.ALL_DONE,  # a journal that cannot be swept hides no other's dead letters
-    doc_md="Find dead letters that no person has looked at; a journal that has some is an asset event.",
+    trigger_rule=TriggerRule.ALL_DONE,  # report the others where one cannot be swept
+    doc_md="Find dead letters that no person has looked at; one asset event per journal that has some.",
 )
 def find_dead(journals: list[str], **context: Any) -> dict[str, Any]:
-    """Per journal, how many there are and the newest of them; what could not be looked at."""
+    """Per journal, the number of unseen dead letters and the newest of them; journals that cannot be read."""
     from tidemark.work.dead_report import find_unseen, lines_about
     from tidemark.work.errors import UnknownJournal
     from tidemark.work.store.known_journals import Address, open_address
@@ -40,7 +40,7 @@ def find_dead(journals: list[str], **context: Any) -> dict[str, Any]:
         except UnknownJournal as error:
             print(error)
             continue
-        except Exception as error:  # whatever it is, the other journals are looked at
+        except Exception as error:  # the other journals are read whatever it is
             problems.append(f"{address}: its dead letters could not be looked at: {error}")
             continue
         print("\n".join(lines_about(unseen)) or f"{unseen.journal}: nothing to report")
@@ -57,7 +57,7 @@ def find_dead(journals: list[str], **context: Any) -> dict[str, Any]:
     doc_md="Fail where a journal with `report_dead: fail` has dead letters that no person has looked at.",
 )
 def report_dead(found: dict[str, Any], **context: Any) -> None:
-    """Succeed where there is nothing to report, and the sweep itself has succeeded."""
+    """Succeed where there is no unseen dead letter and the sweep itself has succeeded."""
     from tidemark.work.dead_report import UnseenLetters, failure_of
 
     if found is None:

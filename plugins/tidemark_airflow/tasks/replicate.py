@@ -1,4 +1,4 @@
-"""The small tasks of ``<pipeline>.replicate``: they decide and start no JVM."""
+"""The tasks ``bind`` and ``publish`` of ``<pipeline>.replicate``. They start no JVM."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Asset, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException
 
-from tidemark_airflow.asking import asking_a_person
-from tidemark_airflow.connections import pipeline_connections
-from tidemark_airflow.gates import gate_task
+from tidemark_airflow.connections import open_pipeline, pipeline_connections
+from tidemark_airflow.failures import no_retry_if_person_needed
+from tidemark_airflow.tasks.gates import gate_task
 
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
@@ -18,7 +18,7 @@ FROM_T = "{{ ti.xcom_pull(task_ids='bind', key='from_t') or '' }}"
 TO_T = "{{ ti.xcom_pull(task_ids='bind', key='to_t') or '' }}"
 VERIFY = "{{ 'all' if params.verify else 'sample' }}"
 TIME = r"^([0-9]+|[0-9]{4}-[0-9]{2}-[0-9]{2}.*)$"
-"""What the form takes as a time; ``binding_time`` says what is wrong with the rest."""
+"""What the form accepts as a time; ``binding_time`` refuses the rest with a reason."""
 NEVER = 2**62
 """Later than any binding, in µs."""
 HOLDER = "{{ dag.dag_id }} {{ run_id }}"
@@ -26,32 +26,30 @@ MESSAGES = "{{ ti.xcom_pull(task_ids='bind', key='messages') or 0 }}"
 
 
 def log_asset(pipeline: str) -> Asset:
-    """What a run of ``replicate`` produces: the pipeline's commit log."""
+    """The pipeline's commit log, which a run of ``replicate`` extends."""
     return Asset(name=f"{pipeline}.log", uri=f"tidemark://{pipeline}/log", group="tidemark")
 
 
 @task.branch(
     task_id="bind",
     trigger_rule=TriggerRule.NONE_FAILED,
-    doc_md="Decide which offsets this run takes, durably; choose the steps that follow.",
+    doc_md="Record durably which offsets this run takes; choose the tasks that run next.",
 )
 def bind(pipeline: str, **context: Any) -> list[str]:
-    """Bind what is new; the task ids to go on with."""
-    from tidemark.app.open_pipeline import OpenPipeline
-    from tidemark.pipeline.loader import find_pipeline
+    """Bind what is new; returns the ids of the tasks that run next."""
     from tidemark.pipeline.model import OnFailure
 
-    declared = find_pipeline(pipeline)
-    opened = OpenPipeline(declared, pipeline_connections(declared))
+    opened = open_pipeline(pipeline)
+    declared = opened.pipeline
     if interval := again_interval(context["dag_run"], context["params"]):
-        with asking_a_person():
+        with no_retry_if_person_needed():
             opened.refuse_replicator(context["run_id"])
         context["ti"].xcom_push(key="from_t", value=str(interval[0]))
         context["ti"].xcom_push(key="to_t", value=str(interval[1]))
         print(f"{pipeline}: delivers the bindings from {interval[0]} to {interval[1]} again; makes none")
         return ["deliver", "check_gates"]
     by_hand = context["dag_run"].run_type == "manual"
-    with asking_a_person():
+    with no_retry_if_person_needed():
         plan = opened.begin_run(context["run_id"], retry=by_hand)
     context["ti"].xcom_push(key="messages", value=plan.messages)
     waits = declared.on_failure is OnFailure.STOP_PIPELINE
@@ -68,7 +66,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
 
 
 def refuse_differences(opened: "OpenPipeline", holder: str) -> None:
-    """Look at files, topics and journals' pointers also where nothing is new; fail at a difference."""
+    """Compare the writers' output with the log although nothing is new; fail at a difference."""
     from tidemark.app.reconcile_idle import reconcile_idle
 
     if different := reconcile_idle(opened, holder, print):
@@ -76,7 +74,7 @@ def refuse_differences(opened: "OpenPipeline", holder: str) -> None:
 
 
 def again_interval(dag_run: Any, params: Any) -> tuple[int, int] | None:
-    """The times (µs) whose bindings a run delivers again: a backfill's, or what a person asked for."""
+    """The interval (µs) whose bindings a run delivers again: a backfill's own, or that of the parameters."""
     if params["from_t"] is not None or params["to_t"] is not None:
         return binding_time(params["from_t"], 0), binding_time(params["to_t"], NEVER)
     if dag_run.run_type != "backfill":
@@ -86,7 +84,7 @@ def again_interval(dag_run: Any, params: Any) -> tuple[int, int] | None:
 
 
 def binding_time(given: int | str | None, otherwise: int) -> int:
-    """A time in µs from what a person gave: that, or a date or time, in UTC unless it says otherwise."""
+    """A parameter as a time in µs: it may be µs, a date or a time, in UTC unless it names a zone."""
     if given is None:
         return otherwise
     if isinstance(given, int) or given.isdecimal():
@@ -113,7 +111,7 @@ def publish(pipeline: str) -> Any:
         from tidemark.pipeline.loader import find_pipeline
 
         declared = find_pipeline(pipeline)
-        with asking_a_person():
+        with no_retry_if_person_needed():
             head = publish_run(declared, pipeline_connections(declared), int(t))
         captured = context["ti"].xcom_pull(task_ids="capture")
         result = {

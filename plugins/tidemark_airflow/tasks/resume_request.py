@@ -1,6 +1,7 @@
-"""What operators may ask ``<pipeline>.resume`` to do and may answer it, and what each needs. Pure.
+"""The actions and answers that ``<pipeline>.resume`` accepts, and the fields that each one needs.
 
-The same rules hold in Airflow's forms, before anything is started (``say_why``), and in the tasks.
+Pure. The same rules hold for Airflow's forms and API, before a run is started (``pages.require_reason``), and
+for the tasks.
 """
 
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Action(StrEnum):
+class ResumeAction(StrEnum):
     """What a run of ``resume`` does."""
 
     RESUME = "resume"
@@ -18,8 +19,8 @@ class Action(StrEnum):
     OPEN = "open"
 
 
-class Answer(StrEnum):
-    """What an operator may say when something has failed again."""
+class ResumeAnswer(StrEnum):
+    """The answers that an operator may give when a resume has failed again."""
 
     RETRY = "Retry"
     ACKNOWLEDGE = "Acknowledge and dead-letter"
@@ -27,11 +28,11 @@ class Answer(StrEnum):
 
 
 def missing_of_run(conf: Mapping[str, Any]) -> str | None:
-    """What a run with these parameters needs and was not given; None where nothing is missing."""
-    action = conf.get("action") or Action.RESUME
-    if action == Action.RESUME:
+    """The field that a run with these parameters lacks, as a sentence; None where it has all."""
+    action = conf.get("action") or ResumeAction.RESUME
+    if action == ResumeAction.RESUME:
         return None
-    if action in (Action.ACKNOWLEDGE, Action.REWIND) and conf.get("id") is None:
+    if action in (ResumeAction.ACKNOWLEDGE, ResumeAction.REWIND) and conf.get("id") is None:
         return f"say which id to {action}, in the parameter `id`."
     if _is_blank(conf.get("reason")):
         return f"say why, in the parameter `reason`: to {action} needs one."
@@ -39,8 +40,8 @@ def missing_of_run(conf: Mapping[str, Any]) -> str | None:
 
 
 def missing_of_answer(chosen: Any, given: Mapping[str, Any]) -> str | None:
-    """What an answer needs and was not given; None where nothing is missing."""
-    if isinstance(chosen, list) and Answer.ACKNOWLEDGE in chosen and _is_blank(given.get("reason")):
+    """The field that an answer lacks, as a sentence; None where it has all."""
+    if isinstance(chosen, list) and ResumeAnswer.ACKNOWLEDGE in chosen and _is_blank(given.get("reason")):
         return "say why, in the field `reason`: it is kept with the dead letter."
     return None
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidemark_airflow.answers import Answer
-from tidemark_airflow.say_why import SayWhy
+from tidemark_airflow.pages.require_reason import RequireReason
+from tidemark_airflow.tasks.resume_request import ResumeAnswer
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ class Airflow:
 
     def __init__(self) -> None:
         self.taken: list[bytes] = []
-        self.app = SayWhy(self._answer)
+        self.app = RequireReason(self._answer)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         body, more = b"", True
@@ -69,17 +69,17 @@ def airflow() -> Airflow:
 
 @pytest.mark.parametrize("params", [{}, {"reason": ""}, {"reason": "  \n"}, {"reason": None}, {"reason": 7}])
 def test_an_acknowledgement_without_a_reason_is_refused_and_the_question_stays_open(airflow, params):
-    status, said = airflow.answer(Answer.ACKNOWLEDGE, **params)
+    status, said = airflow.answer(ResumeAnswer.ACKNOWLEDGE, **params)
     assert (status, "say why, in the field `reason`" in said, airflow.taken) == (400, True, [])
 
 
 @pytest.mark.parametrize("pieces", [1, 5])
 def test_an_acknowledgement_with_a_reason_passes_whole(airflow, pieces):
-    assert airflow.answer(Answer.ACKNOWLEDGE, pieces, reason="a test record") == (200, "")
+    assert airflow.answer(ResumeAnswer.ACKNOWLEDGE, pieces, reason="a test record") == (200, "")
     assert json.loads(airflow.taken[0])["params_input"] == {"reason": "a test record"}
 
 
-@pytest.mark.parametrize("option", [Answer.RETRY, Answer.STOP])
+@pytest.mark.parametrize("option", [ResumeAnswer.RETRY, ResumeAnswer.STOP])
 def test_other_answers_need_no_reason(airflow, option):
     assert airflow.answer(option, reason="") == (200, "")
 
@@ -120,7 +120,7 @@ def test_a_run_that_has_what_it_needs_is_started(airflow, conf):
     ],
 )
 def test_other_requests_are_not_looked_at(airflow, method, path):
-    body = json.dumps({"chosen_options": [Answer.ACKNOWLEDGE], "conf": {"action": "stop"}}).encode()
+    body = json.dumps({"chosen_options": [ResumeAnswer.ACKNOWLEDGE], "conf": {"action": "stop"}}).encode()
     assert airflow.ask(method, path, body)[0] == 200
 
 
@@ -136,5 +136,5 @@ def test_what_is_no_request_passes():
     async def app(scope: Any, receive: Any, send: Any) -> None:
         passed.append(scope["type"])
 
-    asyncio.run(SayWhy(app)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
+    asyncio.run(RequireReason(app)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
     assert passed == ["lifespan"]

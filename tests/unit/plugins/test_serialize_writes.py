@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidemark_airflow.changes_in_turn import ChangesInTurn, needed
+from tidemark_airflow.pages.serialize_writes import SerializeWrites, is_needed
 
 pytestmark = pytest.mark.unit
 
@@ -16,7 +16,7 @@ class Server:
     def __init__(self) -> None:
         self.under_way: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
-        self.app = ChangesInTurn(self._answer)
+        self.app = SerializeWrites(self._answer)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
         name = scope["path"]
@@ -103,7 +103,7 @@ def test_what_is_no_request_passes() -> None:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             passed.append(scope["type"])
 
-        await ChangesInTurn(app)({"type": "lifespan"}, None, None)  # type: ignore[arg-type]
+        await SerializeWrites(app)({"type": "lifespan"}, None, None)  # type: ignore[arg-type]
         return passed
 
     assert asyncio.run(story()) == ["lifespan"]
@@ -114,4 +114,4 @@ def test_what_is_no_request_passes() -> None:
     [("sqlite:////home/airflow.db?timeout=60", True), ("postgresql+psycopg2://airflow@db/airflow", False)],
 )
 def test_only_sqlite_needs_it(database: str, answer: bool) -> None:
-    assert needed(database) is answer
+    assert is_needed(database) is answer
