@@ -1,4 +1,4 @@
-"""Reports refused pipeline files as one import error of Airflow. The DAGs of other pipelines are not affected."""
+"""Reports refused pipeline files as one import error of Airflow. The DAGs of others are not affected."""
 
 from tidemark.pipeline.loader import load_pipelines
 

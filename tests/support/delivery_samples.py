@@ -13,7 +13,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.positions import Positions
@@ -102,8 +102,8 @@ class House:
         return PublishedLog.open(self.control, str(self.root / "log"))
 
     @property
-    def operator(self) -> Operator:
-        return Operator(self.positions, self.log, self.clock)
+    def operator(self) -> OperatorActions:
+        return OperatorActions(self.positions, self.log, self.clock)
 
     @property
     def letters(self) -> DeadLetterFiles:

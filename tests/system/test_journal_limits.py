@@ -9,7 +9,7 @@ from tests.support.journal_samples import Letters
 from tests.support.services.journal_runs import read_visible
 from tests.support.services.journal_world import WRITER, JournalHouse, Record, given_keyspace
 
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
@@ -49,7 +49,7 @@ def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: Jou
 def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: JournalHouse, more: int) -> None:
     house.publish(1_000_000, [given_append(LONGEST + "k" * more, 0), given_append("k", 1)])
     house.deliver()
-    operator = Operator(house.positions, house.log)
+    operator = OperatorActions(house.positions, house.log)
     operator.acknowledge(house.writer, 0, None, Letters()).execute(Deed("ack", "ann", "too long", 0))
     operator.open(WRITER).execute(Deed("open", "ann", "go on", 0))
 

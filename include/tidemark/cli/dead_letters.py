@@ -12,7 +12,7 @@ from tidemark.cli.options import By, Execute, Json, PipelineName, Reason, print_
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.delivery.dead_letters.listing import ListedLetter
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 app = typer.Typer(help="Messages that were let pass unwritten.", no_args_is_help=True)
 
@@ -77,7 +77,7 @@ def redeliver(
 
     demand_reason(reason, execute)
     who, opened = by or getpass.getuser(), open_pipeline(pipeline)
-    done: list[Plan] = []
+    done: list[ActionPlan] = []
     refused: list[str] = []
     for letter in _chosen(opened, writer, ids or []):
         # One after the other: each changes what the next one comes after.
@@ -107,7 +107,9 @@ def _chosen(opened: "OpenPipeline", writer: str | None, ids: list[int]) -> "list
     return [one for one in opened.letters(writer) if one.fate is Fate.DEAD]
 
 
-def _print_plans(pipeline: str, done: "list[Plan]", refused: list[str], who: str, execute: bool) -> None:
+def _print_plans(
+    pipeline: str, done: "list[ActionPlan]", refused: list[str], who: str, execute: bool
+) -> None:
     for plan in done:
         typer.echo(f"{plan.pipeline}/{plan.writer}: {plan.action}")
         for line in plan.lines:

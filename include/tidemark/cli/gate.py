@@ -55,7 +55,7 @@ def stop(
     as_json: Json = False,
 ) -> None:
     """Stop a writer where it is; everything else goes on."""
-    carry_out(open_pipeline(pipeline).plan("stop", writer), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan_stop(writer), reason, execute, by, as_json)
 
 
 @app.command(name="open")
@@ -68,4 +68,4 @@ def open_gate(
     as_json: Json = False,
 ) -> None:
     """Open a gate without redelivering one at a time."""
-    carry_out(open_pipeline(pipeline).plan("open", writer), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan_open(writer), reason, execute, by, as_json)

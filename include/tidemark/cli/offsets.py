@@ -81,7 +81,7 @@ def ack(
     as_json: Json = False,
 ) -> None:
     """Let a message that failed pass unwritten; a copy goes to the dead letters."""
-    plan = open_pipeline(pipeline).plan("acknowledge", writer, first=first, last=last, untried=untried)
+    plan = open_pipeline(pipeline).plan_acknowledge(writer, first, last, untried=untried)
     carry_out(plan, reason, execute, by, as_json)
 
 
@@ -96,7 +96,7 @@ def rewind(
     as_json: Json = False,
 ) -> None:
     """Go back, so that everything after ID is delivered again."""
-    carry_out(open_pipeline(pipeline).plan("rewind", writer, position=position), reason, execute, by, as_json)
+    carry_out(open_pipeline(pipeline).plan_rewind(writer, position), reason, execute, by, as_json)
 
 
 @app.command()
@@ -110,7 +110,7 @@ def forget(
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
     from tidemark.cli.known_pipeline import open_known
-    from tidemark.delivery.operator.actions import plan_forget
+    from tidemark.delivery.operator.forget import plan_forget
 
     known = open_known(pipeline)
     declared = known.writers if known.declared is not None else []

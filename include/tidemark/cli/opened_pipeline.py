@@ -9,7 +9,7 @@ from tidemark.cli.options import print_json
 
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 
 def open_pipeline(name: str) -> "OpenPipeline":
@@ -23,7 +23,7 @@ def open_pipeline(name: str) -> "OpenPipeline":
     return OpenPipeline(declared, collect_connections(declared, look_up))
 
 
-def carry_out(plan: "Plan", reason: str, execute: bool, by: str | None, as_json: bool) -> None:
+def carry_out(plan: "ActionPlan", reason: str, execute: bool, by: str | None, as_json: bool) -> None:
     """Show a plan; do it where that was asked for, with who and why."""
     from tidemark.consensus.lease import wall_clock
     from tidemark.delivery.state.writer_state import Deed

@@ -14,7 +14,7 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Deed, WriterState
@@ -119,7 +119,7 @@ class JournalHouse:
 
     def rewind(self, position: int) -> None:
         """Go back."""
-        plan = Operator(self.positions, self.log).rewind(WRITER, position)
+        plan = OperatorActions(self.positions, self.log).rewind(WRITER, position)
         plan.execute(Deed(plan.action, "ann", "to see what happens", 0))
 
     @property

@@ -5,7 +5,7 @@ from tests.support.delivery_samples import House, Stream
 
 from tidemark.app import open_pipeline
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.pipeline.model import Pipeline
 
 pytestmark = pytest.mark.unit
@@ -97,20 +97,20 @@ def test_a_resume_goes_in_bulk_after_as_many_messages_as_the_pipeline_says(pipel
 )
 def test_a_plan_is_made_by_its_action(pipeline, house, stream, action, options):
     given_stopped(house, stream, 2)
-    assert pipeline.plan(action, "stream", **options).action == action
+    assert getattr(pipeline, f"plan_{action}")("stream", **options).action == action
 
 
 def test_a_writer_that_is_open_may_be_stopped(pipeline, house, stream):
     house.register(stream)
-    assert pipeline.plan("stop", "stream").action == "stop"
+    assert pipeline.plan_stop("stream").action == "stop"
 
 
 def test_a_retired_writer_may_be_forgotten(pipeline, house):
     house.register(Stream("retired"))
-    assert pipeline.plan("forget", "retired").action == "forget"
+    assert pipeline.plan_forget("retired").action == "forget"
 
 
 def test_a_declared_writer_may_not_be_forgotten(pipeline, house, stream):
     house.register(stream)
     with pytest.raises(NotPossible, match="it is in the pipeline's file"):
-        pipeline.plan("forget", "stream")
+        pipeline.plan_forget("stream")

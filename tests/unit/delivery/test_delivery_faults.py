@@ -30,7 +30,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery
 from tidemark.delivery.dead_letters.store import DeadLetter
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.writers.files.writer import FilesWriter

@@ -7,8 +7,8 @@ from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_a
 from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.operator import actions
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
+from tidemark.delivery.operator.action_plan import ActionPlan, ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import LeaseHeld, take
@@ -17,15 +17,15 @@ from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: House, writer: Stream, first: int, last: int | None = None) -> ActionPlan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
-def given_compacted(house: House, below: int, policy: str = "journal") -> Operator:
+def given_compacted(house: House, below: int, policy: str = "journal") -> OperatorActions:
     """The operator of a log that is compacted."""
     log = house.log
     manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
-    return Operator(house.positions, replace(log, manifest=manifest), house.clock)
+    return OperatorActions(house.positions, replace(log, manifest=manifest), house.clock)
 
 
 # Rewind

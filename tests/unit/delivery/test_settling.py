@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.delivery_samples import House, Stream, given_stopped_at
 
-from tidemark.delivery.operator.actions import NotSettled
+from tidemark.delivery.operator.acknowledge import NotSettled
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Past
 from tidemark.log.model.binding import Binding

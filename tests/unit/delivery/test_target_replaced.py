@@ -8,7 +8,7 @@ from tests.support.topic_samples import Topic, TopicWriter
 from tests.unit.delivery.test_forget_pipeline import MemoryLetters
 
 from tidemark import faults
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.advice import advise
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
 from tidemark.delivery.state.positions import ShapeChanged

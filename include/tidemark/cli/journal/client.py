@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidemark.client.events import Event, JournalEvent
     from tidemark.client.journal import Journal
     from tidemark.client.settings import JournalSettings
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 __all__ = ["app"]
 
@@ -185,8 +185,10 @@ def _events(payloads: Sequence[str], is_json: bool, first: int, tags: Sequence[s
     return [make(first + place, payload, tags) for place, payload in enumerate(payloads)]
 
 
-def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str, to: int) -> "Plan":
-    from tidemark.delivery.operator.actions import NotPossible, Plan
+def _plan_delete(
+    pipeline: str, settings: "JournalSettings", journal: "Journal", key: str, to: int
+) -> "ActionPlan":
+    from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
     from tidemark.delivery.state.writer_state import Deed
 
     name, last = settings.declared.name, journal.pointer(key)
@@ -202,11 +204,11 @@ def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal",
         f"topic {settings.topic}, entity {key}: the last event is {last}",
         f"events up to {min(to, last)} are deleted for every reader, and cannot be brought back",
     )
-    return Plan("delete", pipeline, name, lines, details, execute)
+    return ActionPlan("delete", pipeline, name, lines, details, execute)
 
 
-def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str) -> "Plan":
-    from tidemark.delivery.operator.actions import Plan
+def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str) -> "ActionPlan":
+    from tidemark.delivery.operator.action_plan import ActionPlan
     from tidemark.delivery.state.writer_state import Deed
 
     name, last = settings.declared.name, journal.pointer(key)
@@ -220,7 +222,7 @@ def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", 
         f"topic {settings.topic}, entity {key}: {has}",
         "the entity is removed for every reader with everything it has, and cannot be brought back",
     )
-    return Plan("purge", pipeline, name, lines, details, execute)
+    return ActionPlan("purge", pipeline, name, lines, details, execute)
 
 
 def _headers(deed: Any) -> dict[str, str]:

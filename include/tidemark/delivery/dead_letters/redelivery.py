@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidemark.consensus.lease import Clock, wall_clock
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.deliver import said
-from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, holding
@@ -47,7 +47,7 @@ class Redelivery:
     def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
         self._positions, self._log, self._clock = positions, log, clock
 
-    def plan(self, writer: Writer, letter: ListedLetter) -> Plan:
+    def plan(self, writer: Writer, letter: ListedLetter) -> ActionPlan:
         """What redelivering one letter would do; refuses where it is not safe, and says why."""
         state = self._positions.load(writer.name)
         if state is None:
@@ -92,7 +92,7 @@ class Redelivery:
             f"id {letter.id} ({letter.place}) is written after all, {where}",
             "position and gate stay as they are",
         )
-        return Plan(
+        return ActionPlan(
             "redeliver",
             state.pipeline,
             state.name,

@@ -5,7 +5,7 @@ where the log still has it whole.
 """
 
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import holding
 from tidemark.delivery.state.positions import Positions
@@ -21,7 +21,9 @@ LETTING_GO = "letting files go"
 MOST_NAMED = 20
 
 
-def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock) -> Plan:
+def plan_let_go(
+    writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock
+) -> ActionPlan:
     """Ask for the missing files of a writer no more; its gate opens where nothing else is different."""
     state = positions.load(writer.name)
     if not isinstance(writer, FilesWriter):
@@ -58,4 +60,4 @@ def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: 
         *([f"and {more} more"] if more > 0 else []),
         "the gate opens" if opens else "the gate stays as it is",
     ]
-    return Plan("let go", state.pipeline, state.name, tuple(lines), {"files": missing}, execute)
+    return ActionPlan("let go", state.pipeline, state.name, tuple(lines), {"files": missing}, execute)
