@@ -2,18 +2,12 @@
 
 import pytest
 from tests.support.delivery_samples import House, Stream
+from tests.support.opened_pipeline import given_opened
 
-from tidemark.app import open_pipeline
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.delivery.operator.action_plan import NotPossible
-from tidemark.pipeline.model import Pipeline
 
 pytestmark = pytest.mark.unit
-
-DECLARED = [
-    {"name": "stream", "kind": "files", "path": "/stream"},
-    {"name": "other", "kind": "files", "path": "/other"},
-]
 
 
 @pytest.fixture
@@ -28,20 +22,7 @@ def stream() -> Stream:
 
 @pytest.fixture
 def pipeline(house, stream, monkeypatch) -> OpenPipeline:
-    declared = {
-        "name": "orders",
-        "source": {"kafka": {"topics": ["orders"]}},
-        "writers": DECLARED,
-        "log": {"path": str(house.root / "log")},
-        "limits": {"resume_singly": 2},
-    }
-    context = {"TIDEMARK_HOME": str(house.root)}
-    pipeline = OpenPipeline(Pipeline.model_validate(declared, context=context), None)
-    monkeypatch.setattr(open_pipeline.control_plane, "look_at_control", lambda connections: house.consensus)
-    monkeypatch.setattr(
-        open_pipeline, "build_writers", lambda pipeline, connections: [stream, Stream("other")]
-    )
-    return pipeline
+    return given_opened(house, monkeypatch, stream, Stream("other"), limits={"resume_singly": 2})
 
 
 def given_stopped(house: House, stream: Stream, *bad: int) -> None:

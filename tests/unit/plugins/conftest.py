@@ -2,8 +2,13 @@
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from tests.support.delivery_samples import House, Stream
+from tests.support.opened_pipeline import given_opened
+
+from tidemark.app.open_pipeline import OpenPipeline
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +23,21 @@ def airflow_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             import airflow.sdk
             import airflow.triggers.base  # noqa: F401
         yield
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> House:
+    """A pipeline ``orders`` in memory."""
+    return House(tmp_path)
+
+
+@pytest.fixture
+def stream() -> Stream:
+    """Its writer, which the test may let fail."""
+    return Stream()
+
+
+@pytest.fixture
+def opened(house: House, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> OpenPipeline:
+    """The pipeline as the plugin opens it."""
+    return given_opened(house, monkeypatch, stream)
