@@ -11,8 +11,9 @@ from tests.support.log_samples import given_binding, publish_all
 from tidemark.consensus.lease import SECOND
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, Consensus, Kind, ObjectKey, Snapshot
+from tidemark.delivery.binding_steps import WriteParts, write_parts_here
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
-from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
+from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer

@@ -22,7 +22,8 @@ from tests.support.log_samples import PUBLISHED_AT, SEGMENT_BYTES, captured_of, 
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.connections import KafkaConnection
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError

@@ -21,7 +21,7 @@ from tests.support.services.journal_world import JournalHouse, Record, given_key
 from tests.support.writer_model import Delivered, Writer
 from tests.unit.journal.test_replication_cases import expectation, told
 
-from tidemark.delivery.deliver import write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.journal_tables.schema.create import create_journal
 from tidemark.log.model.binding import Binding
 

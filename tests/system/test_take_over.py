@@ -22,7 +22,8 @@ from tests.support.services.their_tables import SENT_AT, given_record
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import Connections
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.writer_state import Cause, Deed
 from tidemark.faults import FaultPoint

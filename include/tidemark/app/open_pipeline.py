@@ -14,7 +14,7 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus import control_plane
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.compacted_refusals import refusal_of
+from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.dead_letters.listing import LetterBox, ListedLetter
 from tidemark.delivery.dead_letters.redelivery import Redelivery
 from tidemark.delivery.dead_letters.store import (

@@ -64,7 +64,8 @@ def begin_run(
     """Bind what is new, unless something older has to be finished first.
 
     A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
-    person has started. ``next_offsets`` says where a pipeline begins that continues somebody else's work.
+    person has started. ``next_offsets`` gives the start of a pipeline that continues another replicator's
+    work.
     """
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)

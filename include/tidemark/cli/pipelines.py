@@ -81,7 +81,11 @@ def forget(
     from tidemark.cli.known_pipeline import folders_of, look_at_control_plane
     from tidemark.cli.opened_pipeline import demand_reason
     from tidemark.consensus.lease import wall_clock
-    from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
+    from tidemark.delivery.operator.forget_pipeline import (
+        LetterTableCleanup,
+        PipelineForgetting,
+        refuse_declared,
+    )
     from tidemark.delivery.state.writer_state import Deed
     from tidemark.pipeline.loader import load_pipelines
 
@@ -90,7 +94,7 @@ def forget(
         raise typer.BadParameter("is only of use with --log", param_hint="--log-path")
     loaded = load_pipelines()
     refuse_declared(pipeline, loaded)
-    letters = LettersInTable(lambda: _session(look_up))
+    letters = LetterTableCleanup(lambda: _session(look_up))
     folders = folders_of({one.name: one for one in loaded.pipelines})
     forgetting = PipelineForgetting(look_at_control_plane(), pipeline, letters, folders)
     plan = forgetting.plan(with_log=log, log_path=log_path)

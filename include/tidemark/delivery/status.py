@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.compacted_refusals import refusal_of
+from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.operator.advice import Advice, advise
 from tidemark.delivery.state.known_pipelines import known_writers
 from tidemark.delivery.state.positions import Positions

@@ -36,7 +36,7 @@ class LeftByForgotten(TidemarkError):
         self.pipeline, self.writer, self.problem, self.way_out = pipeline, writer, problem, way_out
 
 
-class Verdict(StrEnum):
+class TargetVerdict(StrEnum):
     """What a target's id says."""
 
     SAME = "same"
@@ -49,13 +49,13 @@ class Verdict(StrEnum):
     REPLACED = "replaced"
 
 
-def compare(state: WriterState, present: TargetIdentity | None) -> Verdict:
+def compare(state: WriterState, present: TargetIdentity | None) -> TargetVerdict:
     """What to think of the target as it is now."""
     if present is None or state.target == present.id:
-        return Verdict.SAME
+        return TargetVerdict.SAME
     if state.target is None:
-        return Verdict.DOUBTFUL if state.expects_anything else Verdict.ADOPT
-    return Verdict.REPLACED if state.expects_anything else Verdict.FRESH
+        return TargetVerdict.DOUBTFUL if state.expects_anything else TargetVerdict.ADOPT
+    return TargetVerdict.REPLACED if state.expects_anything else TargetVerdict.FRESH
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,16 @@ def gaps_of(
     return [gap for gap in found if gap.last_id > NOTHING_YET]
 
 
+def prepare_target(
+    writer: Writer, hold: Hold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
+) -> Writer:
+    """Check the target's identity and shape, and make it ready; returns the writer bound to that target."""
+    bound = admit_target(writer, hold, positions, log, acknowledged)
+    refuse_other_shape(hold.state, bound.shape)
+    bound.prepare()
+    return bound
+
+
 def admit_target(
     writer: Writer, hold: Hold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
@@ -106,11 +116,11 @@ def admit_target(
     bound, state = writer.bound_to(present), hold.state
     adopted = with_target(state, bound, present)  # another setting is never taken for another target
     verdict = compare(state, present)
-    if verdict is Verdict.SAME:
+    if verdict is TargetVerdict.SAME:
         return bound
-    if verdict is Verdict.REPLACED or (verdict is Verdict.FRESH and has_any(bound)):
+    if verdict is TargetVerdict.REPLACED or (verdict is TargetVerdict.FRESH and has_any(bound)):
         raise replaced(state, present)
-    if verdict is Verdict.DOUBTFUL:
+    if verdict is TargetVerdict.DOUBTFUL:
         has_finished = bool(positions.namespaces(state.name))
         _refuse_gaps(bound, state, present, Finished(log, acknowledged), has_finished)
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))

@@ -81,7 +81,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
+class LeftOutCount:
     """What is left out by a move of the position."""
 
     rows: Mapping[str, str]
@@ -146,7 +146,7 @@ class WriterTopics:
         offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
         return Past(state.position, state.reached, offsets, state.theirs)
 
-    def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> Counted:
+    def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> LeftOutCount:
         """What is left out up to a position in a binding, as far as it was not counted before."""
         left = self._left(binding)
         gone = self._gone(binding) if left else {}
@@ -159,7 +159,7 @@ class WriterTopics:
                 self._counted[topic] = counted
                 rows[counted.row] = json.dumps(asdict(counted), sort_keys=True)
                 further += counted.messages - (known.messages if known else 0)
-        return Counted(rows, further)
+        return LeftOutCount(rows, further)
 
     def _count(
         self, binding: Binding, files: Sequence[LogFile], recreation: Recreation, position: int

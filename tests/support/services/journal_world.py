@@ -13,7 +13,8 @@ from tests.support.log_samples import SEGMENT_BYTES, add_binding, captured_of, w
 from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import WriteParts, write_parts_here
+from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions

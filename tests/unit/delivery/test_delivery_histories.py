@@ -20,8 +20,9 @@ from tests.support.log_samples import LogInMemory, given_binding, given_messages
 from tidemark import faults
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.delivery.dead_letters.store import DeadLetter
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog

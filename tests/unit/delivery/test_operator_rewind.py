@@ -7,9 +7,9 @@ from tests.support.delivery_samples import House, Shelf, Stream, given_stopped_a
 from tests.support.log_samples import RacingConsensus
 
 from tidemark.consensus.lease import LEASE
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.delivery.operator.action_plan import ActionPlan, ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.actions import OperatorActions
-from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, Deed, WriterGate

@@ -4,8 +4,8 @@ import pytest
 from tests.support.delivery_samples import House, Killed, Shelf, Stream
 from tests.support.log_samples import RacingConsensus, compact, given_binding
 
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.delivery.operator.action_plan import NotPossible
-from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.registration import holds_below, registered_writers
 from tidemark.faults import VARIABLE, FaultPoint
 from tidemark.log.state.lease import LogHeld, take_log

@@ -11,9 +11,9 @@ from shutil import rmtree
 import pytest
 from tests.support.delivery_samples import House, Killed, given_gate
 
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint

@@ -38,7 +38,7 @@ class NoSuchLetter(TidemarkError):
         self.pipeline, self.writer, self.id = pipeline, writer, id_
 
 
-class LettersInTable(Protocol):
+class LetterFinder(Protocol):
     """Where copies are looked for that are not in the files any more."""
 
     def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
@@ -85,7 +85,7 @@ class LetterBox:
 
     positions: Positions
     files: DeadLetterFiles
-    table: LettersInTable
+    table: LetterFinder
 
     def writers(self, declared: Sequence[str]) -> list[str]:
         """Those that may have letters: declared ones first, then those that only have copies."""

@@ -12,15 +12,15 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.binding_steps import said
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
-from tidemark.delivery.deliver import said
 from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, holding
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import Deed, Redelivered, WriterState
-from tidemark.delivery.target import Verdict, compare, replaced
+from tidemark.delivery.target import TargetVerdict, compare, replaced
 from tidemark.delivery.writer import Later, Part, Writer
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
@@ -106,7 +106,7 @@ class Redelivery:
         present = writer.identify()
         if present is None:
             return writer
-        if compare(state, present) is not Verdict.SAME:
+        if compare(state, present) is not TargetVerdict.SAME:
             raise replaced(state, present)
         return writer.bound_to(present)
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.binding_steps import said
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
-from tidemark.delivery.deliver import said
 from tidemark.delivery.operator.action_plan import ActionPlan, load_free, plan_for, refusal, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back

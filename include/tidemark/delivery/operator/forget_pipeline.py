@@ -86,7 +86,7 @@ class Letters(Protocol):
         """Remove them; removing again changes nothing."""
 
 
-class LettersInTable:
+class LetterTableCleanup:
     """Those of the table ``dead_letter``."""
 
     def __init__(self, connect: Callable[[], Session], keyspace: str = KEYSPACE) -> None:

@@ -1,6 +1,7 @@
 """Rewind a writer: move its position back, so that later messages are delivered again."""
 
 from tidemark.consensus.lease import Clock, wall_clock
+from tidemark.delivery.compacted_history import require_history
 from tidemark.delivery.operator.action_plan import (
     ActionPlan,
     ChangedMeanwhile,
@@ -11,7 +12,6 @@ from tidemark.delivery.operator.action_plan import (
 )
 from tidemark.delivery.operator.rewind_effect import NotEmpty, is_as_planned, look_ahead
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Deed, Entry, OffsetEntry
 from tidemark.delivery.writer import Writer

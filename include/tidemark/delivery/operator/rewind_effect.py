@@ -12,7 +12,7 @@ from typing import Any
 from tidemark.delivery.delivered_messages import Finished
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.writer_state import Cause, WriterState
-from tidemark.delivery.target import Verdict, compare, with_target
+from tidemark.delivery.target import TargetVerdict, compare, with_target
 from tidemark.delivery.writer import TargetIdentity, TargetMissing, Writer
 from tidemark.log.model.binding import NOTHING_YET
 
@@ -63,7 +63,7 @@ def look_ahead(
     if present is None:
         kept = writer.keeps(position + 1, state.position)
         return Outlook(same, (kept,) if kept else ())
-    is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)
+    is_other = compare(state, present) in (TargetVerdict.REPLACED, TargetVerdict.FRESH)
     if not is_other and state.target is None and state.gate and state.gate.cause is Cause.REPLACED:
         is_other = True  # the old id is unknown, but what is there was found to be another one's
     if not is_other:

@@ -9,9 +9,10 @@ more is never delivered in part.
 from collections.abc import Callable, Iterator, Sequence
 
 from tidemark.consensus.lease import Clock, wall_clock
-from tidemark.delivery.deliver import Delivery, write_parts_here
+from tidemark.delivery.binding_delivery import Delivery
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.compacted_history import require_history
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import Hold, holding, take
 from tidemark.delivery.state.positions import Positions

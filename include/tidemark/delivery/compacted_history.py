@@ -1,17 +1,25 @@
-"""Delivery from a compacted log: who may have messages from below what is compacted, and who is refused.
+"""Delivery from a compacted log: which writers may get its messages, and which are refused.
 
-What compaction has left is not the history any more. A journal can be rebuilt from it, where only the policy
-`journal` was ever at work: then replaying what is left into empty tables gives every entity the state it has.
-Tables that are past all of it already lose nothing either, because they drop what they have. Everybody else
-would get a history with holes that nobody could see afterwards. A partial history is never offered.
+What compaction has left is not the whole history. A journal can be rebuilt from it where only the policy
+`journal` was ever applied: replaying the remaining messages into empty tables gives every entity its present
+state. Tables that are past the compacted part lose nothing either, because they drop messages that they have.
+Any other writer would get a history with gaps that cannot be detected afterwards. A partial history is never
+offered.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.writer import Writer
+from tidemark.delivery.writer import MISSED_FOR_EVER, Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import TopicPartition
+from tidemark.pipeline.choices import WriterStart
+from tidemark.pipeline.model import AnyWriter
+
+BEGIN_ANEW = (
+    "Give it `start: latest`; a journal needs an empty keyspace of its own, and a log that was compacted by "
+    "policy `journal` alone."
+)
 
 
 class HistoryCompacted(TidemarkError):
@@ -58,3 +66,21 @@ def _offsets_below(log: PublishedLog, below: int) -> Mapping[TopicPartition, int
             break
         found |= binding.offsets_at(below - 1)
     return found
+
+
+def refusal_of(pipeline: str, declared: AnyWriter, compacted_below: int) -> HistoryCompacted | None:
+    """Why a writer that is not registered yet cannot begin; None where its declaration does not forbid it.
+
+    The same rule as ``require_history``, without the target and the log's files: for commands that show
+    state, and for compaction, which would otherwise wait for ever for a writer that can never begin. A
+    journal is not judged here: whether it may begin depends on the contents of its keyspace.
+    """
+    is_whole = compacted_below <= 0
+    if is_whole or not declared.needs_every_message or declared.start is WriterStart.LATEST:
+        return None
+    return HistoryCompacted(pipeline, declared.name, 0, compacted_below, MISSED_FOR_EVER, BEGIN_ANEW)
+
+
+def needing_every_message(declared: Iterable[AnyWriter]) -> tuple[str, ...]:
+    """The names of the writers that a compacted log refuses."""
+    return tuple(one.name for one in declared if refusal_of("", one, compacted_below=1))

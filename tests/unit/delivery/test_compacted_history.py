@@ -4,7 +4,7 @@ import pytest
 from tests.support.delivery_samples import House, Shelf, Stream
 from tests.support.log_samples import compact
 
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.log.model.binding import TopicPartition
 
 pytestmark = pytest.mark.unit
