@@ -1,8 +1,7 @@
-"""What to do about a writer's gate: follows from its cause, the writer's position and the failed attempts.
+"""Advice about a writer's closed gate, from its cause, the writer's position and the number of failures.
 
-One pure function for every place that gives advice: commands, task logs and the question of ``resume``. It
-names a message to acknowledge only if that very message has failed again and was not acknowledged yet; for a
-target that failed, never. Reads nothing and changes nothing.
+Pure: one function for commands, task logs and the question of ``resume``. It offers to acknowledge a message
+only if that message has failed and was not acknowledged yet, and never for a failure of the target.
 """
 
 from collections.abc import Collection
@@ -13,7 +12,7 @@ from tidemark.delivery.state.handed_back import take_over_command
 from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, WriterState
 
 SURE = 2
-"""Failures of one message before acknowledging it is advised: the first may be an accident."""
+"""Failures of one message before acknowledging it is advised: the first may be transient."""
 IN_BULK = "go on in bulk"
 
 
@@ -31,7 +30,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How a writer stands, and what to do about it."""
+    """The state of a writer's gate, and the remedies."""
 
     pipeline: str
     writer: str
