@@ -1,37 +1,43 @@
-"""Compact a commit log: take out what later messages made obsolete, below every writer's position.
+"""Compact a commit log: remove messages that later messages made obsolete, below every writer's position.
 
 ### What it does
 
-`plan` looks at every message below the watermark and shows, segment by segment, what would go and why, who
-holds the watermark back and by how much, and the oldest purged entity whose data is still in the log.
-`compact` writes the files in which something goes anew, without it; `verify` proves that they hold every
-message that stays and nothing else; `publish` makes them the log in one step; `sweep` removes files that
-nobody names any more, when their grace time is over. Reading, capture and delivery go on all the time. A run
-with nothing to gain starts no Spark and ends in seconds.
+1. `plan` reads every message below the watermark. It logs, segment by segment, what would be removed and why,
+   which writer holds the watermark back and by how much, and the oldest purged entity whose data is still in
+   the log.
+2. `compact` writes new files without the obsolete messages.
+3. `verify` proves that the new files hold every message that stays, and nothing else.
+4. `publish` makes them part of the log in one step.
+5. `sweep` removes files that the log no longer names, after their grace time.
+
+Reading, capture and delivery go on meanwhile. A run with nothing to gain starts no Spark and ends in seconds.
 
 ### Parameters
 
-`dry_run`: only show the plan; on unless you switch it off. Runs on schedule are never dry.
-`approve`: wait for a person to approve the plan before anything is written.
-`policy`: another policy than the pipeline's, for this run.
+* `dry_run`: only show the plan. Runs by hand and backfills are dry unless you switch it off; runs on schedule
+  are never dry.
+* `approve`: wait for a person to approve the plan before anything is written.
+* `policy`: another policy than the pipeline's, for this run.
 
 ### When it fails, and repairs itself
 
-Nothing is visible before `publish`, and every task may be repeated: the same plan gives the same files. A run
-that died is taken up by its retry or replaced by the next run; its files are swept. What capture publishes
-meanwhile stays in the log. Positions and gates are never touched.
+Nothing is visible before `publish`, and every task is idempotent: the same plan gives the same files. A run
+that was killed is continued by its retry or replaced by the next run, and its files are swept. Messages that
+capture publishes meanwhile stay in the log. Positions and gates are never changed.
 
 ### When a person must step in
 
-When a file of the log is missing or damaged, or the proof fails: the log is as it was; see
-`tidemark log verify`. When the plan waits for approval under *Required Actions*. A plan is refused when a
-writer went back or an id was pinned since it was made: run it again. When a writer that is gone holds the
-watermark back: `tidemark offsets forget`.
+* A file of the log is missing or damaged, or the proof fails: the log is unchanged; see `tidemark log
+  verify`.
+* The plan waits for approval under *Required Actions*.
+* The plan is refused because a writer was rewound or an id was pinned after it was made: run it again.
+* A writer that is in no file any more holds the watermark back: `tidemark offsets forget`.
 
 ### What it returns
 
-`plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `sweep`: what was
-removed and what waits. `tidemark log` keeps the history of compactions, with refusals and their reasons.
+* `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `sweep`: the number
+  of files removed and waiting. `tidemark log` shows the history of compactions, with refusals and their
+  reasons.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -39,21 +45,20 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import CompactionPolicy, Pipeline
-from tidemark_airflow.asking import Approval
-from tidemark_airflow.compaction import (
+from tidemark_airflow.dag_defaults import START, Tag, data_intervals, plan_params, task_defaults
+from tidemark_airflow.operators.plan_compaction import PlanCompactionOperator
+from tidemark_airflow.operators.spark_app import SparkAppOperator
+from tidemark_airflow.tasks.approval import Approval
+from tidemark_airflow.tasks.compact_log import (
     HOLDER,
     MESSAGES,
     PLAN,
     POLICY,
-    STEP,
-    PlanOperator,
     decide,
     follow_approval,
     publish,
     sweep,
 )
-from tidemark_airflow.house import START, Tag, data_intervals, plan_params, task_defaults
-from tidemark_airflow.spark_app import SparkAppOperator
 
 POLICIES = [policy.value for policy in CompactionPolicy if policy is not CompactionPolicy.NONE]
 SHOWN = "{{ ti.xcom_pull(task_ids='plan')['%s'] }}"
@@ -66,7 +71,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
     with DAG(
         dag_id=f"{pipeline.name}.compact_log",
         dag_display_name=f"{pipeline.name}: compact the log",
-        description="Obsolete messages leave the commit log: a plan first, a proof before the swap",
+        description="Remove obsolete messages from the commit log: plan, rewrite, prove, publish",
         doc_md=__doc__,
         schedule=None if keeps_all else data_intervals(compaction.schedule),
         start_date=START,
@@ -84,18 +89,18 @@ def compact_log(pipeline: Pipeline) -> DAG:
         },
         tags=[Tag.TIDEMARK, Tag.COMPACTION, pipeline.name],
     ) as dag:
-        plan = PlanOperator(
+        plan = PlanCompactionOperator(
             task_id="plan",
             pipeline=pipeline.name,
             app="compact_log",
-            arguments=["--step", STEP, "--holder", HOLDER, "--policy", POLICY],
+            arguments=["--holder", HOLDER, "--policy", POLICY],
             conn_id=pipeline.spark.connection,
-            doc_md="Show what would go and why; look at every message below the watermark.",
+            doc_md="Read every message below the watermark; show what would be removed and why.",
         )
         decided = decide(pipeline.name, plan.output)
         approve = HITLOperator(
             task_id="approve",
-            subject=f"{pipeline.name}: {SHOWN % 'dropped'} messages are to leave the log",
+            subject=f"{pipeline.name}: {SHOWN % 'dropped'} messages are to be removed from the log",
             body=f"Policy {SHOWN % 'policy'}, below id {SHOWN % 'watermark'}: from {SHOWN % 'bytes_before'} "
             f"to about {SHOWN % 'bytes_after'} bytes. The whole plan is in the log of the task `plan`.",
             options=[answer.value for answer in Approval],
@@ -111,7 +116,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
             trigger_rule=TriggerRule.NONE_FAILED_MIN_ONE_SUCCESS,
-            doc_md="Write the files of the plan anew; nobody can see them yet.",
+            doc_md="Write the new files of the plan; readers cannot see them yet.",
         )
         verify = SparkAppOperator(
             task_id="verify",

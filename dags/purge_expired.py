@@ -2,58 +2,70 @@
 
 ### What it does
 
-The run for a day finds the entities whose heads say that they expired on it, once the day is over in the time
-zone of the pipeline's `expiry`. `plan` asks the index of the heads, day by day, and shows the entities: the
-first hundred, the total, the number for every day. It also asks the days that earlier runs could not finish,
-and those that no scheduled run was there for. Up to 200,000 entities are found by the task itself; beyond
-that the Spark application `find_expired` asks the index in many tasks at once. `purge` looks at every planned
-entity once more, right before it is sent: its head, then the commit log from the writer's position on, then
-Kafka to its end. Any newer append, delete or purge, and it is left alone and reported. The others are sent
-the plain purge action of the contract, to the partition of their heads, with an origin that names the run.
-`wait_for_replication` waits, without holding a worker, until the journal's writer has passed the purges;
-`report` says what the run came to. A run with nothing to do starts no JVM and ends in seconds. A day is asked
-again by later runs until all that was bound before its end is written and nothing of it is left.
+A run for a day finds the entities whose heads say that they expired on that day, once the day is over in the
+time zone of the pipeline's `expiry`.
 
-**The window that remains.** A purge is unconditional for everybody who reads it. An append that reaches
-Kafka after the last look and before the purge is purged with the rest. That is about a second, as long as
-the look at 500 entities and their sending take, and up to 30 s where Kafka is slow to acknowledge.
-`report` searches the log for such appends. If there are any it pins them, so that compaction leaves them
-in the log, and the run fails with the entities and ids. Until the search is done compaction waits too.
+1. `plan` queries the index of the heads, day by day. It logs the first hundred entities, the total and the
+   number for every day. It includes days that earlier runs could not finish and days without a scheduled run.
+   The task itself finds up to 200,000 entities; beyond that the Spark application `find_expired` queries the
+   index in parallel.
+2. `purge` checks every planned entity once more, right before sending: its head, then the commit log from the
+   writer's position on, then Kafka to its end. An entity with a newer append, delete or purge is left alone
+   and reported. For the others it sends the plain purge action of the contract, to the partition of their
+   heads, with an origin that names the run.
+3. `wait_for_replication` waits, without holding a worker, until the journal's writer has passed the purges.
+4. `report` summarizes the run.
+
+A run with nothing to do starts no JVM and ends in seconds. Later runs repeat a day until everything that was
+bound before its end is written and no entity of it is left.
+
+**The remaining window.** A purge is unconditional for every reader. An append that reaches Kafka after the
+last check and before the purge is purged with the rest. The window is about a second, which is the time for
+checking and sending 500 entities, and up to 30 s where Kafka is slow to confirm. `report` searches the log
+for such appends. If there are any, it pins them, so that compaction leaves them in the log, and the run fails
+with the entities and ids. Compaction waits until the search is done.
 
 ### Parameters
 
-`dry_run`: only show the plan; on unless you switch it off. Runs on schedule and backfills are not dry.
-`first_day`, `last_day`: the days to ask, and no others; left out, the last day that is over and whatever is
-unfinished. `max_purges`: stop if more entities are to be purged; left out, what the pipeline's file says.
-`approve`: wait for a person to approve the plan before anything is sent.
+* `dry_run`: only show the plan. Runs by hand and backfills are dry unless you switch it off; runs on schedule
+  are never dry.
+* `first_day`, `last_day`: take these days and no others; left out, the last day that is over and every
+  unfinished day.
+* `max_purges`: fail if more entities are to be purged; left out, the limit in the pipeline's file.
+* `approve`: wait for a person to approve the plan before anything is sent.
 
-Days that were missed: one run with `first_day` and `last_day`, or, where `expiry` has a schedule,
-`airflow backfill create --dag-id <pipeline>.purge_expired --from-date … --to-date …`, in which every run asks
-the days that end in its interval. However often a day is asked, its entities are purged once.
+For days that were missed, start one run with `first_day` and `last_day`. Where `expiry` has a schedule, a
+backfill does the same, one run per interval:
+`airflow backfill create --dag-id <pipeline>.purge_expired --from-date … --to-date …`, with `--dag-run-conf
+'{"dry_run": false}'`. However often a day is repeated, its entities are purged once.
 
 ### When it fails, and repairs itself
 
-Every task may be repeated. What is to be sent is on record before it is, so a retry recognises what was sent
-by the run that its origin names, and sends only the rest; a purge that arrives twice all the same finds no
-entity. When Kafka or Cassandra do not answer, tasks are retried twice; days are written down first, so the
-next run asks what this one could not finish. A run that has sent purges and failed for good is still to be
-finished: clear its failed task, or `tidemark journal expired --report`. Until then compaction waits, and its
-plans name the run.
+Every task is idempotent. The purges to send are recorded before the first is sent, so a retry recognizes by
+their origin those that were sent, and sends only the rest. A purge that arrives twice all the same finds no
+entity. When Kafka or Cassandra do not answer, tasks are retried twice; days are recorded first, so the next
+run repeats those that this one could not finish. A run that has sent purges and failed for good still has to
+be finished: clear its failed task, or use `tidemark journal expired --report`. Compaction waits until then,
+and its plans name the run.
 
 ### When a person must step in
 
-When more is to be purged than `max_purges`: look at it with `tidemark journal expired`; if it is to go, run
-it with a higher one. When the plan waits for approval under *Required Actions*. When a purge overtook an
-append: look at the message (`tidemark log show <pipeline> --from ID --to ID --json`), append its events again
-(`tidemark journal append`), release it with `tidemark log unpin <pipeline> ID`, then clear `report`. When
-Kafka has lost records that were never bound: nothing more is purged before `<pipeline>.replicate` has dealt
-with it.
+* More entities are to be purged than `max_purges`: inspect them with `tidemark journal expired`; run it again
+  with a higher limit if they are to be purged.
+* The plan waits for approval under *Required Actions*.
+* A purge overtook an append: inspect the message (`tidemark log show <pipeline> --from ID --to ID --json`),
+  append its events again (`tidemark journal append`), release it with `tidemark log unpin <pipeline> ID`,
+  then clear `report`.
+* Kafka has lost records that were never bound: nothing more is purged until `<pipeline>.replicate` has
+  handled it.
 
 ### What it returns
 
-`plan`: the total, the number for every day, the first entities. `purge`: how many were purged and left alone.
-`report`: entities found, purged and left alone, with reasons; events that went with them; days covered, with
-why one is asked again. `tidemark journal expired --history` shows the reports of all runs.
+* `plan`: the total, the number for every day, the first entities. `purge`: how many were purged and left
+  alone.
+* `report`: entities found, purged and left alone, with reasons; events that were purged with them; days
+  covered, with the reason why one is repeated. `tidemark journal expired --history` shows the reports of all
+  runs.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -61,10 +73,11 @@ from airflow.sdk import DAG, Param, TaskGroup
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import Expiry, Pipeline
-from tidemark_airflow.asking import Approval
-from tidemark_airflow.expiry import RUN, PlanOperator, decide, follow_approval, purge, report
-from tidemark_airflow.house import START, Tag, data_intervals, plan_params, task_defaults
-from tidemark_airflow.replicated import ReplicatedSensor
+from tidemark_airflow.dag_defaults import START, Tag, data_intervals, plan_params, task_defaults
+from tidemark_airflow.operators.plan_purge import PlanPurgeOperator
+from tidemark_airflow.sensors.replicated import ReplicatedSensor
+from tidemark_airflow.tasks.approval import Approval
+from tidemark_airflow.tasks.purge_expired import RUN, decide, follow_approval, purge, report
 
 
 def purge_expired(pipeline: Pipeline, expiry: Expiry) -> DAG:
@@ -72,7 +85,7 @@ def purge_expired(pipeline: Pipeline, expiry: Expiry) -> DAG:
     with DAG(
         dag_id=f"{pipeline.name}.purge_expired",
         dag_display_name=f"{pipeline.name}: purge expired",
-        description="Expired entities leave through the front door: purge actions in Kafka",
+        description="Purge expired entities by sending purge actions to Kafka",
         doc_md=__doc__,
         schedule=data_intervals(expiry.schedule, expiry.timezone),
         start_date=START,
@@ -85,19 +98,19 @@ def purge_expired(pipeline: Pipeline, expiry: Expiry) -> DAG:
                 None,
                 type=["null", "string"],
                 format="date",
-                description="The first day to ask; left out, the last one that is over.",
+                description="The first day to take; left out, the last one that is over.",
             ),
             "last_day": Param(
                 None,
                 type=["null", "string"],
                 format="date",
-                description="The last day to ask; left out, the last one that is over.",
+                description="The last day to take; left out, the last one that is over.",
             ),
             "max_purges": Param(
                 None,
                 type=["null", "integer"],
                 minimum=1,
-                description="Stop if more entities are to be purged; left out, as the pipeline's file says.",
+                description="Fail if more entities are to be purged; left out, the pipeline's own limit.",
             ),
         },
         tags=[Tag.TIDEMARK, Tag.EXPIRY, pipeline.name],
@@ -112,13 +125,13 @@ def purge_expired(pipeline: Pipeline, expiry: Expiry) -> DAG:
 def purge_journal(pipeline: Pipeline, expiry: Expiry, writer: str, group: str) -> None:
     """The tasks for the entities of one journal."""
     shown = f"{{{{ ti.xcom_pull(task_ids='{group}plan')['%s'] }}}}"
-    plan = PlanOperator(
+    plan = PlanPurgeOperator(
         task_id="plan",
         pipeline=pipeline.name,
         writer=writer,
         ceiling=expiry.max_purges,
         conn_id=pipeline.spark.connection,
-        doc_md="Find whom the run is to purge, through the index of the heads, and show it.",
+        doc_md="Find the entities to purge through the index of the heads, and show them.",
     )
     decided = decide(pipeline.name, group, plan.output)
     approve = HITLOperator(

@@ -1,4 +1,4 @@
-"""Shows refused pipeline files as one import error of Airflow, so that they hide no other pipeline's DAGs."""
+"""Reports refused pipeline files as one import error of Airflow. The DAGs of others are not affected."""
 
 from tidemark.pipeline.loader import load_pipelines
 

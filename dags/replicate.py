@@ -2,54 +2,61 @@
 
 ### What it does
 
-Takes what is new in the pipeline's Kafka topics into the commit log and from there to every writer.
-`bind` decides durably which offsets this run takes; `capture` reads exactly those into Parquet files that
-nobody can see yet; `audit` lets only those pass that keep the rules; `publish` makes them part of the log;
-`deliver` brings every writer whose gate is open to the log's end; `reconcile` shows how what they hold
-compares with the log: a sample of a journal's entities, all files by name and size and a few by their bytes,
-the last ids of every partition of a topic; `start_resume` starts `<pipeline>.resume` for those that stopped.
-A run that finds nothing new starts no JVM and ends in seconds; `bind` then looks at files, topics and the
-pointers of journals.
+Copies new messages from the pipeline's Kafka topics to the commit log, and from there to every writer.
+
+1. `bind` records durably which offsets this run takes.
+2. `capture` reads exactly those offsets into Parquet files that are not yet visible to readers.
+3. `audit` checks the files against the pipeline's expectations.
+4. `publish` makes them part of the log.
+5. `deliver` brings every writer whose gate is open to the end of the log.
+6. `reconcile` compares the writers' output with the log: a sample of a journal's entities; all files by name
+   and size and a few by their bytes; the last ids of every partition of a topic.
+7. `start_resume` starts `<pipeline>.resume` for writers that stopped.
+
+A run without new messages starts no JVM and ends in seconds. `bind` then compares files, topics and the
+pointers of journals with the log.
 
 ### Parameters
 
-`from_t`, `to_t`: deliver the bindings of this interval again and verify every entity they touch; none is made
-and no position moves. A date or time (`2026-11-01`, `2026-11-01T12:00:00Z`; UTC where it says nothing else)
-or µs since 1970; a date is its midnight. A backfill does the same for each of its intervals, and needs a
-pipeline with a schedule: Airflow refuses one with `schedule: null`, because it has no intervals. A run with
-`from_t` does for all.
-`verify`: compare all entities, files and messages with the log after the delivery, not only a sample.
+* `from_t`, `to_t`: deliver the bindings of this interval again and verify every entity that they touch. The
+  run makes no binding and moves no position. Each is a date or time (`2026-11-01`, `2026-11-01T12:00:00Z`;
+  UTC unless it names a zone) or a number of µs since 1970. A date means its midnight. A backfill does the
+  same for each of its intervals. It needs a pipeline with a schedule: Airflow refuses a backfill with
+  `schedule: null`, because there are no intervals. Use `from_t` there.
+* `verify`: compare all entities, files and messages with the log after the delivery, instead of a sample.
 
 ### When it fails, and repairs itself
 
-Every task may be repeated at any time: `bind` answers with the run's own binding, `capture` keeps the
-files it finds, `publish` and `deliver` skip what is done. Tasks are retried twice, and a later run first
-finishes a binding that was never published.
+Every task is idempotent: `bind` returns the run's existing binding, `capture` keeps files that exist,
+`publish` and `deliver` skip what is done. Tasks are retried twice. A later run first finishes a binding that
+was never published.
 
 ### When a person must step in
 
-When Kafka has lost records that were never captured or a capture fails its audit, the log's gate closes:
-put the cause right and clear the failed task (for an audit: `capture` and what follows), or accept it with
-`tidemark log accept`. Scheduled runs stop at a closed gate, a run that you trigger tries again. Also when a
-file of the log is damaged. A writer that stops fails the run in which it does; later runs skip its
-`gate_…` task, with what to do in the log, or wait there with `on_failure: stop_pipeline`. While a failure
-keeps a writer stopped, `check_gates` fails every run, after all the others were delivered to; with
-`stopped_writers: skip` in the pipeline's file it only says so. A writer that an operator stopped fails no
-run. A writer whose output is not what the log says is stopped too: `reconcile` names what is different. The
-way out for a journal is a rebuild, or, where the log is not whole, what its message names; for missing files
-or messages a resume, for a topic that was made again a rewind.
+* Kafka has lost records that were never captured, or a capture fails its audit: the log's gate closes. Repair
+  the cause and clear the failed task (for an audit: `capture` and the tasks after it), or accept the loss or
+  finding with `tidemark log accept`. Scheduled runs stop at a closed gate; a run that you trigger tries
+  again.
+* A file of the log is damaged: see `tidemark log verify`.
+* A writer stopped: the run in which it stops fails. Later runs skip its `gate_…` task, which logs what to do;
+  with `on_failure: stop_pipeline` they wait there. While a failure keeps a writer stopped, `check_gates`
+  fails every run after all other writers were delivered to; with `stopped_writers: skip` in the pipeline's
+  file it only logs. A writer that an operator stopped fails no run.
+* A writer's output differs from the log: the writer is stopped, and `reconcile` names the differences. A
+  journal needs a rebuild, or, if the log is incomplete, the step that the message names. Missing files or
+  messages need a resume. A topic that was recreated needs a rewind.
 
 ### What it returns
 
-`audit`: how many expectations were not met; the link *Audit results* shows all of them.
-`publish`: the binding's time, ids, records, bytes and the seconds its capture took, also as the event of the
-asset `<pipeline>.log`.
-`reconcile`: per writer, how much was looked at, is different, is not provable; the link *Reconciliation*
-shows every finding.
-`check_gates`: how every writer's gate stands.
-`check_writers`: records, events, entities, duplicate sequence numbers and messages left out because their
-topic was made again, position and lag of every writer, seconds; the event of the asset
-`<pipeline>.delivered` carries the same.
+* `audit`: the number of expectations that were not met; the link *Audit results* shows all of them.
+* `publish`: the binding's time, ids, records, bytes and the seconds of its capture; the event of the asset
+  `<pipeline>.log` carries the same.
+* `reconcile`: per writer, how much was compared, how much differs, how much cannot be proved; the link
+  *Reconciliation* shows every finding.
+* `check_gates`: the state of every writer's gate.
+* `check_writers`: records, events, entities, duplicate sequence numbers, messages left out because their
+  topic was recreated, position and lag of every writer, seconds; the event of the asset
+  `<pipeline>.delivered` carries the same.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -57,12 +64,23 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import OnFailure, Pipeline
-from tidemark_airflow.audit import AuditOperator
-from tidemark_airflow.gates import GateSensor, check_gates, check_writers, find_stopped, gate_task
-from tidemark_airflow.house import START, Tag, data_intervals, task_defaults
-from tidemark_airflow.reconcile import ReconcileOperator
-from tidemark_airflow.replicate import BOUND_T, FROM_T, HOLDER, MESSAGES, TIME, TO_T, VERIFY, bind, publish
-from tidemark_airflow.spark_app import SparkAppOperator
+from tidemark_airflow.dag_defaults import START, Tag, data_intervals, task_defaults
+from tidemark_airflow.operators.audit import AuditOperator
+from tidemark_airflow.operators.reconcile import ReconcileOperator
+from tidemark_airflow.operators.spark_app import SparkAppOperator
+from tidemark_airflow.sensors.gate import GateSensor
+from tidemark_airflow.tasks.gates import check_gates, check_writers, find_stopped, gate_task
+from tidemark_airflow.tasks.replicate import (
+    BOUND_T,
+    FROM_T,
+    HOLDER,
+    MESSAGES,
+    TIME,
+    TO_T,
+    VERIFY,
+    bind,
+    publish,
+)
 
 
 def replicate(pipeline: Pipeline) -> DAG:
@@ -104,7 +122,7 @@ def replicate(pipeline: Pipeline) -> DAG:
                 pipeline=pipeline.name,
                 writer=writer.name,
                 waits=pipeline.on_failure is OnFailure.STOP_PIPELINE,
-                doc_md="Pass where the writer's gate is open; else skip, or wait, and say what to do.",
+                doc_md="Succeed where the writer's gate is open; else skip or wait, and log what to do.",
             )
             for writer in pipeline.writers
         ]
@@ -116,13 +134,13 @@ def replicate(pipeline: Pipeline) -> DAG:
             arguments=["--t", BOUND_T],
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
-            doc_md="Read exactly the bound offsets into files of the log, not yet visible.",
+            doc_md="Read exactly the bound offsets into files of the log that are not yet visible.",
         )
         audit = AuditOperator(
             task_id="audit",
             pipeline=pipeline.name,
             t=BOUND_T,
-            doc_md="Show what the audit of the capture found; stop at a bad finding.",
+            doc_md="Log what the audit of the capture found; fail at a critical finding.",
         )
         deliver = SparkAppOperator(
             task_id="deliver",
@@ -144,7 +162,7 @@ def replicate(pipeline: Pipeline) -> DAG:
         reconciled = ReconcileOperator(
             task_id="reconcile",
             pipeline=pipeline.name,
-            doc_md="Show how what was delivered compares with the log; stop at a difference.",
+            doc_md="Log how the delivered output compares with the log; fail at a difference.",
         )
         checked = check_writers(pipeline.name)
         if pipeline.on_failure is OnFailure.STOP_PIPELINE:
@@ -155,7 +173,7 @@ def replicate(pipeline: Pipeline) -> DAG:
         bound >> deliver >> reconciled >> checked
         deliver >> stopped
         bound >> stopped >> start_resume
-        # Whatever became of the rest: a gate that is closed stays visible.
+        # A closed gate stays visible however the other tasks ended.
         still_closed = check_gates.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
         bound >> still_closed
         [reconciled, start_resume] >> still_closed

@@ -2,35 +2,42 @@
 
 ### What it does
 
-`wait_for_target` waits, without holding a worker, until the writer's target could be written to: it tries
-what a delivery does (a file in the folder, a transaction, a write to the tables) and leaves nothing behind.
-`redeliver` sends one message at a time from the position to the end of the binding that failed, each
-acknowledged before the next, and opens the gate there; the next run of `replicate` goes on in bulk. It is
-started by `replicate` when a gate closes for the first time over the same message or target, or by hand.
-With another `action` it does what a person asks for.
+`wait_for_target` waits, without holding a worker, until the writer's target can be written to. It tries the
+same operation as a delivery (a file in the folder, a transaction, a write to the tables) and leaves nothing
+behind. `redeliver` sends one message at a time, from the position to the end of the binding that failed. Each
+message is confirmed before the next is sent. At the end of the binding the gate opens, and the next run of
+`replicate` delivers in bulk.
+
+`replicate` starts this DAG when a gate closes for the first time over the same message or target. An operator
+may start it too. With another `action` it carries out that action instead.
 
 ### Parameters
 
-`writer`: which one. `action`: `resume`, or `acknowledge` (let the message that failed pass unwritten, with a
-copy in the dead letters; with `untried` also one that has not failed), `rewind` (deliver again what comes
-after `id`), `stop`, `open`. `id` and `reason` belong to those; without a reason, Airflow's form and API
-start no such run, and one that `bin/airflow` starts fails before it does anything.
+* `writer`: the writer. `action`: `resume`, or one of these, which need a `reason`:
+
+* `acknowledge`: pass over the message `id` that failed, without writing it. A copy goes to the dead letters.
+  With `untried`, also a message that has not failed.
+* `rewind`: deliver everything after `id` again.
+* `stop`, `open`: close or open the writer's gate.
+
+Airflow's form and API refuse such a run without a reason. One that `bin/airflow` starts without a reason
+fails before it changes anything.
 
 ### When it fails, and repairs itself
 
-Every message may be sent twice and is there once; the position is made durable once a second. A run that was
-killed is taken up by its retry where it was.
+Delivery is idempotent: a message that is sent twice is stored once. The position is made durable once a
+second. A run that was killed is continued by its retry.
 
 ### When a person must step in
 
-When the same has failed again: the run waits under *Required Actions* for an answer. *Retry* tries again,
-*Stop* leaves the writer stopped. *Acknowledge and dead-letter* lets the message pass (its readers will never
-see it); it needs a reason, and is offered only where a message failed: where the target did, no message is to
-blame.
+When the same message or target has failed again: the run waits under *Required Actions* for an answer.
+*Retry* tries again. *Stop* leaves the writer stopped. *Acknowledge and dead-letter* passes over the message,
+so that readers of the target never see it. It needs a reason, and is offered only where a message failed:
+where the target failed, no message is to blame.
 
 ### What it returns
 
-`redeliver`: position, number of messages, what failed. `check_gate`: how the writer stands.
+* `redeliver`: position, number of messages, what failed. `check_gate`: the writer's position and gate.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
@@ -38,18 +45,11 @@ from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import Pipeline
-from tidemark_airflow.answers import Action
-from tidemark_airflow.house import START, Tag, task_defaults
-from tidemark_airflow.resume import (
-    Question,
-    TargetSensor,
-    act,
-    check_gate,
-    choose,
-    follow_answer,
-    is_stuck,
-    redeliver,
-)
+from tidemark_airflow.dag_defaults import START, Tag, task_defaults
+from tidemark_airflow.operators.resume_question import ResumeQuestion
+from tidemark_airflow.sensors.target import TargetSensor
+from tidemark_airflow.tasks.resume import act, check_gate, choose, follow_answer, is_stuck, redeliver
+from tidemark_airflow.tasks.resume_request import ResumeAction
 
 
 def resume(pipeline: Pipeline) -> DAG:
@@ -58,7 +58,7 @@ def resume(pipeline: Pipeline) -> DAG:
     with DAG(
         dag_id=f"{pipeline.name}.resume",
         dag_display_name=f"{pipeline.name}: resume",
-        description="A stopped writer goes on, one message at a time; or what a person does to it",
+        description="Resume a stopped writer one message at a time, or carry out an operator's action",
         doc_md=__doc__,
         schedule=None,
         start_date=START,
@@ -69,9 +69,9 @@ def resume(pipeline: Pipeline) -> DAG:
         params={
             "writer": Param(writers[0], type="string", enum=writers, description="The writer."),
             "action": Param(
-                Action.RESUME.value,
+                ResumeAction.RESUME.value,
                 type="string",
-                enum=[action.value for action in Action],
+                enum=[action.value for action in ResumeAction],
                 description="What to do; everything but resume needs a reason.",
             ),
             "id": Param(
@@ -81,7 +81,10 @@ def resume(pipeline: Pipeline) -> DAG:
                 description="The message to acknowledge, or the position to go back to.",
             ),
             "reason": Param(
-                None, type=["null", "string"], maxLength=500, description="Why; kept for ever with your name."
+                None,
+                type=["null", "string"],
+                maxLength=500,
+                description="Why; kept in the audit trail with your name.",
             ),
             "untried": Param(
                 False, type="boolean", description="Acknowledge also a message that has not failed."
@@ -97,7 +100,7 @@ def resume(pipeline: Pipeline) -> DAG:
             doc_md="Wait until the writer's target answers.",
         )
         resumed = redeliver(pipeline.name)
-        ask = Question(
+        ask = ResumeQuestion(
             task_id="ask",
             pipeline=pipeline.name,
             writer="{{ params.writer }}",
@@ -112,7 +115,7 @@ def resume(pipeline: Pipeline) -> DAG:
             task_id="resume_again",
             trigger_dag_id=f"{pipeline.name}.resume",
             skip_when_already_exists=True,
-            doc_md="Go on with a resume of its own, where the answer asks for one.",
+            doc_md="Start another resume, where the answer asks for one.",
         ).expand_kwargs(following)
         checked = check_gate.override(trigger_rule=TriggerRule.NONE_FAILED)(pipeline.name)
         chosen >> waited >> resumed >> is_stuck(resumed) >> ask >> following >> again

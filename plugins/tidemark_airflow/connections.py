@@ -1,4 +1,7 @@
-"""Connections from Airflow, where the secrets are; Airflow masks what it hands out in every task log."""
+"""Pipelines and work journals opened with Airflow's connections.
+
+The secrets stay in Airflow, which masks them in every task log. Nothing here stores one.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,17 +10,35 @@ from airflow.sdk import BaseHook
 from tidemark.connections import connection_fields
 
 if TYPE_CHECKING:
+    from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.connections import Connections
     from tidemark.pipeline.model import Pipeline
+    from tidemark.work.client import Work
 
 
 def look_up(name: str) -> dict[str, Any]:
-    """One connection in the form ``tidemark.connections`` reads."""
+    """One connection, in the form that ``tidemark.connections`` reads."""
     return connection_fields(BaseHook.get_connection(name))
 
 
 def pipeline_connections(pipeline: "Pipeline") -> "Connections":
-    """Everything the pipeline's applications need to reach their services."""
+    """All connections that a pipeline's applications need."""
     from tidemark.pipeline.connections import collect_connections
 
     return collect_connections(pipeline, look_up)
+
+
+def open_pipeline(name: str) -> "OpenPipeline":
+    """A declared pipeline with its connections."""
+    from tidemark.app.open_pipeline import OpenPipeline
+    from tidemark.pipeline.loader import find_pipeline
+
+    declared = find_pipeline(name)
+    return OpenPipeline(declared, pipeline_connections(declared))
+
+
+def open_work(journal: str, owner: str | None = None) -> "Work":
+    """A declared work journal with its connection; ``owner`` is the name that its claims carry."""
+    from tidemark.work.client import Work
+
+    return Work.of_file(journal, look_up=look_up, owner=owner)

@@ -127,7 +127,7 @@ class Campaign:
         if opened.positions.load(writer) is None:
             return "no process to stop yet"
         try:
-            plan = opened.plan("stop", writer)
+            plan = opened.plan_stop(writer)
             plan.execute(AuditEntry(plan.action, "soak", "to see it resume", time.time_ns() // 1000))
         except LeaseHeld:
             return f"{writer} is busy"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tidemark.consensus.lease import SECOND
+from tidemark.clock import SECOND
 
 MORNING = 1_794_909_600_000
 """2026-11-17T10:00:00Z in ms: when the worked examples of the work journal begin."""

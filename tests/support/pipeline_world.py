@@ -14,9 +14,10 @@ from tests.support.memory_writers import Stream
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus, ObjectKey, ObjectKind
+from tidemark.delivery.binding_steps import WriteParts, write_parts_here
 from tidemark.delivery.dead_letters.store import DeadLetterFiles
-from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
@@ -47,8 +48,8 @@ class PipelineWorld(ControlPlaneWorld):
         return PublishedLog.open(self.control, str(self.root / "log"))
 
     @property
-    def operator(self) -> Operator:
-        return Operator(self.positions, self.log, self.clock)
+    def operator(self) -> OperatorActions:
+        return OperatorActions(self.positions, self.log, self.clock)
 
     @property
     def letters(self) -> DeadLetterFiles:

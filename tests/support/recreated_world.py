@@ -23,7 +23,8 @@ from tests.support.pipeline_world import NO_LIMIT, PipelineWorld
 
 from tidemark.connections import KafkaConnection
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError

@@ -7,7 +7,7 @@ import pytest
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
-from tidemark.delivery.operator.actions import Plan
+from tidemark.delivery.operator.action_plan import ActionPlan
 from tidemark.delivery.state.handed_back import HAND_BACK, TAKE_OVER
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.journal_tables.statements import Pointer
@@ -84,10 +84,10 @@ class Theirs(PipelineWorld):
     def stop(self) -> None:
         self.operator.stop("cassandra").execute(self.deed("stop"))
 
-    def plan_hand_back(self, writer: str = "cassandra") -> Plan:
+    def plan_hand_back(self, writer: str = "cassandra") -> ActionPlan:
         return HandBack(self.pipeline, CONNECTIONS, self.control, self.positions, self.clock).plan(writer)
 
-    def plan_take_over(self, writer: str = "cassandra") -> Plan:
+    def plan_take_over(self, writer: str = "cassandra") -> ActionPlan:
         return TakeBack(self.pipeline, CONNECTIONS, self.control, self.positions, self.clock).plan(writer)
 
     def hand_back(self) -> None:

@@ -16,7 +16,7 @@ from tests.support.memory_journal import Order, Write, fails_after
 from tests.support.writer_model import Delivered
 from tests.support.writer_model import Writer as Model
 
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.resume import NotRegistered
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.writers.journal import partition as journal_part

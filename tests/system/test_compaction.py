@@ -23,7 +23,8 @@ from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import InProcess
 from tidemark.compaction.inputs import CompactionSettings, Questions
 from tidemark.connections import Connections
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.journal.action import Delete, append
 from tidemark.journal.events import EncodedEvent, Events
 from tidemark.pipeline.choices import CompactionPolicy

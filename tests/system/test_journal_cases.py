@@ -21,7 +21,7 @@ from tests.support.services.journal_runs import read_all_pointers, read_all_visi
 from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace, twice
 from tests.support.writer_model import Delivered, Writer
 
-from tidemark.delivery.deliver import write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.journal_tables.schema.create import create_journal
 from tidemark.log.model.binding import Binding
 

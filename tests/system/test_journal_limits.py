@@ -10,7 +10,7 @@ from tests.support.services.journal_runs import read_visible
 from tests.support.services.journal_world import WRITER, CassandraJournalWorld, Record, given_keyspace
 
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
@@ -50,7 +50,7 @@ def test_the_longest_key_is_written_and_a_longer_one_stops_the_writer(house: Cas
 def test_a_message_whose_key_is_too_long_may_be_acknowledged(house: CassandraJournalWorld, more: int) -> None:
     house.publish(1_000_000, [given_append(LONGEST + "k" * more, 0), given_append("k", 1)])
     house.deliver()
-    operator = Operator(house.positions, house.log)
+    operator = OperatorActions(house.positions, house.log)
     operator.acknowledge(house.writer, 0, None, LetterList()).execute(AuditEntry("ack", "ann", "too long", 0))
     operator.open(WRITER).execute(AuditEntry("open", "ann", "go on", 0))
 

@@ -12,7 +12,7 @@ from tests.support.services.journal_world import CassandraJournalWorld, Record, 
 from tests.support.services.node_tool import flush_and_compact
 from tests.support.waiting import wait_until
 
-from tidemark.delivery.deliver import write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.journal.action import Action, Delete, Purge, append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import EncodedEvent, Events

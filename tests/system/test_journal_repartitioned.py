@@ -10,7 +10,7 @@ import pytest
 from tests.support.services.journal_runs import read_pointers
 from tests.support.services.journal_world import CassandraJournalWorld, Record, given_keyspace
 
-from tidemark.delivery.deliver import PartDone, write_part
+from tidemark.delivery.binding_steps import PartDone, write_part
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer

@@ -23,7 +23,8 @@ from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
 from tidemark.cli.journal.verify import local_spark
 from tidemark.connections import Connections
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.journal.action import Action, Delete, Purge, append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.difference import DifferenceKind

@@ -24,7 +24,8 @@ from tests.support.services.their_tables import given_record, given_their_tables
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cli.main import main as tidemark
 from tidemark.connections import Connections
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.pipeline.loader import find_pipeline, load_pipelines
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import ROOT, Settings

@@ -24,7 +24,8 @@ from tests.support.waiting import wait_until
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
-from tidemark.delivery.deliver import Delivered, deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import Delivered, deliver_to
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action

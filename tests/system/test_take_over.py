@@ -23,8 +23,9 @@ from tests.support.services.their_tables import SENT_AT, given_record
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.connections import Connections
 from tidemark.consensus.audit_trail import AuditEntry
-from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint
 from tidemark.journal.action import append
@@ -105,7 +106,7 @@ def given_taken_over(journal: JournalRuns) -> Binding:
 
 
 def given_stopped(journal: JournalRuns) -> None:
-    plan = opened(journal).plan("stop", WRITER)
+    plan = opened(journal).plan_stop(WRITER)
     plan.execute(AuditEntry(plan.action, "ann", "back to them", 0))
 
 

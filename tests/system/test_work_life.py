@@ -124,15 +124,15 @@ def test_the_dags_drain_a_journal_and_sweep_it(services: Any) -> None:
     pages.insert("page/1", {"revision": 1})
     assert ended(services, "work.drain_pages") == "success"
     assert pages.get("page/1") is None
-    assert ended(services, "work.sweep", {"journal": "pages"}) == "success"
+    assert ended(services, "work.sweep", {"journal": "pages", "dry_run": False}) == "success"
     by_hand = f"by_hand_{uuid4().hex[:8]}"
     created, _ = Work.create(
         find_journal("pages").model_copy(update={"name": by_hand}), cassandra=services.cassandra
     )
     created.insert("page/1", {"revision": 1})
-    assert ended(services, "work.sweep", {"journal": by_hand, "dry_run": True}) == "success"
-    assert created.parts.registry.read().marks == {}, "a plan changes nothing"
     assert ended(services, "work.sweep", {"journal": by_hand}) == "success"
+    assert created.parts.registry.read().marks == {}, "a run by hand is dry unless that is switched off"
+    assert ended(services, "work.sweep", {"journal": by_hand, "dry_run": False}) == "success"
     assert created.parts.registry.read().marks != {}
 
 

@@ -10,7 +10,7 @@ from tidemark.pipeline.model import Pipeline
 def copies_warnings(pipeline: Pipeline, connections: Connections) -> list[str]:
     """One sentence for each keyspace with too few copies, with what to do; a missing one has none.
 
-    A cluster that does not answer is said to be so, and keeps nothing else from being shown.
+    A cluster that does not answer is reported as a warning; the other keyspaces are still checked.
     """
     warnings = []
     for name, keyspace in sorted({(one.connection, one.keyspace) for _, one in pipeline.journals}):

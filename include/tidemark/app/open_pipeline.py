@@ -1,9 +1,12 @@
-"""A pipeline opened for work on its writers: what the command line and Airflow's tasks have in common."""
+"""A declared pipeline with its connections: what commands and DAG tasks do with its log and its writers.
+
+Everything is opened on first use and nothing is created by opening it. Decides nothing itself: the rules are
+in ``delivery``, ``log`` and ``writers``.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from tidemark.app import replicate
 from tidemark.app.replicate import NextOffsets, RunPlan
@@ -11,7 +14,7 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus import control_plane
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.compacted_refusals import refusal_of
+from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.dead_letters.listing import LetterBox, ListedLetter
 from tidemark.delivery.dead_letters.redelivery import Redelivery
 from tidemark.delivery.dead_letters.store import (
@@ -20,7 +23,8 @@ from tidemark.delivery.dead_letters.store import (
     DeadLetters,
     DeadLetterTable,
 )
-from tidemark.delivery.operator.actions import NotPossible, Operator, Plan
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
@@ -44,10 +48,12 @@ from tidemark.writers.replicator.watch import ReplicatorWatch
 
 @dataclass(frozen=True)
 class OpenPipeline:
-    """One pipeline, its log and its writers. Nothing is created by looking."""
+    """One pipeline: its state and log, its writers, an operator's actions, dead letters, runs."""
 
     pipeline: Pipeline
     connections: Connections
+
+    # State and log
 
     @cached_property
     def consensus(self) -> Consensus:
@@ -56,105 +62,33 @@ class OpenPipeline:
 
     @cached_property
     def positions(self) -> Positions:
-        """The writers' state."""
+        """The state of the pipeline's writers."""
         return Positions(self.consensus, self.pipeline.name)
-
-    @cached_property
-    def log(self) -> PublishedLog:
-        """The log as it is now."""
-        return PublishedLog.open(LogControl(self.consensus, self.pipeline.name), self.pipeline.log.path)
-
-    @cached_property
-    def operator(self) -> Operator:
-        """What a person may do."""
-        return Operator(self.positions, self.log)
-
-    @property
-    def dead_letters(self) -> DeadLetters:
-        """Where copies of acknowledged messages go."""
-        box, places = self.letter_box, list[DeadLetters]()
-        if declared := self.pipeline.dead_letters:
-            connection = declared.connection or self.pipeline.source.kafka.connection
-            reached = self.connections.kafka_targets[connection]
-            places.append(DeadLetterTopic(self.pipeline.name, declared.topic, connection, reached))
-        return DeadLetterCopies(box.files, self._letter_table, *places)
-
-    @property
-    def letter_box(self) -> LetterBox:
-        """The copies that are there, and what became of them."""
-        files = DeadLetterFiles(self.pipeline.name, self.pipeline.log.path)
-        return LetterBox(self.positions, files, self._letter_table)
-
-    @property
-    def _letter_table(self) -> DeadLetterTable:
-        return DeadLetterTable(lambda: connect(self.connections.control))
-
-    def letters(self, name: str | None = None) -> list[ListedLetter]:
-        """The dead letters of one writer, or of all that ever had some."""
-        declared, box = [writer.name for writer in self.pipeline.writers], self.letter_box
-        known = box.writers(declared)
-        if name is not None and name not in known:
-            problem = f"there is no such writer; there is: {', '.join(known)}."
-            raise NotPossible(self.pipeline.name, name, problem)
-        return [letter for one in ([name] if name else known) for letter in box.letters(one)]
-
-    def plan_redelivery(self, letter: ListedLetter) -> Plan:
-        """What putting one dead letter through its writer would do."""
-        return Redelivery(self.positions, self.log).plan(self.writer(letter.writer), letter)
-
-    def advice(self, name: str) -> Advice:
-        """What to do about a writer's gate."""
-        return read_advice(self.positions, name)
-
-    @property
-    def next_offsets(self) -> NextOffsets | None:
-        """Where the pipeline begins, if it continues somebody else's work."""
-        if self.pipeline.source.kafka.start is not SourceStart.POINTERS:
-            return None
-        return TakeOver(self.pipeline, self.connections).next_offsets
-
-    def plan_hand_back(self, name: str) -> Plan:
-        """What giving a journal's tables back would do."""
-        self.writer(name)
-        return HandBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
-
-    def plan_take_over(self, name: str) -> Plan:
-        """What taking a journal's tables over again would do."""
-        self.writer(name)
-        return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
-
-    def check_take_over(self, name: str | None = None) -> TakeOverCheck:
-        """What is in the way of a take-over; looks, and changes nothing."""
-        declared = self.journal(name).declared
-        place = (self.pipeline, declared, self.connections, self._control, self.positions)
-        return check_take_over(*place)
-
-    def refuse_replicator(self, holder: str, only: str | None = None) -> None:
-        """Stop and refuse to go on where another replicator is at work on tables that were taken over."""
-        watch = ReplicatorWatch(self.pipeline, self.connections, self._control, self.positions)
-        watch.refuse_replicator(holder, only)
-
-    def begin_run(self, run_id: str, *, retry: bool) -> RunPlan:
-        """Bind what is new, unless another replicator is at work on the same tables."""
-        self.refuse_replicator(run_id)
-        return replicate.begin_run(
-            self.pipeline, self.connections, run_id, retry=retry, next_offsets=self.next_offsets
-        )
 
     @property
     def _control(self) -> LogControl:
         return LogControl(self.consensus, self.pipeline.name)
 
+    @cached_property
+    def log(self) -> PublishedLog:
+        """The published log as it was when it was first used here."""
+        return PublishedLog.open(self._control, self.pipeline.log.path)
+
+    # Writers
+
+    @property
+    def _writers(self) -> list[Writer]:
+        return build_writers(self.pipeline, self.connections)
+
     def writer(self, name: str) -> Writer:
-        """One of the pipeline's writers."""
+        """One of the pipeline's writers; refuses a name that the file does not have."""
         for writer in self._writers:
             if writer.name == name:
                 return writer
-        known = ", ".join(writer.name for writer in self.pipeline.writers)
-        raise NotPossible(self.pipeline.name, name, f"there is no such writer; there is: {known}.")
+        raise self._unknown(name, [writer.name for writer in self.pipeline.writers])
 
     def journal(self, name: str | None = None) -> JournalWriter:
-        """One of the pipeline's journal writers; the only one where none is named."""
+        """One of the pipeline's journal writers; without a name, the only one."""
         known = {one.name: one for one in self._writers if isinstance(one, JournalWriter)}
         meant = [known[name]] if name in known else list(known.values()) if name is None else []
         if len(meant) != 1:
@@ -162,33 +96,140 @@ class OpenPipeline:
         return meant[0]
 
     def journals_of(self, keyspaces: Sequence[str]) -> list[JournalWriter]:
-        """The writers of these keyspaces, in their order."""
+        """The writers of these keyspaces, in the same order."""
         known = {one.declared.keyspace: one for one in self._writers if isinstance(one, JournalWriter)}
         for keyspace in keyspaces:
             if keyspace not in known:
                 raise JournalUnclear(self.pipeline.name, keyspace, tuple(known))
         return [known[keyspace] for keyspace in keyspaces]
 
-    @property
-    def _writers(self) -> list[Writer]:
-        return build_writers(self.pipeline, self.connections)
+    def state(self, name: str) -> WriterState | None:
+        """The state of one writer, None before its first run; refuses a name that the file does not have."""
+        self.writer(name)
+        return self.positions.load(name)
 
     def stopped(self) -> dict[str, WriterGate]:
-        """The writers of the file whose gates are closed."""
+        """The closed gates of the pipeline's writers, by the writer's name."""
         states = [self.positions.load(writer.name) for writer in self.pipeline.writers]
         return {state.name: state.gate for state in states if state and state.gate}
 
+    def advice(self, name: str) -> Advice:
+        """What an operator should do about a writer's gate."""
+        return read_advice(self.positions, name)
+
     def refusal(self, name: str) -> str | None:
-        """Why a writer of the file that is not registered cannot begin; None where nothing is known."""
+        """Why a writer that is not registered cannot begin; None where no reason is known."""
         below = self._control.log_head().compacted_below
         declared = (one for one in self.pipeline.writers if one.name == name)
         found = next((refusal_of(self.pipeline.name, one, below) for one in declared), None)
         return str(found) if found else None
 
-    def state(self, name: str) -> WriterState | None:
-        """One writer's state; refuses a name that the file does not have."""
+    def _unknown(self, name: str, known: Sequence[str]) -> NotPossible:
+        return NotPossible(
+            self.pipeline.name, name, f"there is no such writer; there is: {', '.join(known)}."
+        )
+
+    # An operator's actions: each returns a plan, and changes nothing until the plan is executed
+
+    @cached_property
+    def _actions(self) -> OperatorActions:
+        return OperatorActions(self.positions, self.log)
+
+    def plan_acknowledge(
+        self, name: str, first: int, last: int | None = None, *, untried: bool = False
+    ) -> ActionPlan:
+        """Pass over the messages ``first`` to ``last`` unwritten; copies go to the dead letters."""
+        return self._actions.acknowledge(self.writer(name), first, last, self.dead_letters, untried=untried)
+
+    def plan_rewind(self, name: str, position: int) -> ActionPlan:
+        """Deliver everything after ``position`` again; also for a writer that is in no file any more."""
+        declared = {writer.name: writer for writer in self._writers}
+        return self._actions.rewind(name, position, declared.get(name))
+
+    def plan_stop(self, name: str) -> ActionPlan:
+        """Close a writer's gate."""
+        return self._actions.stop(name)
+
+    def plan_open(self, name: str) -> ActionPlan:
+        """Open a writer's gate."""
+        return self._actions.open(name)
+
+    def plan_forget(self, name: str) -> ActionPlan:
+        """Remove the state of a writer that is in no file any more."""
+        return self._actions.forget(name, [writer.name for writer in self.pipeline.writers])
+
+    # Dead letters
+
+    @property
+    def _letter_table(self) -> DeadLetterTable:
+        return DeadLetterTable(lambda: connect(self.connections.control))
+
+    @property
+    def letter_box(self) -> LetterBox:
+        """The stored dead letters, and what became of them."""
+        files = DeadLetterFiles(self.pipeline.name, self.pipeline.log.path)
+        return LetterBox(self.positions, files, self._letter_table)
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        """The places that get a copy of every acknowledged message."""
+        box, places = self.letter_box, list[DeadLetters]()
+        if declared := self.pipeline.dead_letters:
+            connection = declared.connection or self.pipeline.source.kafka.connection
+            reached = self.connections.kafka_targets[connection]
+            places.append(DeadLetterTopic(self.pipeline.name, declared.topic, connection, reached))
+        return DeadLetterCopies(box.files, self._letter_table, *places)
+
+    def letters(self, name: str | None = None) -> list[ListedLetter]:
+        """The dead letters of one writer; without a name, of all writers that ever had some."""
+        declared, box = [writer.name for writer in self.pipeline.writers], self.letter_box
+        known = box.writers(declared)
+        if name is not None and name not in known:
+            raise self._unknown(name, known)
+        return [letter for one in ([name] if name else known) for letter in box.letters(one)]
+
+    def plan_redelivery(self, letter: ListedLetter) -> ActionPlan:
+        """Write one dead letter after all."""
+        return Redelivery(self.positions, self.log).plan(self.writer(letter.writer), letter)
+
+    # Another replicator of the same tables
+
+    @property
+    def next_offsets(self) -> NextOffsets | None:
+        """Where the first binding begins, if the pipeline continues another replicator's work."""
+        if self.pipeline.source.kafka.start is not SourceStart.POINTERS:
+            return None
+        return TakeOver(self.pipeline, self.connections).next_offsets
+
+    def check_take_over(self, name: str | None = None) -> TakeOverCheck:
+        """What prevents a take-over of a journal's tables. Read-only."""
+        declared = self.journal(name).declared
+        place = (self.pipeline, declared, self.connections, self._control, self.positions)
+        return check_take_over(*place)
+
+    def plan_hand_back(self, name: str) -> ActionPlan:
+        """Hand a journal's tables back to the other replicator."""
         self.writer(name)
-        return self.positions.load(name)
+        return HandBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def plan_take_over(self, name: str) -> ActionPlan:
+        """Take a journal's tables over again after a hand-back."""
+        self.writer(name)
+        return TakeBack(self.pipeline, self.connections, self._control, self.positions).plan(name)
+
+    def refuse_replicator(self, holder: str, only: str | None = None) -> None:
+        """Stop the writers, and raise, where another replicator is active on tables that were taken over."""
+        watch = ReplicatorWatch(self.pipeline, self.connections, self._control, self.positions)
+        watch.refuse_replicator(holder, only)
+
+    # Runs
+
+    def begin_run(self, run_id: str, *, retry: bool) -> RunPlan:
+        """Bind new offsets, unless another replicator is active on the same tables."""
+        self.refuse_replicator(run_id)
+        return replicate.begin_run(
+            self.pipeline, self.connections, run_id, retry=retry, next_offsets=self.next_offsets
+        )
 
     def resume(self, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
         """Resume a writer; a message that fails for the first time is tried once more."""
@@ -209,28 +250,11 @@ class OpenPipeline:
                     break
         return resumed
 
-    def plan(self, action: str, name: str, **options: Any) -> Plan:
-        """What one of a person's actions would do."""
-        match action:
-            case "acknowledge":
-                writer = self.writer(name)
-                ids, untried = (options["first"], options.get("last")), options.get("untried", False)
-                return self.operator.acknowledge(writer, *ids, self.dead_letters, untried=untried)
-            case "rewind":
-                declared = {writer.name: writer for writer in self._writers}
-                return self.operator.rewind(name, options["position"], declared.get(name))
-            case "stop":
-                return self.operator.stop(name)
-            case "open":
-                return self.operator.open(name)
-            case _:
-                return self.operator.forget(name, [writer.name for writer in self.pipeline.writers])
-
 
 def resumes_by_itself(gate: WriterGate) -> bool:
-    """Whether a resume is started without a person: once, where messages or their target closed the gate.
+    """Whether a resume starts without an operator: after the first failure of a message or the target.
 
-    What has failed again waits for a person: every further failure closes the gate anew, and each of those
-    would start another resume that asks them the same.
+    A repeated failure waits for an operator. Each one closes the gate again, and a resume after each would
+    ask the same question again.
     """
     return gate.is_about_messages and gate.failures == 1

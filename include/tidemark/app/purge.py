@@ -1,4 +1,4 @@
-"""A run over the expired entities of an opened pipeline: what Airflow's tasks, Spark and the demo share."""
+"""Opens a purge of expired entities, for Airflow's tasks, Spark and the demo."""
 
 from zoneinfo import ZoneInfo
 
@@ -10,7 +10,7 @@ from tidemark.expiry.run import ExpiryRun
 
 
 def open_run(opened: OpenPipeline, writer: str, run: str) -> ExpiryRun:
-    """One run over the entities of one of the pipeline's journals; nothing is created by looking."""
+    """The purge named ``run`` over the entities of one of the pipeline's journals. Creates nothing."""
     journal, pipeline, kafka = opened.journal(writer), opened.pipeline.name, opened.connections.kafka
     state = opened.positions.load(journal.name)
     recreated = recreated_topics(opened.log.control, state) if state else ()

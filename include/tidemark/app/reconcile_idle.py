@@ -21,12 +21,12 @@ from tidemark.writers.journal.writer import JournalWriter
 
 
 def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], object]) -> list[str]:
-    """The cheapest look at every target, for a run that delivers nothing; what is different.
+    """Compare every target with the log in the cheapest way; returns the differences as sentences.
 
-    Contents were drawn by the delivery that came to this position, so only names, sizes, last ids and
-    pointers are compared. What cannot be looked at just now is shown, and is for the next delivery to fail
-    at. Settings that would make another output count as a difference, and close no gate: a person decides
-    which ones hold.
+    The delivery that reached this position compared a sample of contents, so only names, sizes, last ids and
+    pointers are compared here. A target that does not answer is reported through ``show``; the next delivery
+    fails at it. Changed settings of the output count as a difference, but close no gate: an operator decides
+    which settings are right.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
     names = [one.name for one in opened.pipeline.writers if one.name not in stopped and one.reconcile]
@@ -45,7 +45,7 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
             except ShapeChanged as changed:
                 different.append(str(changed))
             except (TidemarkError, *FAILURES) as error:
-                show(f"{opened.pipeline.name}/{writer.name}: not looked at: {error}")
+                show(f"{opened.pipeline.name}/{writer.name}: not compared: {error}")
     return different
 
 

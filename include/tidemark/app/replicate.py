@@ -1,7 +1,7 @@
-"""What the small steps of ``<pipeline>.replicate`` do: they decide, and start no JVM.
+"""The steps of ``<pipeline>.replicate`` that need no JVM: bind, check the audit, publish.
 
-``begin_run`` binds what is new and says which of the heavy steps are needed; ``audit_run`` shows what the
-audit of a capture found and stops at a bad one; ``publish_run`` makes a capture part of the log.
+``begin_run`` binds new offsets and returns which further steps are needed. ``audit_run`` shows the findings
+of an audit and refuses a critical one. ``publish_run`` makes a capture part of the log.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What one run has to do."""
+    """The work of one run."""
 
     t: int | None
     """The binding to capture and publish; None when there is nothing new."""
@@ -62,7 +62,8 @@ def begin_run(
     """Bind what is new, unless something older has to be finished first.
 
     A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
-    person has started. ``next_offsets`` says where a pipeline begins that continues somebody else's work.
+    person has started. ``next_offsets`` gives the start of a pipeline that continues another replicator's
+    work.
     """
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)

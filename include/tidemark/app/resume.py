@@ -1,6 +1,6 @@
-"""resume of any writer: one whose gate a verification closed is verified again, all others redeliver.
+"""resume of any writer: redelivers, or repeats the verification that closed the gate.
 
-A journal is only looked at again. Of files and topics, what is missing is delivered again first.
+A journal is only verified again. For files and topics, what is missing is delivered first.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from tidemark.writers.journal.writer import JournalWriter
 
 
 def resume(opened: OpenPipeline, name: str, holder: str, show: Callable[[str], object]) -> Resumed:
-    """Let a stopped writer go on; what it came to."""
+    """Resume a stopped writer; returns its position and whether the gate is still closed."""
     writer, state = opened.writer(name), opened.state(name)
     gate = state.gate if state else None
     if gate is None or gate.cause is not Cause.VERIFICATION:

@@ -12,7 +12,7 @@ from tidemark.cli.plans import PlanOptions, plan_lines, plan_options
 if TYPE_CHECKING:
     from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.delivery.dead_letters.listing import ListedLetter
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 app = typer.Typer(help="Messages that were acknowledged without being written.", no_args_is_help=True)
 
@@ -74,7 +74,7 @@ def redeliver(
 
     options.require_reason()
     opened = open_pipeline(pipeline)
-    done: list[Plan] = []
+    done: list[ActionPlan] = []
     refused: list[str] = []
     for letter in _chosen(opened, writer, ids or []):
         # One at a time: each redelivery changes what the next plan is based on.

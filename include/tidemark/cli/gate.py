@@ -55,7 +55,7 @@ def stop(
     options: PlanOptions,
 ) -> None:
     """Stop a writer where it is; everything else goes on."""
-    carry_out(open_pipeline(pipeline).plan("stop", writer), options)
+    carry_out(open_pipeline(pipeline).plan_stop(writer), options)
 
 
 @app.command(name="open")
@@ -67,4 +67,4 @@ def open_gate(
     options: PlanOptions,
 ) -> None:
     """Open a gate without redelivering one at a time."""
-    carry_out(open_pipeline(pipeline).plan("open", writer), options)
+    carry_out(open_pipeline(pipeline).plan_open(writer), options)

@@ -78,7 +78,7 @@ def ack(
     options: PlanOptions,
 ) -> None:
     """Let a message that failed pass unwritten; a copy goes to the dead letters."""
-    plan = open_pipeline(pipeline).plan("acknowledge", writer, first=first, last=last, untried=untried)
+    plan = open_pipeline(pipeline).plan_acknowledge(writer, first, last, untried=untried)
     carry_out(plan, options)
 
 
@@ -92,7 +92,7 @@ def rewind(
     options: PlanOptions,
 ) -> None:
     """Go back, so that everything after ID is delivered again."""
-    carry_out(open_pipeline(pipeline).plan("rewind", writer, position=position), options)
+    carry_out(open_pipeline(pipeline).plan_rewind(writer, position), options)
 
 
 @app.command()
@@ -105,7 +105,7 @@ def forget(
 ) -> None:
     """Remove a writer that is in no file any more; its output stays."""
     from tidemark.cli.pipeline_state import open_pipeline_state
-    from tidemark.delivery.operator.actions import plan_forget
+    from tidemark.delivery.operator.forget import plan_forget
 
     known = open_pipeline_state(pipeline)
     declared = known.writers if known.declared is not None else []

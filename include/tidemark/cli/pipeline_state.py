@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tidemark.cli.connections import look_up
 from tidemark.connections import CONTROL, BadConnection, CassandraConnection
 from tidemark.consensus import control_plane
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.operator.advice import Advice, without_file
 from tidemark.delivery.state.known_pipelines import is_known, known_writers
 from tidemark.delivery.state.positions import Positions

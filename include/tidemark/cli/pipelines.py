@@ -78,7 +78,11 @@ def forget(
     """Remove a pipeline that no file declares from the control plane; outputs stay."""
     from tidemark.cli.connections import look_up
     from tidemark.cli.pipeline_state import folders_of, open_control_plane
-    from tidemark.delivery.operator.forget_pipeline import LettersInTable, PipelineForgetting, refuse_declared
+    from tidemark.delivery.operator.forget_pipeline import (
+        LetterTableCleanup,
+        PipelineForgetting,
+        refuse_declared,
+    )
     from tidemark.pipeline.loader import load_pipelines
 
     options.require_reason()
@@ -86,7 +90,7 @@ def forget(
         raise typer.BadParameter("is only of use with --log", param_hint="--log-path")
     loaded = load_pipelines()
     refuse_declared(pipeline, loaded)
-    letters = LettersInTable(lambda: _session(look_up))
+    letters = LetterTableCleanup(lambda: _session(look_up))
     folders = folders_of({one.name: one for one in loaded.pipelines})
     forgetting = PipelineForgetting(open_control_plane(), pipeline, letters, folders)
     plan = forgetting.plan(with_log=log, log_path=log_path)

@@ -17,7 +17,7 @@ from tidemark.cli.options import By, Execute, Json, Reason, print_json
 
 if TYPE_CHECKING:
     from tidemark.consensus.audit_trail import AuditEntry
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 NOTHING_TO_CHANGE = "Nothing was changed."
 NOT_EXECUTED = 'Nothing was changed. Add --execute --reason "…" to do it.'
@@ -94,7 +94,7 @@ _OPTIONS = (
 )
 
 
-def carry_out(plan: "Plan", options: PlanOptions) -> None:
+def carry_out(plan: "ActionPlan", options: PlanOptions) -> None:
     """Show an operator's plan for a writer; with ``--execute`` carry it out, where it changes anything."""
     options.require_reason()
     executed = options.execute and plan.changes
@@ -108,6 +108,6 @@ def carry_out(plan: "Plan", options: PlanOptions) -> None:
     )
 
 
-def plan_lines(plan: "Plan") -> list[str]:
+def plan_lines(plan: "ActionPlan") -> list[str]:
     """A plan for people: what is done to which writer, and the plan's own lines below."""
     return [f"{plan.pipeline}/{plan.writer}: {plan.action}", *(f"  {line}" for line in plan.lines)]

@@ -11,7 +11,7 @@ from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
-from tidemark.delivery.compacted_refusals import needing_every_message
+from tidemark.delivery.compacted_history import needing_every_message
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import registered_writers
 from tidemark.log.files.parquet import LogFolder

@@ -1,7 +1,7 @@
-"""What the log still has of the messages that a writer has finished with: forwards, or from the newest back.
+"""The messages in the log that a writer has finished, in id order or from the newest back.
 
-Reads only as much as it is asked for: what is compared with a target after every delivery must cost the same
-whether the log is young or old.
+Reads only as much as the caller consumes: the comparison after every delivery must not become slower as the
+log grows.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ Placing = Callable[[Mapping[str, Any]], int | None]
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The messages of a log, without those that a person has acknowledged."""
+    """The messages of a log, without acknowledged ones."""
 
     log: PublishedLog
     acknowledged: Collection[int]

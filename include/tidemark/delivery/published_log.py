@@ -19,20 +19,20 @@ from tidemark.log.state.readers import Reading, reading_log
 
 
 class LogUnreadable(DeliveryError):
-    """The log itself cannot be read: no writer is to blame."""
+    """The log itself cannot be read; no writer has failed."""
 
     needs_person = True
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedLog:
-    """A log as it was when it was opened: what is published later is for the next run."""
+    """A snapshot of the log from the time it was opened; what is published later is for the next run."""
 
     control: LogControl
     folder: LogFolder
     manifest: Manifest
     reading: Reading | None = None
-    """Keeps what was opened readable, where that takes long."""
+    """The registration that keeps sweeps from removing the snapshot's files; None for short reads."""
 
     @classmethod
     def open(cls, control: LogControl, root: str) -> "PublishedLog":
@@ -47,7 +47,7 @@ class PublishedLog:
 
     @contextmanager
     def held(self, who: str) -> "Iterator[PublishedLog]":
-        """The log as it is now, of which no sweep removes anything while the block works."""
+        """The log as it is now; no sweep removes its files while the block runs."""
         with reading_log(self.control, who) as taken:
             yield replace(self, reading=taken).reopened()
 
@@ -77,7 +77,7 @@ class PublishedLog:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Whatever goes wrong while the log is read is the log's fault, never a target's."""
+    """Turn every error of reading the log into ``LogUnreadable``, so that no target is blamed for it."""
     try:
         yield
     except (LogError, OSError, pa.ArrowException) as error:
@@ -87,7 +87,7 @@ def reading() -> Iterator[None]:
 def read_messages(
     folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a part in id order, without those that a person has acknowledged."""
+    """The messages of a part in id order, without acknowledged ones."""
     with reading():
         yield from _read(folder, part, acknowledged, columns)
 

@@ -1,8 +1,8 @@
 """resume: after a failure, one message at a time from the position to the gate's ``through``; then it opens.
 
-Without Spark, under the lease. Each message is acknowledged before the next one is sent; acknowledgements
-become durable once a second, when something stops, and when a binding ends. Catching up is bounded by
-progress, never by the clock. A message that fails again leaves the position right before it.
+Runs without Spark, under the writer's lease. Each message is confirmed by the target before the next one is
+sent. The position becomes durable once a second, on a stop and at the end of a binding. A message that fails
+again leaves the position right before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.deliver import (
-    Delivery,
+from tidemark.delivery.binding_delivery import Delivery
+from tidemark.delivery.binding_steps import (
     discard_acknowledged,
     finish,
     said,
@@ -22,15 +22,14 @@ from tidemark.delivery.deliver import (
     write_part_of,
     write_parts_here,
 )
+from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
-from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost, WriterHold, WriterTicket, take
-from tidemark.delivery.state.positions import Positions, ShapeChanged, refuse_other_shape
-from tidemark.delivery.state.registration import BEGIN_ANEW
+from tidemark.delivery.state.positions import Positions, ShapeChanged
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
-from tidemark.delivery.target import admit_target
+from tidemark.delivery.target import prepare_target
 from tidemark.delivery.writer import Part, TargetReplaced, Writer, Writing
 from tidemark.delivery.writer_topics import Taken, WriterTopics
 from tidemark.errors import with_fields
@@ -58,7 +57,7 @@ class NotRegistered(DeliveryError):
 
 @with_fields
 class NotResumable(DeliveryError):
-    """The gate was closed for something that redelivering does not mend."""
+    """The gate was closed for a reason that redelivering does not repair."""
 
     needs_person = True
 
@@ -73,18 +72,18 @@ class NotResumable(DeliveryError):
 
 
 class _Unsettled(Exception):
-    """The target did not take the promise for a position, so it cannot be committed."""
+    """The target failed to settle a position, so it cannot be committed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """What a resume came to."""
+    """The result of a resume."""
 
     position: int
     delivered: int
     """How many messages were really sent one at a time: none that was there already or is not written."""
     gate: WriterGate | None
-    """Still closed, for this; None when it is open."""
+    """The gate that is still closed; None when it is open."""
     interrupted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,7 +225,7 @@ class _Resume:
         if done.failure:
             return self._fail(Cause.TARGET, id_, id_, binding.end, done.failure)
         reach(FaultPoint.RESUME_WRITTEN)
-        # Not to the binding's end before the binding is finished: nobody would come back to finish it.
+        # Not to the binding's end before the binding is finished: no later run would finish it.
         self._position, self._clean = min(id_, binding.end - 1), self._clean + 1
         self._delivered += done.written.written
         self._namespaces[namespace] = id_
@@ -282,15 +281,12 @@ class _Resume:
         reach(FaultPoint.RESUME_COMMITTED)
 
     def _prepare(self) -> str | None:
-        """Make the target ready; what it said, if it failed."""
+        """Make the target ready; returns its error, if it failed."""
 
         def prepare() -> None:
-            self._writer = admit_target(
-                self._writer, self._hold, self._positions, self._log, self._acknowledged
-            )
+            place = (self._hold, self._positions, self._log, self._acknowledged)
+            self._writer = prepare_target(self._writer, *place)
             self._topics = self._topics.of(self._writer)
-            refuse_other_shape(self._hold.state, self._writer.shape)
-            self._writer.prepare()
 
         return _failure_of(prepare)
 
@@ -304,12 +300,12 @@ class _Resume:
         return _failure_of(take)
 
     def _examine(self, binding: Binding) -> str | None:
-        """What the writer has to say against its target."""
+        """Why the writer refuses its target, if it does."""
         past = self._topics.past(self._hold.state, binding)
         return _failure_of(lambda: self._taken.writer.examine(binding, past))
 
     def _discard_acknowledged(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
-        """What the target said when it had to forget what people let pass."""
+        """Remove acknowledged messages from the target; returns its error, if it failed."""
         place = (self._taken.writer, binding, files, self._log)
         return (
             discard_acknowledged(*place, self._acknowledged, self._position, self._ticket).with_log().failure
@@ -323,7 +319,7 @@ class _Resume:
 
     @property
     def _ticket(self) -> WriterTicket:
-        """The lease as it is now: it is prolonged all the time."""
+        """The lease as it is now: it is renewed continuously."""
         return self._hold.ticket(self._reload)
 
     def _reload(self) -> WriterState | None:

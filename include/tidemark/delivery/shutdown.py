@@ -1,4 +1,4 @@
-"""A clean end: SIGTERM asks whoever delivers to commit what is done and to stop."""
+"""Graceful shutdown: SIGTERM asks a delivery to commit what is done and to stop."""
 
 import signal
 import threading
@@ -9,7 +9,7 @@ from types import FrameType
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """Whether SIGTERM or Ctrl-C came while the block ran; outside a main thread nobody can ask."""
+    """Yields a function: whether SIGTERM or SIGINT has arrived; always False outside the main thread."""
     asked = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield asked.is_set

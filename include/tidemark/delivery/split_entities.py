@@ -1,8 +1,9 @@
-"""Entities that begin in more than one Kafka partition of a binding: no task can notice that alone.
+"""Entities that begin in more than one Kafka partition of a binding, which no task can detect alone.
 
-Where an entity has its state already, whoever comes from another partition sees it. Where it has none, each
-task begins it, and the last one wins. So parts say which entities they began, eight bytes each, and whoever
-waited for all of them compares. Two keys may have the same eight bytes: a reason to look again, no more.
+A task sees the state that an entity already has. Where there is none yet, several tasks may begin the same
+entity, and the last one wins. Parts therefore report the entities that they began, as eight bytes each, and
+the delivery compares the reports of all parts. Two keys may share the same eight bytes: the binding is then
+written once more without need.
 """
 
 from collections.abc import Iterable
@@ -24,7 +25,7 @@ class Begun(NamedTuple):
 
 
 def begun(topic: str, partition: int, keys: Iterable[str]) -> tuple[Begun, ...]:
-    """What a part says of the entities it began; nothing where it began none."""
+    """A part's report of the entities that it began; empty where it began none."""
     digests = b"".join(blake2b(key.encode(), digest_size=BYTES_AN_ENTITY).digest() for key in keys)
     return (Begun(topic, partition, digests),) if digests else ()
 
@@ -46,7 +47,7 @@ def _share_any(partitions: list[list[bytes]]) -> bool:
 
 
 def _different(parts: list[bytes]) -> NDArray[np.uint64]:
-    """One partition's, each once: a part that wrote its heads early may name one again."""
+    """The entities of one partition, each once: a part that wrote its heads early reports some twice."""
     found = np.sort(np.frombuffer(b"".join(parts), np.uint64))  # ``np.unique`` takes many times as long
     is_first = np.ones(len(found), np.bool_)
     is_first[1:] = found[1:] != found[:-1]

@@ -1,11 +1,11 @@
-"""The state of a pipeline, as the control plane has it: what ``tidemark status`` shows. Never changes it."""
+"""The state of a pipeline in the control plane, as ``tidemark status`` shows it. Read-only."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from tidemark.consensus.objects import Consensus
-from tidemark.delivery.compacted_refusals import refusal_of
+from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.operator.advice import Advice, advise
 from tidemark.delivery.state.known_pipelines import known_writers
 from tidemark.delivery.state.positions import Positions
@@ -68,10 +68,10 @@ class PipelineStatus:
     error: str | None = None
     """What is wrong with its file or its connections, where its state can be shown in spite of that."""
     warnings: tuple[str, ...] = ()
-    """What works, but should be otherwise."""
+    """Settings that work but should be changed."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``; others rely on its keys."""
+        """The form of ``--json``; its keys are a public interface."""
         return {
             "pipeline": self.pipeline,
             "log": asdict(self.log),
@@ -194,7 +194,7 @@ def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, 
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """What a run came to, from the summary of its delivery: the form of task results and asset events."""
+    """The summary of a run, from that of its delivery: the form of task results and asset events."""
     writers = delivered["writers"]
     moved = [one["written"] + one["filtered"] + one["ignored"] for one in writers.values()]
     counted = {

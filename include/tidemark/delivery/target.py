@@ -1,9 +1,10 @@
 """Whether a writer's target is the one it wrote to, or another one under the same name.
 
-A topic that was deleted and made again has the name, but not the messages: going on behind the hole would
-look like a writer that lacks nothing. So the target's id is part of the writer's state; another one stops the
-writer before anything is sent. It is taken over only where nothing is missing in it: where nothing was ever
-to be there, or where a person rewinds into an empty one. Nothing is sent or removed here.
+A topic that was deleted and recreated has the same name, but not the messages. A writer that went on would
+leave a gap that no comparison of positions shows. The target's id is therefore part of the writer's state,
+and another id stops the writer before anything is sent. A new target is accepted only where nothing is
+missing in it: where nothing was ever to be there, or where an operator rewinds into an empty one. Nothing is
+sent or removed here.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +28,7 @@ from tidemark.log.state.forgotten import forgettings
 
 @with_fields
 class LeftByForgotten(DeliveryError):
-    """A target has what a pipeline has left that was forgotten: it would be taken for the new one's."""
+    """A target holds output of a forgotten pipeline, which would be mistaken for the new pipeline's."""
 
     needs_person = True
 
@@ -39,26 +40,26 @@ class LeftByForgotten(DeliveryError):
     text = "{pipeline}/{writer}: {problem}. Nothing was written, and it was not registered. {way_out}."
 
 
-class Verdict(StrEnum):
-    """What a target's id says."""
+class TargetVerdict(StrEnum):
+    """What the target's id means for the writer."""
 
     SAME = "same"
     ADOPT = "adopt"
-    """The writer has none yet, and nothing is to be there."""
+    """The writer has no target yet, and expects nothing in it."""
     DOUBTFUL = "doubtful"
-    """An older version has written to it, and kept no id: what is there has to tell."""
+    """An older version wrote to it and stored no id: its contents decide."""
     FRESH = "fresh"
-    """Another one, of which nothing is expected: it has to be empty."""
+    """Another target, in which nothing is expected: it has to be empty."""
     REPLACED = "replaced"
 
 
-def compare(state: WriterState, present: TargetIdentity | None) -> Verdict:
-    """What to think of the target as it is now."""
+def compare(state: WriterState, present: TargetIdentity | None) -> TargetVerdict:
+    """Compare the target's present id with the one that the writer wrote to."""
     if present is None or state.target == present.id:
-        return Verdict.SAME
+        return TargetVerdict.SAME
     if state.target is None:
-        return Verdict.DOUBTFUL if state.expects_anything else Verdict.ADOPT
-    return Verdict.REPLACED if state.expects_anything else Verdict.FRESH
+        return TargetVerdict.DOUBTFUL if state.expects_anything else TargetVerdict.ADOPT
+    return TargetVerdict.REPLACED if state.expects_anything else TargetVerdict.FRESH
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,16 @@ def gaps_of(
     return [gap for gap in found if gap.last_id > NOTHING_YET]
 
 
+def prepare_target(
+    writer: Writer, hold: WriterHold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
+) -> Writer:
+    """Check the target's identity and shape, and make it ready; returns the writer bound to that target."""
+    bound = admit_target(writer, hold, positions, log, acknowledged)
+    refuse_other_shape(hold.state, bound.shape)
+    bound.prepare()
+    return bound
+
+
 def admit_target(
     writer: Writer, hold: WriterHold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
@@ -109,11 +120,11 @@ def admit_target(
     bound, state = writer.bound_to(present), hold.state
     adopted = with_target(state, bound, present)  # another setting is never taken for another target
     verdict = compare(state, present)
-    if verdict is Verdict.SAME:
+    if verdict is TargetVerdict.SAME:
         return bound
-    if verdict is Verdict.REPLACED or (verdict is Verdict.FRESH and has_any(bound)):
+    if verdict is TargetVerdict.REPLACED or (verdict is TargetVerdict.FRESH and has_any(bound)):
         raise replaced(state, present)
-    if verdict is Verdict.DOUBTFUL:
+    if verdict is TargetVerdict.DOUBTFUL:
         has_finished = bool(positions.namespaces(state.name))
         _refuse_gaps(bound, state, present, Finished(log, acknowledged), has_finished)
     hold.change(lambda held, lease: positions.adopt(held, adopted.target, adopted.shape, lease))
@@ -163,7 +174,7 @@ def with_target(state: WriterState, bound: Writer, present: TargetIdentity) -> W
 
 
 def replaced(state: WriterState, present: TargetIdentity) -> TargetReplaced:
-    """What is said of a target that is another one."""
+    """The error for a target that was replaced."""
     pairs = [(key, state.shape.get(key), now) for key, now in present.shape.items()]
     changed = [f"{now} {key} instead of {was}" for key, was, now in pairs if was not in (None, now)]
     known = f"the one it wrote to had id {state.target}, this one has id {present.id}"

@@ -1,8 +1,8 @@
-"""What a writer is: something that puts the messages of one binding somewhere.
+"""The protocol of writers: a writer puts the messages of one binding into a target.
 
-A writer knows nothing of Spark or Airflow: it is cut into parts that run anywhere, in any order and more
-than once, and a last step that runs when all parts are done. Only then is its position moved, by whoever
-called it. The same ``write`` serves a bulk of messages and a single one.
+A writer knows nothing of Spark or Airflow. A binding is cut into parts, which are written by any process, in
+any order and possibly more than once. A last step runs when all parts are written; only then does the
+delivery move the position. The same ``write`` serves many messages and a single one.
 """
 
 import re
@@ -28,15 +28,15 @@ Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one task takes of a binding."""
+    """The share of a binding that one task writes."""
 
     binding: Binding
     files: tuple[LogFile, ...]
     number: int | None = None
-    """Which part of the target it is for, where the writer counts them; None for all."""
+    """The part of the target that it is for, where the writer numbers them; None for all."""
     first_id: int = 0
     last_id: int | None = None
-    """Only these ids; all of the binding's where nothing is said."""
+    """The range of ids; the default is the whole binding."""
 
     @property
     def ids(self) -> tuple[int, int]:
@@ -57,7 +57,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What was done with a part, or with all of them: every message is counted exactly once."""
+    """Counts of a part, or of several: every message is counted exactly once."""
 
     written: int = 0
     filtered: int = 0
@@ -83,7 +83,7 @@ class Written:
 
 @with_fields
 class BadMessage(DeliveryError):
-    """A message that the writer cannot understand: the wall."""
+    """A message that the writer cannot process: the wall."""
 
     pipeline: str
     writer: str
@@ -103,7 +103,7 @@ class BadMessage(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class TargetIdentity:
-    """What tells a target from another one that has its name."""
+    """What distinguishes a target from another one of the same name."""
 
     id: str
     what: str
@@ -137,24 +137,24 @@ class TargetReplaced(DeliveryError):
 
 
 class Check(Protocol):
-    """Asked before every batch of plain writes; raises when the writer is somebody else's by now."""
+    """The writer's lease, checked before every batch of unconditional writes."""
 
     def check(self) -> None:
-        """Refuse to go on."""
+        """Raise if another process has the lease by now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What a part is written with."""
+    """The messages of a part, and the lease under which they are written."""
 
     batches: Iterable[pa.RecordBatch]
-    """The part's messages in id order, those left out that a person has acknowledged."""
+    """The part's messages in id order, without acknowledged ones."""
     lease: Check
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What the control plane knows of a writer before a binding is written."""
+    """What the control plane knows about a writer before a binding is written."""
 
     position: int
     reached: int
@@ -167,12 +167,12 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What a writer has finished with after a message that was let pass."""
+    """The messages that a writer has finished after one that was acknowledged."""
 
     is_whole: bool
     """Whether the log still has all of it: compaction may have removed some."""
     batches: Callable[[], Iterable[pa.RecordBatch]]
-    """The columns ``id``, ``topic``, ``key`` and ``namespace``, without what was let pass as well."""
+    """The columns ``id``, ``topic``, ``key`` and ``namespace``, without other acknowledged messages."""
 
     def first_of(self, key: bytes | None, admits: Callable[[Mapping[str, Any]], bool]) -> int | None:
         """The first later message with the same key that the writer admits; None where there is none."""
@@ -214,7 +214,7 @@ class Writer(Protocol):
         """What comes after all parts of a binding, given whole; doing it again changes nothing."""
 
     def is_reachable(self) -> None:
-        """Ask the target for a sign of life; raises what is wrong."""
+        """Check that the target can be written to; raises its error if not."""
 
     def identify(self) -> TargetIdentity | None:
         """Which target it is now; asks it anew. None for a kind of target that has no id of its own."""
@@ -251,7 +251,7 @@ class Writer(Protocol):
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
         """Why this target cannot be given what compaction has left; None where it makes no difference.
 
-        ``offsets`` are the last ones that compaction may have touched. Who has begun with them goes on.
+        ``offsets`` are the last ones that compaction may have removed. A writer that ``is_begun`` goes on.
         """
         return MISSED_FOR_EVER
 
@@ -274,32 +274,32 @@ class Writer(Protocol):
         return frozenset()
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
-        """Promise the target's readers everything up to a position, right before it is committed."""
+        """Tell the target's readers that it is complete up to a position, right before the commit."""
         return None
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """Why a person may not let this message pass; None where they may."""
+        """Why this message must not be acknowledged; None where it may be."""
         return None
 
     def discard(self, message: Mapping[str, Any]) -> None:
-        """Take back what an attempt may have written of a message that a person lets pass."""
+        """Remove what an attempt may have written of a message that is acknowledged."""
         return None
 
     @property
     def redelivers_in_place(self) -> bool:
-        """Whether a redelivered message is part of the regular output, as if it had never been let pass."""
+        """Whether a redelivered message becomes part of the regular output, as if never acknowledged."""
         return False
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """Why a message that was let pass cannot be written any more; None where it can."""
+        """Why an acknowledged message cannot be written any more; None where it can."""
         return "this kind of writer cannot write a single message out of order."
 
     def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What tells a second attempt whether the first has written the message: kept before it is tried."""
+        """A mark, stored before the attempt, that tells a second attempt whether the first succeeded."""
         return {}
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """Write a message that was let pass, after all; doing it again with the same mark changes nothing."""
+        """Write an acknowledged message after all; idempotent for the same mark."""
         raise NotImplementedError
 
 

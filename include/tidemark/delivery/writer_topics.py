@@ -1,11 +1,11 @@
-"""Which topics of a binding a writer takes, where one was deleted and made again under its name.
+"""Which topics of a binding a writer takes, where one was deleted and recreated under the same name.
 
-A writer whose target compares offsets holds one topic of a name, and no other: the first that the log has, or
-the one it began with (`start: recreated`). It goes on past messages of the others without writing them. What
-covers that is the acceptance: a named person let the log go on, after a plan that said what becomes of the
-writer. Each such topic is on record with the writer, with how many of its messages were left out. Where
-that plan was never shown, or no topic would be left, the writer stops. Writers that do not compare offsets
-take everything. What tables really hold is not looked at here: that is ``client.topic_record``'s question.
+A writer whose target compares offsets holds exactly one topic of a name: the first that the log has, or the
+one that it began with (`start: recreated`). It passes over messages of the others without writing them. An
+operator has allowed that by accepting the recreated topic, after a plan that named the consequence for the
+writer. Each topic that is left out is recorded with the writer, with the number of its messages. Where that
+plan was never shown, or no topic would be left, the writer stops. Writers that do not compare offsets take
+all topics. What the tables really hold is ``client.topic_record``'s question.
 """
 
 import json
@@ -31,7 +31,7 @@ events = structlog.get_logger()
 
 @with_fields
 class EveryTopicRecreated(DeliveryError):
-    """Every topic that a writer holds has lost its name to another one: nothing is left for it."""
+    """Every topic that a writer holds was recreated: nothing is left for it."""
 
     needs_person = True
 
@@ -96,11 +96,11 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What is left out by a move of the position."""
+class LeftOutCount:
+    """The messages that a move of the position leaves out."""
 
     rows: Mapping[str, str]
-    """On record with the writer: to be durable with the move."""
+    """The writer's rows about them, to be committed with the move."""
     messages: int
 
 
@@ -119,13 +119,13 @@ class WriterTopics:
         self._counted = positions.left_out(writer.name) if self._recreations else {}
 
     def of(self, writer: Writer) -> "WriterTopics":
-        """The same topics for a writer that knows more of its target by now."""
+        """The same topics for the same writer, bound to its target."""
         other = copy(self)
         other.writer = writer
         return other
 
     def take(self, binding: Binding, files: Sequence[LogFile]) -> Taken:
-        """What the writer takes of a binding; refuses where it must not go on."""
+        """The files that the writer takes of a binding; raises where it must stop."""
         left = self._left(binding)
         if not left:
             return Taken(self.writer, files)
@@ -156,12 +156,12 @@ class WriterTopics:
         return min(owned, default=recreation.accepted.after + 1)
 
     def past(self, state: WriterState, binding: Binding) -> Past:
-        """What a writer is to know of itself before it takes a binding."""
+        """What a writer needs to know about its own past before a binding."""
         before = self._log.control.offsets_before
         offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
         return Past(state.position, state.reached, offsets, state.theirs)
 
-    def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> Counted:
+    def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> LeftOutCount:
         """What is left out up to a position in a binding, as far as it was not counted before."""
         left = self._left(binding)
         gone = self._gone(binding) if left else {}
@@ -174,7 +174,7 @@ class WriterTopics:
                 self._counted[topic] = counted
                 rows[counted.row] = json.dumps(asdict(counted), sort_keys=True)
                 further += counted.messages - (known.messages if known else 0)
-        return Counted(rows, further)
+        return LeftOutCount(rows, further)
 
     def _count(
         self, binding: Binding, files: Sequence[LogFile], recreation: Recreation, position: int

@@ -15,8 +15,9 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.deliver import Delivered, WriteParts, deliver_again, deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import Operator
+from tidemark.delivery.binding_steps import WriteParts, write_parts_here
+from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
@@ -111,7 +112,7 @@ class CassandraJournalWorld(ControlPlaneWorld):
 
     def rewind(self, position: int) -> None:
         """Go back."""
-        plan = Operator(self.positions, self.log).rewind(WRITER, position)
+        plan = OperatorActions(self.positions, self.log).rewind(WRITER, position)
         plan.execute(AuditEntry(plan.action, "ann", "to see what happens", 0))
 
     @property

@@ -30,7 +30,8 @@ from tidemark.app.replicate import audit_run, begin_run, publish_run
 from tidemark.cli.main import main as tidemark
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.errors import TidemarkError

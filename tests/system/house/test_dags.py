@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,19 +124,38 @@ def test_a_plan_that_a_person_rejects_goes_no_further(dag_bag: Any, answer: str,
         assert follow.get_flat_relative_ids(upstream=False) == {"compact", "verify", "publish", "sweep"}
 
 
+@pytest.mark.parametrize("kind", ["compact_log", "compact_offsets", "purge_expired", "work.sweep"])
 @pytest.mark.parametrize(
-    ("run_type", "dry_run", "expected"),
+    ("run_type", "conf", "expected"),
     [
-        ("manual", True, True),
-        ("manual", False, False),
-        ("scheduled", True, False),
-        ("scheduled", False, False),
+        ("manual", {}, True),
+        ("manual", {"dry_run": False}, False),
+        ("backfill", {}, True),
+        ("backfill", {"dry_run": False}, False),
+        ("scheduled", {}, False),
+        ("scheduled", {"dry_run": True}, False),
+        ("asset_triggered", {}, False),
     ],
 )
-def test_offsets_are_compacted_on_schedule_and_by_hand_only_when_asked_for(
-    dag_bag: Any, run_type: str, dry_run: bool, expected: bool
+def test_runs_by_hand_and_backfills_are_dry_unless_switched_off_and_runs_on_schedule_never(
+    dag_bag: Any, kind: str, run_type: str, conf: dict[str, bool], expected: bool
 ) -> None:
-    from tidemark_airflow.offsets import is_dry_run
+    from tidemark_airflow.dry_run import is_dry_run
 
-    asked = {dag.params["dry_run"] for name, dag in dag_bag.dags.items() if name.endswith(".compact_offsets")}
-    assert (asked, is_dry_run(run_type, dry_run)) == ({True}, expected)
+    for dag in (dag for name, dag in dag_bag.dags.items() if name.endswith(kind)):
+        assert is_dry_run(SimpleNamespace(run_type=run_type), {**dag.params, **conf}) is expected
+
+
+def test_every_dag_that_may_run_dry_says_so_in_the_same_words(dag_bag: Any) -> None:
+    from tidemark_airflow.dry_run import DRY_RUN
+
+    dry = [dag for dag in dag_bag.dags.values() if "dry_run" in dag.params]
+    assert {dag.dag_id.split(".")[1] for dag in dry} == {
+        "compact_log",
+        "compact_offsets",
+        "purge_expired",
+        "sweep",
+    }
+    for dag in dry:
+        assert dag.params.get_param("dry_run").description == DRY_RUN
+        assert f"`dry_run`: {DRY_RUN[0].lower()}{DRY_RUN[1:]}" in " ".join(dag.doc_md.split()), dag.dag_id

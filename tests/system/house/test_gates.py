@@ -19,7 +19,7 @@ CLOSED = WriterGate(Cause.HAND, 3, 3, 2, "stopped by ann", 0)
 @pytest.fixture
 def answers(dag_bag: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What the control plane says, one look after the other: a gate, none, or an error."""
-    from tidemark_airflow import gates
+    from tidemark_airflow.triggers import gate
 
     answers: list[Any] = []
 
@@ -29,7 +29,7 @@ def answers(dag_bag: Any, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             raise answer
         return given_pipeline(answer)
 
-    monkeypatch.setattr(gates, "open_pipeline", opened)
+    monkeypatch.setattr(gate, "open_pipeline", opened)
     return answers
 
 
@@ -46,7 +46,7 @@ def given_pipeline(gate: WriterGate | None, mode: StoppedWriters = StoppedWriter
 
 def wait() -> Any:
     """What a deferred run is told in the end."""
-    from tidemark_airflow.gates import GateTrigger
+    from tidemark_airflow.triggers.gate import GateTrigger
 
     async def first() -> Any:
         async for event in GateTrigger("orders", "journal", every=0).run():
@@ -66,7 +66,7 @@ def test_a_restart_of_the_control_plane_does_not_end_the_wait(answers: list[Any]
 
 
 def test_while_it_waits_it_says_that_there_is_no_answer(answers: list[Any]) -> None:
-    from tidemark_airflow.gates import GateTrigger
+    from tidemark_airflow.triggers.gate import GateTrigger
 
     answers.append(ConnectionError("no host available"))
     said = GateTrigger("orders", "journal")._reason()
@@ -83,7 +83,7 @@ def closed(cause: Cause) -> WriterGate:
 @pytest.fixture
 def check(dag_bag: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What ``check_gates`` says of a pipeline."""
-    from tidemark_airflow import gates
+    from tidemark_airflow.tasks import gates
 
     def checked(gate: WriterGate | None, mode: StoppedWriters = StoppedWriters.FAIL) -> Any:
         monkeypatch.setattr(gates, "open_pipeline", lambda name: given_pipeline(gate, mode))
@@ -146,10 +146,10 @@ def test_only_a_message_that_failed_may_be_acknowledged(
     from airflow.providers.standard.operators import hitl
     from airflow.sdk.exceptions import TaskAwaitingInput
 
-    from tidemark_airflow import resume
+    from tidemark_airflow.operators import resume_question
 
     asked: dict[str, Any] = {}
-    monkeypatch.setattr(resume, "open_pipeline", lambda name: given_pipeline(gate))
+    monkeypatch.setattr(resume_question, "open_pipeline", lambda name: given_pipeline(gate))
     monkeypatch.setattr(hitl, "upsert_hitl_detail", lambda **keys: asked.update(keys))
     (dag,) = (dag for name, dag in dag_bag.dags.items() if name == "orders.resume")
     question = deepcopy(dag.get_task("ask"))
@@ -163,7 +163,7 @@ def test_only_a_message_that_failed_may_be_acknowledged(
 
 
 def test_the_question_names_what_failed(dag_bag: Any) -> None:
-    from tidemark_airflow.resume import body_of, subject_of
+    from tidemark_airflow.operators.resume_question import body_of, subject_of
 
     of = {cause: given_pipeline(closed(cause)).advice("journal") for cause in (Cause.MESSAGE, Cause.TARGET)}
     assert subject_of(of[Cause.MESSAGE]) == "orders/journal: id 3 failed again"

@@ -1,4 +1,4 @@
-"""Which days a run of ``purge_expired`` asks, and whether it is dry: what Airflow knows of a run decides."""
+"""The days whose expired entities a run of ``purge_expired`` looks for: the kind of the run decides."""
 
 from datetime import UTC, date, datetime
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def nov(*days: int) -> tuple[date, ...]:
 def ask(
     run: ExpiryRun, kind: str, day: int = 16, keeps: bool = True, **params: str | None
 ) -> tuple[date, ...]:
-    from tidemark_airflow.expiry import find_days
+    from tidemark_airflow.operators.plan_purge import find_days
 
     dag_run = SimpleNamespace(
         run_type=kind,
@@ -75,25 +75,6 @@ def test_without_a_name_the_last_day_that_is_over_and_what_is_unfinished(run: Ex
 def test_a_dry_run_writes_nothing_down(run: ExpiryRun) -> None:
     assert ask(run, "scheduled", keeps=False) == nov(3, 16)
     assert read_days(run.log.control, "w").unfinished == nov(3)
-
-
-@pytest.mark.parametrize(
-    ("kind", "conf", "expected"),
-    [
-        ("manual", {}, True),
-        ("manual", {"dry_run": False}, False),
-        ("scheduled", {}, False),
-        ("backfill", {}, False),
-        ("backfill", {"dry_run": True}, True),
-    ],
-)
-def test_dry_by_hand_and_elsewhere_only_when_asked_to(
-    dag_bag: Any, kind: str, conf: dict[str, Any], expected: bool
-) -> None:
-    from tidemark_airflow.expiry import is_dry
-
-    params = {**dag_bag.dags["orders.purge_expired"].params, **conf}
-    assert is_dry(SimpleNamespace(run_type=kind, conf=conf), params) is expected
 
 
 def test_spark_is_asked_for_what_the_task_would_have_looked_for(dag_bag: Any) -> None:

@@ -34,7 +34,7 @@ def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
 ) -> None:
     """As Airflow's task runner does it: the handler of SIGTERM calls ``on_kill`` and nothing else."""
     from tidemark.work.drain import Stopped
-    from tidemark_airflow import work as module
+    from tidemark_airflow.operators import claim_work as module
 
     def handler(item: Any) -> None:
         if item.key == "second":
@@ -56,16 +56,17 @@ def test_a_task_that_is_terminated_gives_back_what_it_has_not_done(
 
 
 def test_triggers_say_how_to_make_them_again(dag_bag: Any) -> None:
-    from tidemark_airflow.work import WorkReadyTrigger
+    from tidemark_airflow.triggers.work_ready import WorkReadyTrigger
 
     name, keys = WorkReadyTrigger("pages", 5.0).serialize()
-    assert (name, keys) == ("tidemark_airflow.work.WorkReadyTrigger", {"journal": "pages", "every": 5.0})
+    path = "tidemark_airflow.triggers.work_ready.WorkReadyTrigger"
+    assert (name, keys) == (path, {"journal": "pages", "every": 5.0})
 
 
 def test_the_trigger_fires_when_something_is_due(house: WorkWorld, work: Any, monkeypatch: Any) -> None:
     import asyncio
 
-    from tidemark_airflow import work as module
+    from tidemark_airflow.triggers import work_ready as module
 
     def pass_the_time(self: Any, seconds: float) -> None:
         house.clock.now += 10_000

@@ -42,7 +42,7 @@ def found(*journals: str) -> tuple[dict[str, Any], dict[str, Any]]:
     from airflow.sdk import AssetAlias
     from airflow.sdk.execution_time.context import OutletEventAccessors
 
-    from tidemark_airflow.work_dead import ALL_DEAD, find_dead
+    from tidemark_airflow.tasks.dead_letters import ALL_DEAD, find_dead
 
     events = OutletEventAccessors()
     names = [f"cassandra_default/work/{journal}" for journal in journals]
@@ -54,7 +54,7 @@ def found(*journals: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_i11_unseen_dead_letters_are_an_asset_event_and_fail_the_task(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from tidemark_airflow.work_dead import report_dead
+    from tidemark_airflow.tasks.dead_letters import report_dead
 
     name = house.declared.name
     returned, events = found(name)
@@ -66,7 +66,7 @@ def test_i11_unseen_dead_letters_are_an_asset_event_and_fail_the_task(house: Wor
 
 def test_i11_seen_ones_are_neither(house: WorkWorld) -> None:
     from tidemark.work.client import Work
-    from tidemark_airflow.work_dead import report_dead
+    from tidemark_airflow.tasks.dead_letters import report_dead
 
     work = Work.of_journal(house.another())
     work.mark_seen(*work.dead(), who="ann", reason="nothing to do")
@@ -78,7 +78,7 @@ def test_i11_seen_ones_are_neither(house: WorkWorld) -> None:
 def test_a_journal_that_cannot_be_looked_at_hides_no_other(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from tidemark_airflow.work_dead import report_dead
+    from tidemark_airflow.tasks.dead_letters import report_dead
 
     returned, events = found("unreachable", house.declared.name)
     assert len(events) == 1
@@ -89,7 +89,7 @@ def test_a_journal_that_cannot_be_looked_at_hides_no_other(house: WorkWorld) -> 
 def test_a_sweep_that_failed_does_not_end_as_a_success(house: WorkWorld) -> None:
     from airflow.sdk.exceptions import AirflowFailException
 
-    from tidemark_airflow.work_dead import report_dead
+    from tidemark_airflow.tasks.dead_letters import report_dead
 
     for given in ({"journals": [], "problems": []}, None):
         with pytest.raises(AirflowFailException, match="see the log of"):
@@ -113,7 +113,7 @@ def test_the_last_tasks_run_whatever_became_of_the_sweep(dag_bag: Any) -> None:
     ],
 )
 def test_i22_times_of_bindings_may_be_dates(dag_bag: Any, given: dict[str, Any], time: Any) -> None:
-    from tidemark_airflow.replicate import NEVER, again_interval
+    from tidemark_airflow.tasks.replicate import NEVER, again_interval
 
     begin, end = time
     wanted = (begin * 1_000_000, NEVER if end is None else end * 1_000_000)
@@ -123,7 +123,7 @@ def test_i22_times_of_bindings_may_be_dates(dag_bag: Any, given: dict[str, Any],
 def test_i22_what_is_no_time_is_refused(dag_bag: Any) -> None:
     from airflow.sdk.exceptions import AirflowFailException, ParamValidationError
 
-    from tidemark_airflow.replicate import again_interval
+    from tidemark_airflow.tasks.replicate import again_interval
 
     with pytest.raises(AirflowFailException, match="`2026-11-99` is no time"):
         again_interval(None, {"from_t": "2026-11-99", "to_t": None})

@@ -2,19 +2,13 @@
 
 import pytest
 from tests.support.memory_writers import Stream
+from tests.support.opened_pipeline import given_opened
 from tests.support.pipeline_world import PipelineWorld
 
-from tidemark.app import open_pipeline
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.delivery.operator.actions import NotPossible
-from tidemark.pipeline.model import Pipeline
+from tidemark.delivery.operator.action_plan import NotPossible
 
 pytestmark = pytest.mark.unit
-
-DECLARED = [
-    {"name": "stream", "kind": "files", "path": "/stream"},
-    {"name": "other", "kind": "files", "path": "/other"},
-]
 
 
 @pytest.fixture
@@ -29,20 +23,7 @@ def stream() -> Stream:
 
 @pytest.fixture
 def pipeline(house, stream, monkeypatch) -> OpenPipeline:
-    declared = {
-        "name": "orders",
-        "source": {"kafka": {"topics": ["orders"]}},
-        "writers": DECLARED,
-        "log": {"path": str(house.root / "log")},
-        "limits": {"resume_singly": 2},
-    }
-    context = {"TIDEMARK_HOME": str(house.root)}
-    pipeline = OpenPipeline(Pipeline.model_validate(declared, context=context), None)
-    monkeypatch.setattr(open_pipeline.control_plane, "look_at_control", lambda connections: house.consensus)
-    monkeypatch.setattr(
-        open_pipeline, "build_writers", lambda pipeline, connections: [stream, Stream("other")]
-    )
-    return pipeline
+    return given_opened(house, monkeypatch, stream, Stream("other"), limits={"resume_singly": 2})
 
 
 def given_stopped(house: PipelineWorld, stream: Stream, *bad: int) -> None:
@@ -98,20 +79,20 @@ def test_a_resume_goes_in_bulk_after_as_many_messages_as_the_pipeline_says(pipel
 )
 def test_a_plan_is_made_by_its_action(pipeline, house, stream, action, options):
     given_stopped(house, stream, 2)
-    assert pipeline.plan(action, "stream", **options).action == action
+    assert getattr(pipeline, f"plan_{action}")("stream", **options).action == action
 
 
 def test_a_writer_that_is_open_may_be_stopped(pipeline, house, stream):
     house.register(stream)
-    assert pipeline.plan("stop", "stream").action == "stop"
+    assert pipeline.plan_stop("stream").action == "stop"
 
 
 def test_a_retired_writer_may_be_forgotten(pipeline, house):
     house.register(Stream("retired"))
-    assert pipeline.plan("forget", "retired").action == "forget"
+    assert pipeline.plan_forget("retired").action == "forget"
 
 
 def test_a_declared_writer_may_not_be_forgotten(pipeline, house, stream):
     house.register(stream)
     with pytest.raises(NotPossible, match="it is in the pipeline's file"):
-        pipeline.plan("forget", "stream")
+        pipeline.plan_forget("stream")

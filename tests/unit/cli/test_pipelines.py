@@ -20,7 +20,9 @@ EXECUTE = ("--execute", "--reason", "the shop is closed", "--by", "ann")
 @pytest.fixture
 def positions(installation, control, root, monkeypatch) -> Positions:
     """A published log and a stopped writer; the pipeline's file is gone."""
-    monkeypatch.setattr("tidemark.delivery.operator.forget_pipeline.LettersInTable._execute", lambda *_: 0)
+    monkeypatch.setattr(
+        "tidemark.delivery.operator.forget_pipeline.LetterTableCleanup._execute", lambda *_: 0
+    )
     binding = given_binding(1_000_000, 0, ("orders", 0, 0, 3))
     messages = {("orders", 0): {0: b"a", 1: b"b", 2: b"c"}}
     publish_all(control, LogFolder("orders", str(root)), {binding: messages})

@@ -12,7 +12,8 @@ from tests.support.journal_samples import TOPIC, JournalWorld
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.reconcile_idle import reconcile_idle
 from tidemark.clock import wall_clock
-from tidemark.delivery.deliver import deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions

@@ -5,8 +5,7 @@ from tests.support.log_samples import compact
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
-from tidemark.delivery.compacted_refusals import needing_every_message, refusal_of
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted, needing_every_message, refusal_of
 from tidemark.delivery.state.registration import registered_writers
 from tidemark.delivery.writer import MISSED_FOR_EVER
 from tidemark.log.state.registered_writers import Enrolled, ensure_enrolled

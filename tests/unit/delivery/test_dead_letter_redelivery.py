@@ -9,7 +9,7 @@ from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.delivery.dead_letters.listing import Fate, LetterBox, ListedLetter, NoSuchLetter
 from tidemark.delivery.dead_letters.redelivery import REDELIVERING, NotRedelivered, Redelivery
-from tidemark.delivery.operator.actions import NotPossible, Plan
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
 from tidemark.delivery.state.handed_back import TablesHandedBack
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import ShapeChanged
@@ -51,7 +51,7 @@ def letter(house: PipelineWorld, writer: Stream, id_: int) -> ListedLetter:
     return LetterBox(house.positions, house.letters, NoLetterTable()).letter(writer.name, id_)
 
 
-def plan(house: PipelineWorld, writer: Stream, id_: int) -> Plan:
+def plan(house: PipelineWorld, writer: Stream, id_: int) -> ActionPlan:
     return Redelivery(house.positions, house.log, house.clock).plan(writer, letter(house, writer, id_))
 
 

@@ -15,7 +15,8 @@ from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Undecided
-from tidemark.delivery.deliver import Delivered, PartDone, deliver_to, write_parts_here
+from tidemark.delivery.binding_steps import PartDone, write_parts_here
+from tidemark.delivery.deliver import Delivered, deliver_to
 from tidemark.delivery.published_log import LogUnreadable
 from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.writer import Written

@@ -8,7 +8,7 @@ from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PIPELINE, PipelineWorld
 
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.deliver import said
+from tidemark.delivery.binding_steps import said
 from tidemark.delivery.published_log import LogUnreadable, reading
 from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.state.positions import ShapeChanged

@@ -27,7 +27,7 @@ from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.dead_letters.listing import LetterBox
 from tidemark.delivery.dead_letters.redelivery import Redelivery
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.faults import FaultPoint
 from tidemark.writers.files.writer import FilesWriter

@@ -25,8 +25,10 @@ from tests.support.pipeline_world import NO_LIMIT
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.delivery.deliver import deliver_to, write_parts_here
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.deliver import deliver_to
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import NotRegistered, resume_writer
 from tidemark.delivery.state.lease import LeaseLost
@@ -101,8 +103,8 @@ class History:
         return Positions(self.consensus, "orders")
 
     @property
-    def operator(self) -> Operator:
-        return Operator(self.positions, self.log.opened, self.clock)
+    def operator(self) -> OperatorActions:
+        return OperatorActions(self.positions, self.log.opened, self.clock)
 
     @property
     def state(self) -> WriterState | None:

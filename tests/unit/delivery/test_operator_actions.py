@@ -7,14 +7,14 @@ from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.delivery.dead_letters.store import DeadLetterCopies, DeadLetterFiles
-from tidemark.delivery.operator import actions
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator import acknowledge as acknowledge_module
+from tidemark.delivery.operator.action_plan import ActionPlan, ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.writer_state import Cause, OffsetEntry, OffsetEntryKind, WriterGate
 
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> ActionPlan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
@@ -160,7 +160,7 @@ def test_a_writer_at_the_end_waits_for_nothing(house):
 
 
 def test_more_than_so_many_at_once_are_refused(house, monkeypatch):
-    monkeypatch.setattr(actions, "MOST_ACKNOWLEDGED", 3)
+    monkeypatch.setattr(acknowledge_module, "MOST_ACKNOWLEDGED", 3)
     writer = given_stopped_at(house, 0)
     with pytest.raises(NotPossible, match="that is more than 3 messages at once"):
         acknowledge(house, writer, 0, 3)

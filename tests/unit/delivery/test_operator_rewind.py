@@ -9,9 +9,9 @@ from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.operator import actions
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Operator
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted
+from tidemark.delivery.operator.action_plan import ActionPlan, ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, WriterGate
@@ -19,15 +19,15 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate
 pytestmark = pytest.mark.unit
 
 
-def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> actions.Plan:
+def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | None = None) -> ActionPlan:
     return house.operator.acknowledge(writer, first, last, house.letters, untried=True)
 
 
-def given_compacted(house: PipelineWorld, below: int, policy: str = "journal") -> Operator:
+def given_compacted(house: PipelineWorld, below: int, policy: str = "journal") -> OperatorActions:
     """The operator of a log that is compacted."""
     log = house.log
     manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
-    return Operator(house.positions, replace(log, manifest=manifest), house.clock)
+    return OperatorActions(house.positions, replace(log, manifest=manifest), house.clock)
 
 
 # Rewind

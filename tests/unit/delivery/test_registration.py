@@ -7,8 +7,8 @@ from tests.support.log_samples import compact, given_binding
 from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PipelineWorld
 
-from tidemark.delivery.operator.actions import NotPossible
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.registration import holds_below, registered_writers
 from tidemark.faults import FaultPoint
 from tidemark.log.state.lease import LogHeld, take_log

@@ -8,7 +8,7 @@ import pytest
 from tests.support.memory_writers import Stream
 from tests.support.pipeline_world import PipelineWorld, given_stopped_at
 
-from tidemark.delivery.operator.actions import NotSettled
+from tidemark.delivery.operator.acknowledge import NotSettled
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Past
 from tidemark.log.model.binding import Binding

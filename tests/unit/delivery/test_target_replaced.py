@@ -8,7 +8,7 @@ from tests.support.memory_letters import CountedLetters
 from tests.support.pipeline_world import PipelineWorld, given_gate
 from tests.support.topic_samples import Topic, TopicWriter
 
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.operator.advice import advise
 from tidemark.delivery.operator.forget_pipeline import PipelineForgetting
 from tidemark.delivery.state.positions import ShapeChanged
@@ -16,7 +16,7 @@ from tidemark.delivery.state.writer_state import FORGET_PIPELINE, Cause, WriterS
 from tidemark.delivery.target import (
     Lacking,
     LeftByForgotten,
-    Verdict,
+    TargetVerdict,
     compare,
     gaps_of,
     lacking,
@@ -62,14 +62,14 @@ def state(position: int, target: str | None = "first", since: int | None = 0) ->
 @pytest.mark.parametrize(
     ("known", "present", "verdict"),
     [
-        (state(5), "first", Verdict.SAME),
-        (state(5), None, Verdict.SAME),
-        (state(5), "other", Verdict.REPLACED),
-        (state(-1), "other", Verdict.FRESH),
-        (state(5, since=6), "other", Verdict.FRESH),
-        (state(-1, target=None), "other", Verdict.ADOPT),
-        (state(5, target=None), "other", Verdict.DOUBTFUL),
-        (state(5, target=None, since=None), "other", Verdict.DOUBTFUL),
+        (state(5), "first", TargetVerdict.SAME),
+        (state(5), None, TargetVerdict.SAME),
+        (state(5), "other", TargetVerdict.REPLACED),
+        (state(-1), "other", TargetVerdict.FRESH),
+        (state(5, since=6), "other", TargetVerdict.FRESH),
+        (state(-1, target=None), "other", TargetVerdict.ADOPT),
+        (state(5, target=None), "other", TargetVerdict.DOUBTFUL),
+        (state(5, target=None, since=None), "other", TargetVerdict.DOUBTFUL),
     ],
 )
 def test_what_the_id_of_a_target_says(known, present, verdict):

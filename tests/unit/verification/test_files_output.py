@@ -12,9 +12,9 @@ import pytest
 from tests.support.faults import Killed
 from tests.support.pipeline_world import PipelineWorld, given_gate
 
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.compacted_history import HistoryCompacted
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.faults import FaultPoint

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.support.recreated_world import ARCHIVE, SOURCES, TARGET, World
 
 from tidemark.delivery import target
-from tidemark.delivery.target import Verdict
+from tidemark.delivery.target import TargetVerdict
 
 pytestmark = pytest.mark.unit
 
@@ -71,7 +71,7 @@ def test_a_green_run_over_a_difference_would_be_noticed(tmp_path: Path) -> None:
     """The check itself: with a target that is never asked for its id, and output that is never compared."""
     with pytest.MonkeyPatch.context() as patch:
         world = World(tmp_path, patch)
-        patch.setattr(target, "compare", lambda state, present: Verdict.SAME)
+        patch.setattr(target, "compare", lambda state, present: TargetVerdict.SAME)
         patch.setattr(world, "reconcile", lambda writer, before: None)
         for name, *arguments in (
             ("produce", "orders", "abc"),

@@ -11,7 +11,7 @@ from tests.support.memory_partition import MemoryPartition
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.connections import KafkaConnection
-from tidemark.delivery.operator.actions import NotPossible
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.pipeline.model import KafkaDeclaration

@@ -11,7 +11,7 @@ from tests.support.replicator_samples import WRITER, Theirs
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease import LEASE
 from tidemark.consensus.objects import Change, ObjectKey, ObjectKind
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK, TablesHandedBack, handed_back_before
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause, HandedBack

@@ -16,7 +16,8 @@ from tests.support.journal_samples import (
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables, fails_after
 
-from tidemark.delivery.operator.actions import NotPossible, NotSettled
+from tidemark.delivery.operator.acknowledge import NotSettled
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writing
 

@@ -6,7 +6,7 @@ from tests.support.journal_samples import KEY, TOPIC, ActionLog, JournalWorld, j
 from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted
 from tidemark.delivery.writer import Part
 from tidemark.log.model.manifest import LogFile
 from tidemark.verification.journal.provable import Unprovable

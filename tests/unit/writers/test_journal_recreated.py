@@ -9,8 +9,8 @@ from tests.support.found_in_memory import FoundInMemory
 from tests.support.pipeline_world import PipelineWorld
 from tests.support.recreated_samples import TopicsLog, TopicsWorld
 
-from tidemark.delivery.operator.actions import NotPossible
-from tidemark.delivery.redeliver import HistoryCompacted
+from tidemark.delivery.compacted_history import HistoryCompacted
+from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.writer_state import Cause, TopicStart, WriterGate, WriterState
 from tidemark.delivery.writer_topics import NothingRecreated
 from tidemark.faults import FaultPoint

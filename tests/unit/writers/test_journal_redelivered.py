@@ -7,7 +7,7 @@ from tests.support.memory_journal import dies_after, fails_after
 
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.dead_letters.redelivery import NotRedelivered, Redelivery
-from tidemark.delivery.operator.actions import NotPossible, Plan
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
 
 pytestmark = pytest.mark.unit
 
@@ -25,7 +25,7 @@ def given_letter(history: str, id_: int) -> JournalWorld:
     return house
 
 
-def plan(house: JournalWorld, id_: int, fate: object = lambda done: None) -> Plan:
+def plan(house: JournalWorld, id_: int, fate: object = lambda done: None) -> ActionPlan:
     letter = ListedLetter("orders", "journal", id_, Fate.DEAD, None)
     return Redelivery(house.positions, house.log, house.clock).plan(house.started(fate), letter)
 

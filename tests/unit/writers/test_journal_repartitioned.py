@@ -18,7 +18,8 @@ from tests.support.log_samples import given_binding
 from tests.support.memory_journal import MemoryJournal, MemoryTables
 
 from tidemark.delivery import split_entities
-from tidemark.delivery.deliver import Delivered, PartDone, write_part
+from tidemark.delivery.binding_steps import PartDone, write_part
+from tidemark.delivery.deliver import Delivered
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writer, Writing

@@ -9,7 +9,7 @@ from tests.support.replicator_samples import PLACE, WRITER, Theirs, declared
 
 from tidemark.clock import SECOND
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible
+from tidemark.delivery.operator.action_plan import ChangedMeanwhile, NotPossible
 from tidemark.delivery.state.handed_back import HAND_BACK
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.writer_state import Cause

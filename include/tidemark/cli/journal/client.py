@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tidemark.client.events import Event
     from tidemark.client.journal import Journal
     from tidemark.client.settings import JournalSettings
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
 BY_HEADER, REASON_HEADER = "tidemark-by", "tidemark-reason"
 
@@ -177,9 +177,11 @@ def _events(payloads: Sequence[str], is_json: bool, first: int, tags: Sequence[s
     return [make(first + place, payload, tags) for place, payload in enumerate(payloads)]
 
 
-def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str, to: int) -> "Plan":
+def _plan_delete(
+    pipeline: str, settings: "JournalSettings", journal: "Journal", key: str, to: int
+) -> "ActionPlan":
     from tidemark.consensus.audit_trail import AuditEntry
-    from tidemark.delivery.operator.actions import NotPossible, Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible
 
     name, last = settings.declared.name, journal.pointer(key)
     if last is None:
@@ -194,12 +196,12 @@ def _plan_delete(pipeline: str, settings: "JournalSettings", journal: "Journal",
         f"topic {settings.topic}, entity {key}: the last event is {last}",
         f"events up to {min(to, last)} are deleted for every reader, and cannot be brought back",
     )
-    return Plan("delete", pipeline, name, lines, details, execute)
+    return ActionPlan("delete", pipeline, name, lines, details, execute)
 
 
-def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str) -> "Plan":
+def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", key: str) -> "ActionPlan":
     from tidemark.consensus.audit_trail import AuditEntry
-    from tidemark.delivery.operator.actions import Plan
+    from tidemark.delivery.operator.action_plan import ActionPlan
 
     name, last = settings.declared.name, journal.pointer(key)
     details: dict[str, Any] = {"topic": settings.topic, "key": key, "last": last}
@@ -212,7 +214,7 @@ def _plan_purge(pipeline: str, settings: "JournalSettings", journal: "Journal", 
         f"topic {settings.topic}, entity {key}: {has}",
         "the entity is removed for every reader with everything it has, and cannot be brought back",
     )
-    return Plan("purge", pipeline, name, lines, details, execute)
+    return ActionPlan("purge", pipeline, name, lines, details, execute)
 
 
 def _headers(deed: Any) -> dict[str, str]:

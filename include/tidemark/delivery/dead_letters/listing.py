@@ -44,7 +44,7 @@ class NoSuchLetter(DeliveryError):
         )
 
 
-class LettersInTable(Protocol):
+class LetterFinder(Protocol):
     """Where copies are looked for that are not in the files any more."""
 
     def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
@@ -91,7 +91,7 @@ class LetterBox:
 
     positions: Positions
     files: DeadLetterFiles
-    table: LettersInTable
+    table: LetterFinder
 
     def writers(self, declared: Sequence[str]) -> list[str]:
         """Those that may have letters: declared ones first, then those that only have copies."""

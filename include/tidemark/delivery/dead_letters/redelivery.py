@@ -14,16 +14,16 @@ import pyarrow as pa
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
+from tidemark.delivery.binding_steps import said
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
-from tidemark.delivery.deliver import said
 from tidemark.delivery.errors import DeliveryError
-from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog, read_messages
 from tidemark.delivery.state.handed_back import refuse_handed_back
 from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import Redelivered, WriterState
-from tidemark.delivery.target import Verdict, compare, replaced
+from tidemark.delivery.target import TargetVerdict, compare, replaced
 from tidemark.delivery.writer import Later, Part, Writer
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
@@ -56,7 +56,7 @@ class Redelivery:
     def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
         self._positions, self._log, self._clock = positions, log, clock
 
-    def plan(self, writer: Writer, letter: ListedLetter) -> Plan:
+    def plan(self, writer: Writer, letter: ListedLetter) -> ActionPlan:
         """What redelivering one letter would do; refuses where it is not safe, and says why."""
         state = self._positions.load(writer.name)
         if state is None:
@@ -101,7 +101,7 @@ class Redelivery:
             f"id {letter.id} ({letter.place}) is written after all, {where}",
             "position and gate stay as they are",
         )
-        return Plan(
+        return ActionPlan(
             "redeliver",
             state.pipeline,
             state.name,
@@ -115,7 +115,7 @@ class Redelivery:
         present = writer.identify()
         if present is None:
             return writer
-        if compare(state, present) is not Verdict.SAME:
+        if compare(state, present) is not TargetVerdict.SAME:
             raise replaced(state, present)
         return writer.bound_to(present)
 

@@ -1,4 +1,4 @@
-"""What becomes of each writer when a loss is accepted: part of the plan that a person sees before they do.
+"""The consequence for each writer when a loss is accepted, as the plan of the acceptance shows it.
 
 Decided by the same rules that deliveries follow (``writer_topics.py``), from declarations and from what the
 control plane knows. Read-only.
@@ -30,7 +30,7 @@ class Becomes(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """What becomes of one writer."""
+    """The consequence for one writer."""
 
     writer: str
     kind: str
@@ -56,7 +56,7 @@ class Consequence:
 def read_consequences(
     pipeline: Pipeline, control: LogControl, positions: Positions, losses: Sequence[Loss]
 ) -> list[Consequence]:
-    """What becomes of every writer of a pipeline's file."""
+    """The consequences for all writers of a pipeline's file."""
     head = control.bindings_head()
     bound = {topic for topic, _ in head.reached} | head.topic_ids.keys()
     known = Recreations.of(control.accepted_losses())

@@ -1,8 +1,7 @@
-"""What to do about a writer's gate: follows from its cause, the writer's position and the failed attempts.
+"""Advice about a writer's closed gate, from its cause, the writer's position and the number of failures.
 
-One pure function for every place that gives advice: commands, task logs and the question of ``resume``. It
-names a message to acknowledge only if that very message has failed again and was not acknowledged yet; for a
-target that failed, never. Reads nothing and changes nothing.
+Pure: one function for commands, task logs and the question of ``resume``. It offers to acknowledge a message
+only if that message has failed and was not acknowledged yet, and never for a failure of the target.
 """
 
 from collections.abc import Collection
@@ -13,12 +12,12 @@ from tidemark.delivery.state.handed_back import take_over_command
 from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterGate, WriterState
 
 SURE = 2
-"""Failures of one message before acknowledging it is advised: the first may be an accident."""
+"""Failures of one message before acknowledging it is advised: the first may be transient."""
 IN_BULK = "go on in bulk"
 
 
 @dataclass(frozen=True, slots=True)
-class AdvisedCommand:
+class Remedy:
     """One thing that an operator can do."""
 
     what: str
@@ -31,13 +30,13 @@ class AdvisedCommand:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """How a writer stands, and what to do about it."""
+    """The state of a writer's gate, and the remedies."""
 
     pipeline: str
     writer: str
     where: str = ""
     """Where and why its gate is closed; empty where it is open."""
-    hints: tuple[AdvisedCommand, ...] = ()
+    hints: tuple[Remedy, ...] = ()
     """What to do, best first; none where the gate is open."""
     acknowledgeable: int | None = None
     """The message that may be acknowledged because it failed; None where there is no such message."""
@@ -85,39 +84,34 @@ def advise(
     resume, in_bulk = f"tidemark resume {name}", f"tidemark gate open {name}"
     where = f"at {gate.where} ({gate.cause}): {gate.reason}"
     if handed_back or gate.cause is Cause.REPLICATOR:
-        take_over = AdvisedCommand("when the replicator is stopped", take_over_command(*place))
+        take_over = Remedy("when the replicator is stopped", take_over_command(*place))
         return Advice(*place, where, (take_over,), is_failure=gate.cause is Cause.REPLICATOR)
     match gate.cause:
         case Cause.MESSAGE if gate.first_id <= state.position or gate.first_id in acknowledged:
             ways = (
-                AdvisedCommand("deliver what follows, one message at a time", resume),
-                AdvisedCommand(IN_BULK, in_bulk),
+                Remedy("deliver what follows, one message at a time", resume),
+                Remedy(IN_BULK, in_bulk),
             )
             return Advice(*place, _passed(gate, state.position, acknowledged), ways, is_failure=True)
         case Cause.MESSAGE:
             return Advice(*place, where, _about_message(state, gate), gate.first_id, is_failure=True)
         case Cause.TARGET:
             mend = f"mend the target{_so_often(gate)}, then go on one message at a time"
-            return Advice(
-                *place,
-                where,
-                (AdvisedCommand(mend, resume), AdvisedCommand(IN_BULK, in_bulk)),
-                is_failure=True,
-            )
+            return Advice(*place, where, (Remedy(mend, resume), Remedy(IN_BULK, in_bulk)), is_failure=True)
         case Cause.HAND:
-            return Advice(*place, where, (AdvisedCommand("let it go on", in_bulk),))
+            return Advice(*place, where, (Remedy("let it go on", in_bulk),))
         case Cause.REPLACED if not state.expects_anything:
-            again = AdvisedCommand("make the target again and empty, then go on", resume)
+            again = Remedy("make the target again and empty, then go on", resume)
             return Advice(*place, where, (again,), is_failure=True)
         case Cause.REPLACED:
-            send = AdvisedCommand(
+            send = Remedy(
                 "make the target again and empty, then send everything to it",
                 f"tidemark offsets rewind {name} -1",
             )
             return Advice(*place, where, (send,), is_failure=True)
         case Cause.VERIFICATION:
-            again = AdvisedCommand("verify again; a clean one opens the gate", resume)
-            forced = AdvisedCommand("go on without a clean verification", in_bulk)
+            again = Remedy("verify again; a clean one opens the gate", resume)
+            forced = Remedy("go on without a clean verification", in_bulk)
             return Advice(*place, where, (again, forced), is_failure=True)
 
 
@@ -125,23 +119,23 @@ def without_file(advice: Advice, note: str) -> Advice:
     """The same for a writer of a pipeline that no file declares: nothing can be delivered to it."""
     name = f"{advice.pipeline} {advice.writer}"
     ways = (
-        AdvisedCommand("go on", "put its file back into the folder of the pipelines"),
-        AdvisedCommand("forget this writer", f"tidemark offsets forget {name}"),
-        AdvisedCommand("forget the pipeline", f"tidemark pipelines forget {advice.pipeline}"),
+        Remedy("go on", "put its file back into the folder of the pipelines"),
+        Remedy("forget this writer", f"tidemark offsets forget {name}"),
+        Remedy("forget the pipeline", f"tidemark pipelines forget {advice.pipeline}"),
     )
     return replace(advice, hints=ways if advice.where else (), acknowledgeable=None, note=note)
 
 
-def _about_message(state: WriterState, gate: WriterGate) -> tuple[AdvisedCommand, ...]:
+def _about_message(state: WriterState, gate: WriterGate) -> tuple[Remedy, ...]:
     name, id_ = f"{state.pipeline} {state.name}", gate.first_id
     hints = (
-        AdvisedCommand("look at it", f"tidemark log show {state.pipeline} --from {id_} --to {id_} --json"),
-        AdvisedCommand("try it again", f"tidemark resume {name}"),
+        Remedy("look at it", f"tidemark log show {state.pipeline} --from {id_} --to {id_} --json"),
+        Remedy("try it again", f"tidemark resume {name}"),
     )
     if gate.failures < SURE:
         return hints
     pass_ = f"let it pass unwritten, with a copy{_so_often(gate)}"
-    return (*hints, AdvisedCommand(pass_, f"tidemark offsets ack {name} {id_}"))
+    return (*hints, Remedy(pass_, f"tidemark offsets ack {name} {id_}"))
 
 
 def _passed(gate: WriterGate, position: int, acknowledged: Collection[int]) -> str:

@@ -97,7 +97,7 @@ class Letters(Protocol):
         """Remove them; removing again changes nothing."""
 
 
-class LettersInTable:
+class LetterTableCleanup:
     """Those of the table ``dead_letter``."""
 
     def __init__(self, connect: Callable[[], Session], keyspace: str = KEYSPACE) -> None:

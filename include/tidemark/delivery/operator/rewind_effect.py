@@ -1,8 +1,8 @@
-"""What a rewind really brings about at a writer's target.
+"""The effect of a rewind on a writer's target.
 
-Ids at or below the last one of a part of the target are not written again, so going back alone may send
-nothing at all. The plan says so before it is done. A target that was made again is taken over by a rewind,
-but only an empty one: what lies below an id that is there already could never be sent.
+Ids at or below the last one of a part of the target are not written again, so moving the position back may
+send nothing at all. The plan says so before it is executed. A rewind also accepts a recreated target, but
+only an empty one: messages below an id that it already has could never be sent.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,16 +12,16 @@ from typing import Any
 from tidemark.delivery.delivered_messages import Finished
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.writer_state import Cause, WriterState
-from tidemark.delivery.target import Verdict, compare, with_target
+from tidemark.delivery.target import TargetVerdict, compare, with_target
 from tidemark.delivery.writer import TargetIdentity, TargetMissing, Writer
 from tidemark.log.model.binding import NOTHING_YET
 
 MOST_COUNTED = 1_000_000
-"""Of so many ids it is counted what is there already; beyond that the last ids have to do."""
+"""Up to so many ids, messages that the target has are counted; beyond that only its last ids are shown."""
 
 
 class NotEmpty(Exception):
-    """A target that was made again has something of this writer already."""
+    """A recreated target already has messages of this writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def look_ahead(
     log: PublishedLog,
     acknowledged: Collection[int],
 ) -> Outlook:
-    """What going back to a position comes to; ``NotEmpty`` where messages could never be sent."""
+    """The effect of a rewind to a position; raises ``NotEmpty`` where messages could never be sent."""
     back = replace(state, since=_since(state, position))
     try:
         present = writer.identify() if writer else None
@@ -63,7 +63,7 @@ def look_ahead(
     if present is None:
         kept = writer.keeps(position + 1, state.position)
         return Outlook(same, (kept,) if kept else ())
-    is_other = compare(state, present) in (Verdict.REPLACED, Verdict.FRESH)
+    is_other = compare(state, present) in (TargetVerdict.REPLACED, TargetVerdict.FRESH)
     if not is_other and state.target is None and state.gate and state.gate.cause is Cause.REPLACED:
         is_other = True  # the old id is unknown, but what is there was found to be another one's
     if not is_other:

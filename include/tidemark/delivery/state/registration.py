@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tidemark.clock import Clock, wall_clock
+from tidemark.delivery.compacted_history import BEGIN_ANEW, require_history
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.target import refuse_left_over
@@ -22,12 +22,6 @@ from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
 from tidemark.pipeline.choices import WriterStart
-
-BEGIN_ANEW = (
-    "Give it `start: latest`; a journal needs an empty keyspace of its own, and a log that was compacted by "
-    "policy `journal` alone."
-)
-
 
 Start = int | Literal[WriterStart.RECREATED]
 """The position a new writer begins with, or that it begins with the topics that were made again."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tidemark.connections import CassandraConnection
-from tidemark.delivery.deliver import PartDone, WriteParts, write_part
+from tidemark.delivery.binding_steps import PartDone, WriteParts, write_part
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer

@@ -7,7 +7,7 @@ where the log still has it whole.
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause
@@ -22,7 +22,9 @@ LETTING_GO = "letting files go"
 MOST_NAMED = 20
 
 
-def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock) -> Plan:
+def plan_let_go(
+    writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock
+) -> ActionPlan:
     """Ask for the missing files of a writer no more; its gate opens where nothing else is different."""
     state = positions.load(writer.name)
     if not isinstance(writer, FilesWriter):
@@ -59,4 +61,4 @@ def plan_let_go(writer: Writer, log: PublishedLog, positions: Positions, clock: 
         *([f"and {more} more"] if more > 0 else []),
         "the gate opens" if opens else "the gate stays as it is",
     ]
-    return Plan("let go", state.pipeline, state.name, tuple(lines), {"files": missing}, execute)
+    return ActionPlan("let go", state.pipeline, state.name, tuple(lines), {"files": missing}, execute)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.deliver import Delivery, write_parts_here
+from tidemark.delivery.binding_delivery import Delivery
+from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.compacted_history import require_history
 from tidemark.delivery.published_log import PublishedLog
-from tidemark.delivery.redeliver import require_history
 from tidemark.delivery.resume import Resumed
 from tidemark.delivery.state.lease import WriterHold, take
 from tidemark.delivery.state.positions import Positions

@@ -15,7 +15,7 @@ from tidemark.delivery.delivered_messages import MOST_LOOKED_BACK, Finished
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
-from tidemark.delivery.target import Verdict, compare, replaced
+from tidemark.delivery.target import TargetVerdict, compare, replaced
 from tidemark.delivery.writer import TargetMissing
 from tidemark.pipeline.model import WriterStart
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
@@ -96,7 +96,7 @@ def verify_topic(
         present = writer.identify()
     except TargetMissing as missing:
         return result({}, [OutputDifference(OutputProblem.REPLACED, name, str(missing), 0, position)])
-    if present is not None and compare(state, present) is Verdict.REPLACED:
+    if present is not None and compare(state, present) is TargetVerdict.REPLACED:
         problem = str(replaced(state, present))
         return result({}, [OutputDifference(OutputProblem.REPLACED, name, problem, 0, position)])
     bound = writer.bound_to(present) if present else writer

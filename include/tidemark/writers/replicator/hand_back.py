@@ -13,7 +13,7 @@ from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.operator.actions import NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
 from tidemark.delivery.state.handed_back import HAND_BACK, closing
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, HandedBack, WriterState
@@ -46,7 +46,7 @@ class HandBack:
     positions: Positions
     clock: Clock = wall_clock
 
-    def plan(self, writer: str) -> Plan:
+    def plan(self, writer: str) -> ActionPlan:
         """Put our offsets into the replicator's groups; refused while either side could still write."""
         name = self.pipeline.name
         declared = journal_of(self.pipeline, writer)
@@ -92,7 +92,7 @@ class HandBack:
             "the gate stays closed, and only a take-over opens it again",
             "then kafka-journal's replicator may be started",
         ]
-        return Plan(HAND_BACK, name, writer, tuple(lines), {"groups": groups}, execute)
+        return ActionPlan(HAND_BACK, name, writer, tuple(lines), {"groups": groups}, execute)
 
     def _refuse_recreated(self, writer: str, state: WriterState) -> None:
         if gone := sorted(recreated_topics(self.control, state)):

@@ -19,7 +19,13 @@ from tidemark.connections import Connections
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Outpaced
-from tidemark.delivery.operator.actions import ChangedMeanwhile, NotPossible, Plan, refuse_held, take_as_seen
+from tidemark.delivery.operator.action_plan import (
+    ActionPlan,
+    ChangedMeanwhile,
+    NotPossible,
+    refuse_held,
+    take_as_seen,
+)
 from tidemark.delivery.state.handed_back import TAKE_OVER
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, WriterState
@@ -67,7 +73,7 @@ class TakeBack:
     positions: Positions
     clock: Clock = wall_clock
 
-    def plan(self, writer: str) -> Plan:
+    def plan(self, writer: str) -> ActionPlan:
         """Go on behind the replicator's pointers and open the gate; refused while it could still write."""
         name, declared = self.pipeline.name, journal_of(self.pipeline, writer)
         state = self._stopped(writer)
@@ -110,7 +116,7 @@ class TakeBack:
         ]
         places = [[*place, offset] for place, offset in sorted(offsets.items())]
         details = {"position": state.position, "pointers": places}
-        return Plan(TAKE_OVER, name, writer, tuple(lines), details, execute)
+        return ActionPlan(TAKE_OVER, name, writer, tuple(lines), details, execute)
 
     def _stopped(self, writer: str) -> WriterState:
         state, name = self.positions.load(writer), self.pipeline.name

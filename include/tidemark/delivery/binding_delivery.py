@@ -1,0 +1,233 @@
+"""Deliver bindings to one writer under its lease: parts, then the end of the binding, then the position.
+
+The lowest message that cannot be processed is the wall: the position stops right before it, and the gate
+closes at it. An error of the target has no id: what failed is tried once more, then the gate names the range.
+The position passes the end of a binding only when the writer has finished the whole binding.
+
+Parts do not see each other. If an entity may have begun in two of them, the binding is written once more:
+each part then finds what the others wrote, and reports the message at which it cannot go on.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
+
+import structlog
+
+from tidemark.clock import Clock
+from tidemark.delivery.binding_steps import (
+    PartDone,
+    WriteParts,
+    discard_acknowledged,
+    finish,
+    said,
+    settle,
+)
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.split_entities import is_any_split
+from tidemark.delivery.state.lease import LeaseLost, WriterHold
+from tidemark.delivery.state.positions import Positions, ShapeChanged
+from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
+from tidemark.delivery.target import prepare_target
+from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, Written
+from tidemark.delivery.writer_topics import LeftOutCount, Taken, WriterTopics
+from tidemark.faults import FaultPoint, reach
+from tidemark.log.model.binding import Binding
+from tidemark.log.model.manifest import LogFile
+
+events = structlog.get_logger()
+
+TRIES = 2
+"""The number of attempts to write a binding's parts before the target counts as failed."""
+
+
+@dataclass(slots=True)
+class _Progress:
+    """The progress of one binding over its attempts."""
+
+    parts: Sequence[Part] | None = None
+    """All parts; None before the binding is cut."""
+    left: Sequence[Part] = ()
+    """The parts that are not written yet."""
+    written: Written = field(default_factory=Written)
+    wall: BadMessage | None = None
+    """The lowest message that cannot be processed."""
+    is_again: bool = False
+    """Whether all parts are written a second time, so that nothing is counted twice."""
+    taken: Taken | None = None
+    """The binding as the writer takes it; None before that is known."""
+
+    def cut(self, parts: Sequence[Part]) -> None:
+        """Begin with these parts."""
+        self.parts = self.left = parts
+
+    def is_doubtful(self) -> bool:
+        """Whether an entity may have begun in two parts; a part that met a wall reports no entities."""
+        begun = self.written.begun
+        return not self.is_again and bool(begun) and (self.wall is not None or is_any_split(begun))
+
+    def begin_again(self) -> None:
+        """Write all parts once more, so that each finds what the others wrote."""
+        self.left, self.is_again = self.parts or (), True
+
+    def note(self, results: Sequence[PartDone]) -> str | None:
+        """Add the results of the remaining parts; returns the target's error, if it failed."""
+        pairs = list(zip(self.left, results, strict=True))
+        self.left = [part for part, done in pairs if done.failure]
+        if not self.is_again:
+            self.written = reduce(add, (done.written for done in results), self.written)
+        bad = [*([self.wall] if self.wall else []), *(done.bad for done in results if done.bad)]
+        self.wall = min(bad, key=lambda one: one.id, default=None)
+        return next((done.failure for done in results if done.failure), None)
+
+
+def _left_out(left: LeftOutCount) -> Written:
+    return Written(ignored=left.messages, details={"left_out": left.messages}) if left.rows else Written()
+
+
+class Delivery:
+    """Delivers bindings to one writer under one lease."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        log: PublishedLog,
+        positions: Positions,
+        hold: WriterHold,
+        write_parts: WriteParts,
+        reload: Callable[[], WriterState | None],
+        clock: Clock,
+    ) -> None:
+        self._writer, self._log, self._hold, self._positions = writer, log, hold, positions
+        self._write_parts, self._reload, self._clock = write_parts, reload, clock
+        self._acknowledged = positions.acknowledged(writer.name)
+        self._topics = WriterTopics(writer, log, positions, hold.state)
+        self._is_prepared = False
+        self.total = Written()
+
+    @property
+    def position(self) -> int:
+        """The writer's position."""
+        return self._hold.state.position
+
+    def deliver(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate | None = None) -> bool:
+        """Write a binding and move the position to its end, leaving this gate; False when it was stopped."""
+        done = self._attempt(binding, files)
+        if isinstance(done, WriterGate):
+            return self._stop(binding, files, done)
+        own = self._topics.take(binding, files).files
+        left = self._topics.count(binding, files, binding.end)
+        self.total += done + _left_out(left)
+        self._hold.commit(binding.end, self._log.last_ids(own, binding.end, binding.base), gate, left.rows)
+        reach(FaultPoint.DELIVER_COMMITTED)
+        events.info("delivered", writer=self._writer.name, t=binding.t, position=self.position)
+        return True
+
+    def deliver_again(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Write a finished binding once more; returns what failed, or None."""
+        done = self._attempt(binding, files)
+        if isinstance(done, WriterGate):
+            if done.cause is Cause.REPLACED:
+                self._hold.commit(self.position, {}, done)
+            return f"{done.where}: {done.reason}"
+        self.total += done
+        return None
+
+    def _attempt(self, binding: Binding, files: Sequence[LogFile]) -> Written | WriterGate:
+        """Write a whole binding; returns the gate to close where it failed."""
+        work, failure = _Progress(), None
+        try:
+            for _ in range(TRIES):
+                failure = self._go_on(work, binding, files)
+                if failure is None:
+                    bad = work.wall
+                    return self._bad_message(binding, bad) if bad else replace(work.written, begun=())
+        except TargetReplaced as error:
+            return self._target_replaced(binding, error)
+        return self._target_failed(binding, str(failure))
+
+    def _go_on(self, work: "_Progress", binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Do the rest of a binding, up to its wall; returns the target's error, if it failed."""
+        try:
+            self._prepare()
+            taken = work.taken = work.taken or self._topics.take(binding, files)
+            if work.parts is None:
+                taken.writer.examine(binding, self._topics.past(self._hold.state, binding))
+                work.cut(taken.writer.cut(binding, taken.files))
+        except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
+            raise
+        except Exception as error:
+            return said(error)
+        if failure := self._discard_acknowledged(binding, taken):
+            return failure
+        # All parts are written even if one met a wall: everything below the wall must be in the target.
+        failure = work.note(self._write(taken.writer, work.left))
+        if failure is None and work.is_doubtful():
+            work.begin_again()
+            failure = work.note(self._write(taken.writer, work.left))
+        if failure or work.wall:
+            return failure
+        done = self._finish(binding, taken)
+        work.wall = done.bad
+        return done.failure
+
+    def _discard_acknowledged(self, binding: Binding, taken: Taken) -> str | None:
+        ticket = self._hold.ticket(self._reload)
+        place = (taken.writer, binding, taken.files, self._log, self._acknowledged, self.position, ticket)
+        return discard_acknowledged(*place).with_log().failure
+
+    def _prepare(self) -> None:
+        if not self._is_prepared:
+            place = (self._hold, self._positions, self._log, self._acknowledged)
+            self._writer = prepare_target(self._writer, *place)
+            self._topics = self._topics.of(self._writer)
+            self._is_prepared = True
+
+    def _write(self, writer: Writer, parts: Sequence[Part]) -> list[PartDone]:
+        if not parts:
+            return []
+        ticket = self._hold.ticket(self._reload)
+        results = self._write_parts(writer, parts, self._log.folder, self._acknowledged, ticket)
+        reach(FaultPoint.DELIVER_PARTS_WRITTEN)
+        return [done.with_log() for done in results]
+
+    def _finish(self, binding: Binding, taken: Taken) -> PartDone:
+        ticket = self._hold.ticket(self._reload)
+        place = (taken.writer, binding, taken.files, self._log, self._acknowledged, ticket)
+        return finish(*place).with_log()
+
+    def _stop(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate) -> bool:
+        reached, left, own = self.position, LeftOutCount({}, 0), files
+        if gate.cause is Cause.MESSAGE and gate.first_id - 1 > reached:
+            taken = self._topics.take(binding, files)
+            done = settle(taken.writer, binding, gate.first_id - 1, self._hold.ticket(self._reload))
+            if done.replaced:
+                gate = self._target_replaced(binding, done.replaced)
+            elif done.failure:
+                gate = self._target_failed(binding, done.failure)
+            else:
+                reached, own = gate.first_id - 1, taken.files
+                left = self._topics.count(binding, files, reached)
+                self.total += _left_out(left)
+        known = self._hold.state.gate
+        closed = known.again(gate) if known else gate
+        self._hold.commit(reached, self._log.last_ids(own, reached, binding.base), closed, left.rows)
+        reach(FaultPoint.DELIVER_STOPPED)
+        events.error("writer stopped", writer=self._writer.name, where=gate.where, reason=gate.reason)
+        return False
+
+    def _bad_message(self, binding: Binding, bad: BadMessage) -> WriterGate:
+        if not binding.base <= bad.id <= binding.end:
+            raise ValueError(f"{bad} It is not in the binding from {binding.base} to {binding.end}.")
+        return WriterGate(Cause.MESSAGE, bad.id, bad.id, binding.end, str(bad), self._clock())
+
+    def _target_replaced(self, binding: Binding, error: TargetReplaced) -> WriterGate:
+        first, last = self.position + 1, max(self.position + 1, binding.end)
+        through = max(self.position, binding.end)
+        return WriterGate(Cause.REPLACED, first, last, through, str(error), self._clock())
+
+    def _target_failed(self, binding: Binding, reason: str) -> WriterGate:
+        is_begun = binding.base <= self.position < binding.end
+        first = self.position + 1 if is_begun else binding.base
+        return WriterGate(Cause.TARGET, first, binding.end, binding.end, reason, self._clock())

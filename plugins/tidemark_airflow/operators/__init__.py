@@ -1,0 +1,1 @@
+"""Operators: tasks that run one class with parameters."""

@@ -1,0 +1,1 @@
+"""Triggers: the conditions that deferred sensors wait for, checked by Airflow's triggerer."""
