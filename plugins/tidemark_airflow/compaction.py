@@ -123,11 +123,9 @@ def sweep(pipeline: str, **context: Any) -> dict[str, Any]:
 def _compaction(pipeline: str, policy: str | None) -> "Compaction":
     from tidemark.compaction.compact import Compaction
     from tidemark.compaction.engine import InProcess
-    from tidemark.pipeline.choices import CompactionPolicy
 
     opened = open_pipeline(pipeline)
-    chosen = CompactionPolicy(policy) if policy else None
-    return Compaction.open(opened.pipeline, opened.consensus, InProcess(), chosen)
+    return Compaction.open(opened.pipeline, opened.consensus, InProcess(), policy or None)
 
 
 def _holder(context: Any) -> str:

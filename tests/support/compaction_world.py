@@ -23,7 +23,6 @@ from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.sweep import Swept, sweep_log
-from tidemark.pipeline.choices import CompactionPolicy
 
 HOUR = 3_600_000_000
 START = 1_000_000 * HOUR
@@ -34,7 +33,7 @@ class World:
     """One pipeline."""
 
     root: Path
-    policy: CompactionPolicy
+    policy: str
     segment_bytes: int = 1
     """One: every binding's files close a segment."""
     consensus: MemoryConsensus = field(default_factory=MemoryConsensus)

@@ -23,7 +23,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import FilesDeclaration
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
 PIPELINE = "orders"

@@ -37,7 +37,6 @@ from tidemark.log.model.captured import Captured
 from tidemark.log.model.loss import find_losses_of, readable_slices
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.publish import publish
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.outputs import topics as verified_topics
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_output
@@ -49,6 +48,7 @@ from tidemark.verification.tally import Tally
 from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import Tail
 from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic, Target
 from tidemark.writers.kafka.writer import KafkaWriter

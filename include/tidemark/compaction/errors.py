@@ -1,5 +1,7 @@
 """Why a compaction does not go on. The log is as it was in every case."""
 
+from collections.abc import Iterable
+
 from tidemark.errors import TidemarkError
 
 
@@ -44,12 +46,12 @@ class NeverCompacted(TidemarkError):
 
     needs_person = True
 
-    def __init__(self, pipeline: str) -> None:
+    def __init__(self, pipeline: str, policy: str = "none") -> None:
         super().__init__(
-            f"{pipeline}: its policy is `none`, so nothing ever leaves the log. Nothing was done. Choose "
+            f"{pipeline}: its policy is `{policy}`, so nothing ever leaves the log. Nothing was done. Choose "
             "another in `log.compaction.policy`, or for once with --policy."
         )
-        self.pipeline = pipeline
+        self.pipeline, self.policy = pipeline, policy
 
 
 class PolicyUnfit(TidemarkError):
@@ -57,10 +59,13 @@ class PolicyUnfit(TidemarkError):
 
     needs_person = True
 
-    def __init__(self, pipeline: str, policy: str, message_format: str) -> None:
+    def __init__(
+        self, pipeline: str, policy: str, message_format: str, understood: Iterable[str] = ("kafka-journal",)
+    ) -> None:
+        wanted = " or ".join(sorted(understood))
         super().__init__(
-            f"{pipeline}: policy `{policy}` is for kafka-journal messages, and these are {message_format}: "
-            "none of them would be an action, and all would go. Nothing was done. Choose `latest` or "
+            f"{pipeline}: policy `{policy}` is for {wanted} messages, and these are {message_format}: "
+            "none of them would be understood, and all could go. Nothing was done. Choose `latest` or "
             "`progress`."
         )
         self.pipeline, self.policy, self.message_format = pipeline, policy, message_format

@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from tidemark.delivery.redeliver import HistoryCompacted
 from tidemark.delivery.state.registration import BEGIN_ANEW
 from tidemark.delivery.writer import MISSED_FOR_EVER
-from tidemark.pipeline.choices import WriterStart
-from tidemark.pipeline.model import AnyWriter
+from tidemark.pipeline.model import AnyWriter, WriterStart
 
 
 def refusal_of(pipeline: str, declared: AnyWriter, compacted_below: int) -> HistoryCompacted | None:

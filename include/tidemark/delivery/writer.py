@@ -214,6 +214,16 @@ class Writer(Protocol):
     def is_reachable(self) -> None:
         """Ask the target for a sign of life; raises what is wrong."""
 
+    @property
+    def verifier(self) -> str | None:
+        """The function that compares the output with the log."""
+        return None
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """How much is compared."""
+        return 0
+
     def identify(self) -> TargetIdentity | None:
         """Which target it is now; asks it anew. None for a kind of target that has no id of its own."""
         return None

@@ -18,17 +18,16 @@ from pydantic import ValidationError
 from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
 from tidemark.pipeline.conflicts import conflicts
-from tidemark.pipeline.document import read_declared
 from tidemark.pipeline.model import Pipeline
-from tidemark.pipeline.problems import Finding, PipelineRefused, Problem, UnknownPipeline, quoted
+from tidemark.pipeline.problems import FileProblem, Finding, PipelineRefused, UnknownPipeline, quoted
 from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import Document, NotYaml
+from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_declared
 from tidemark.settings import Settings
 
 __all__ = [
+    "FileProblem",
     "LoadedPipelines",
     "PipelineRefused",
-    "Problem",
     "UnknownPipeline",
     "find_pipeline",
     "load_pipeline",
@@ -124,21 +123,23 @@ def _files_in(folder: Path, settings: Settings) -> list[Path]:
         problem = "this is not a folder. Name the folder of the pipeline files in TIDEMARK_PIPELINES."
     except OSError as error:
         problem = f"the folder cannot be read ({error.strerror}). Give this user the right to read it."
-    raise PipelineRefused(folder, [Problem(None, problem)])
+    raise PipelineRefused(folder, [FileProblem(None, problem)])
 
 
-def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
+def _read(file: Path, settings: Settings) -> tuple[Pipeline, YamlDocument]:
     """One file, checked by itself."""
     try:
         document = read_declared(file)
     except OSError as error:
         problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
-        raise PipelineRefused(file, [Problem(1, problem)]) from None
+        raise PipelineRefused(file, [FileProblem(1, problem)]) from None
     except NotYaml as error:
         raise PipelineRefused(file, error.problems) from None
     if not isinstance(document.data, dict):
         line = document.line_of(())
-        raise PipelineRefused(file, [Problem(line, "the file is not a mapping. Begin it with `name: …`.")])
+        raise PipelineRefused(
+            file, [FileProblem(line, "the file is not a mapping. Begin it with `name: …`.")]
+        )
     declared = document.data.get("name")
     pipeline, findings = None, list(_unreachable_suite(document.data.get("expectations"), file))
     try:
@@ -155,8 +156,8 @@ def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
     return pipeline, document
 
 
-def _problems(findings: Iterable[Finding], document: Document) -> list[Problem]:
-    return [Problem(document.line_of(finding.place), finding.text) for finding in findings]
+def _problems(findings: Iterable[Finding], document: YamlDocument) -> list[FileProblem]:
+    return [FileProblem(document.line_of(finding.place), finding.text) for finding in findings]
 
 
 def _unreachable_suite(declared: Any, file: Path) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FileProblem:
     """One thing that is wrong. ``line`` counts from 1; None when there is no file to point into."""
 
     line: int | None
@@ -30,7 +30,7 @@ class Finding:
     text: str
 
 
-class Contradiction(ValueError):
+class Disagreement(ValueError):
     """Values that are right alone and wrong together; the places are relative to the model that noticed."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
@@ -41,7 +41,7 @@ class Contradiction(ValueError):
 class PipelineRefused(TidemarkError):
     """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
 
-    def __init__(self, file: Path, problems: Sequence[Problem], name: str | None = None) -> None:
+    def __init__(self, file: Path, problems: Sequence[FileProblem], name: str | None = None) -> None:
         self.file, self.problems, self.name = file, tuple(problems), name
         super().__init__(file, self.problems, name)
 
@@ -87,6 +87,12 @@ def quoted(value: object) -> str:
             return "a list"
     text = " ".join(str(value).split())
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
+
+
+def shortened(error: BaseException) -> str:
+    """What an error of another package says, on one line and of bounded length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def dotted(place: Place) -> str:

@@ -4,10 +4,10 @@ import pyarrow as pa
 import pytest
 from tests.support.log_samples import given_binding, given_messages
 
-from tidemark.delivery.transform_chain import Document, Operation
+from tidemark.delivery.transforms.document import Document, Operation
 from tidemark.delivery.writer import BadMessage
-from tidemark.pipeline.model import FilesDeclaration
-from tidemark.writers.transformed import transformed
+from tidemark.writers.files.kind import FilesDeclaration
+from tidemark.writers.transformed import Transformation
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +20,7 @@ def through(transforms: list[dict[str, object]], *values: bytes | None) -> pa.Re
         context={"TIDEMARK_TRANSFORMS": "tests"},
     )
     messages = given_messages(BINDING, "orders", 0, dict(enumerate(values)))
-    return transformed(messages, declared.transforms, "orders", "archive")
+    return Transformation(declared.transforms, "orders", "archive").apply_all(messages)
 
 
 def buried(document: Document) -> Document:

@@ -29,19 +29,18 @@ def compact(
     from tidemark.consensus.lease import wall_clock
     from tidemark.log.state.compactions import compactions
     from tidemark.log.state.control import Decision
-    from tidemark.pipeline.choices import CompactionPolicy
     from tidemark.pipeline.connections import collect_connections
+    from tidemark.pipeline.kinds import compacting_policies
     from tidemark.pipeline.loader import find_pipeline
 
     if execute and not reason.strip():
         raise typer.BadParameter("say why it is to be done now", param_hint="--reason")
-    known = [one.value for one in CompactionPolicy if one is not CompactionPolicy.NONE]
+    known = compacting_policies()
     if policy is not None and policy not in known:
         raise typer.BadParameter(f"is one of {', '.join(known)}", param_hint="--policy")
     declared = find_pipeline(pipeline)
     consensus = look_at_control(collect_connections(declared, look_up))
-    chosen = CompactionPolicy(policy) if policy else None
-    compaction = Compaction.open(declared, consensus, InProcess(), chosen)
+    compaction = Compaction.open(declared, consensus, InProcess(), policy or None)
     if not execute:
         plan = compaction.look()
         if as_json:

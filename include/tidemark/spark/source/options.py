@@ -26,7 +26,7 @@ from tidemark.cassandra.bulk.row_statement import Using
 from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
 from tidemark.errors import TidemarkError, did_you_mean
-from tidemark.pipeline.choices import Consistency
+from tidemark.pipeline.journal import Consistency
 
 PREFIX = "spark.cassandra."
 CONNECTION = ("connection.", "auth.")
