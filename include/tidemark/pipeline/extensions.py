@@ -10,7 +10,7 @@ the same name; let the broken package of one kind take down pipelines that do no
 
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -91,15 +91,11 @@ class KindUnusable(ValueError):
 
 @dataclass(frozen=True)
 class ExtensionPoint(Generic[K]):
-    """The kinds of one group of entry points. A kind is imported when it is asked for, and once per
-    process."""
+    """The kinds of one group of entry points. A kind is imported when it is asked for."""
 
     group: str
     declared_as: type[K]
     """What the attribute that an entry point names has to be."""
-    loaded: dict[str, K] = field(default_factory=dict, compare=False, repr=False)
-    """By target: packages that are installed later are found, those imported already are not imported
-    again."""
 
     def names(self) -> list[str]:
         """The names of all kinds: Tidemark's own first, in their order, then those of other packages."""
@@ -118,9 +114,7 @@ class ExtensionPoint(Generic[K]):
                 "chosen. Uninstall all but one."
             )
         (only,) = provided
-        if only.target not in self.loaded:
-            self.loaded[only.target] = self._load(only)
-        return self.loaded[only.target]
+        return self._load(only)
 
     def usable(self) -> Iterator[K]:
         """Every kind that can be loaded."""

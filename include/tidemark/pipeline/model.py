@@ -170,8 +170,8 @@ class Pipeline(Declaration):
         kafka, journals = self.source.kafka, list(self.journals)
         for i, writer in enumerate(self.writers):
             if needs := self._needs(writer.formats):
-                place = ("writers", i, "kind")
-                yield Finding(place, f"is `{writer.kind}`, which {needs}. Change one of them.")
+                text = f"is `{writer.kind}`, which {needs}. Change one of them."
+                yield Finding(("writers", i, "kind"), text)
         policy = POLICIES.find(self.log.compaction.policy)
         if needs := self._needs(policy.formats):
             place = ("log", "compaction", "policy")
