@@ -174,7 +174,8 @@ def test_a_package_that_claims_a_built_in_name_is_not_chosen_in_silence(site):
         (
             "formats",
             "source: {kafka: {topics: [o], format: jsn}}",
-            "is `jsn`, which is not one of kafka-journal, json, raw, avro (package acme). Did you mean `json`?",
+            "is `jsn`, which is not one of kafka-journal, json, raw, avro (package acme). "
+            "Did you mean `json`?",
         ),
         (
             "policies",

@@ -7,7 +7,7 @@ import pytest
 from cassandra import ConsistencyLevel
 
 from tidemark.cassandra.bulk.row_statement import Using
-from tidemark.spark.source.options import CassandraOptions, Operation, OptionsRefused, names_connection
+from tidemark.spark.source.options import CassandraOptions, OptionsRefused, SaveOperation, names_connection
 
 pytestmark = pytest.mark.unit
 
@@ -57,7 +57,7 @@ def test_columns_are_separated_by_commas() -> None:
         ("writetime", "5", "using", {Using.TIMESTAMP: 5}),
         ("ttl_of", "total, Note", "ttl_of", ("total", "Note")),
         ("writetime_of", "total", "writetime_of", ("total",)),
-        ("operation", "DELETE", "operation", Operation.DELETE),
+        ("operation", "DELETE", "operation", SaveOperation.DELETE),
     ],
 )
 def test_an_option_by_the_connector_s_name(name: str, value: str, field: str, expected: Any) -> None:

@@ -21,7 +21,7 @@ from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
 from tidemark.spark.source import own_scans
 from tidemark.spark.source.errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
-from tidemark.spark.source.options import PREFIX, CassandraOptions, Operation, names_connection
+from tidemark.spark.source.options import PREFIX, CassandraOptions, SaveOperation, names_connection
 from tidemark.spark.source.python_workers import check_workers
 from tidemark.spark.source.reader import CassandraReader, PushingReader
 from tidemark.spark.source.writer import CassandraStreamWriter, CassandraWriter, RowWriting
@@ -89,9 +89,9 @@ class CassandraDataSource(DataSource):
     def _statement(self, schema: "StructType") -> RowStatement:
         table, options, arrow = self._table(), self._options, to_arrow(schema)
         with in_words_of_spark(table):
-            if options.operation is Operation.WRITE:
+            if options.operation is SaveOperation.WRITE:
                 return Insert.of(table, arrow, Columns(options.using, options.ignore_nulls))
-            ranges = options.operation is Operation.DELETE_RANGES
+            ranges = options.operation is SaveOperation.DELETE_RANGES
             return Delete.of(table, arrow, options.using, ranges)
 
     def _facts(self, table: Table) -> list[CellFact]:

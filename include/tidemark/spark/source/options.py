@@ -78,7 +78,7 @@ ForRows = Annotated[int | str, BeforeValidator(_number_or_name)]
 Level = Annotated[Consistency, BeforeValidator(_upper)]
 
 
-class Operation(StrEnum):
+class SaveOperation(StrEnum):
     """What a ``save`` does with each row."""
 
     WRITE = "write"
@@ -100,7 +100,7 @@ class CassandraOptions(BaseModel):
     writetime: ForRows | None = None
     ttl_of: Names = ()
     writetime_of: Names = ()
-    operation: Annotated[Operation, BeforeValidator(_lower)] = Operation.WRITE
+    operation: Annotated[SaveOperation, BeforeValidator(_lower)] = SaveOperation.WRITE
     checkpoint: str | None = Field(None, alias="checkpointlocation", title="checkpointLocation")
     """Of a stream, and Spark's own."""
 
@@ -207,7 +207,7 @@ def _problem(error: Any) -> str:
     if kind == "missing":
         return f"The option `{name}` is missing."
     if kind == "enum":
-        choices: type[StrEnum] = Operation if name == "operation" else Consistency
+        choices: type[StrEnum] = SaveOperation if name == "operation" else Consistency
         return f"`{spelled[name]}` is none of {', '.join(choice.value for choice in choices)}."
     if not name:
         return str(error["ctx"]["error"])
