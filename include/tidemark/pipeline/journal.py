@@ -22,6 +22,7 @@ from tidemark.pipeline.writers import (
     WriterClaim,
     WriterDeclaration,
     WriterStart,
+    never_at,
 )
 
 Keyspace = Annotated[str, AfterValidator(checks.keyspace)]
@@ -32,13 +33,6 @@ _NOT_SIMPLE = (
     "`class: NetworkTopologyStrategy`."
 )
 _ODD_CENTRE = "is not the name of a data centre. Use letters, digits, ., - and _ only."
-
-
-class ReplicationStrategy(StrEnum):
-    """How Cassandra places the copies of a keyspace."""
-
-    SIMPLE = "SimpleStrategy"
-    NETWORK_TOPOLOGY = "NetworkTopologyStrategy"
 
 
 class Consistency(StrEnum):
@@ -76,6 +70,14 @@ class TableNames(Declaration):
         return self
 
 
+class ReplicationStrategy(StrEnum):
+    """How Cassandra places the copies of a keyspace."""
+
+    SIMPLE = "SimpleStrategy"
+    """On the next nodes of the ring, wherever they are."""
+    NETWORK_TOPOLOGY = "NetworkTopologyStrategy"
+
+
 class Replication(Declaration):
     """How many copies of a keyspace there are: ``replication_factor``, or one factor per data centre."""
 
@@ -106,13 +108,11 @@ class Replication(Declaration):
         return self
 
 
-def _not_latest(start: WriterStart) -> WriterStart:
-    if start is WriterStart.LATEST:
-        raise ValueError(
-            "cannot be `latest` for a journal: its pointers would promise messages that were never written. "
-            "Use `earliest`."
-        )
-    return start
+_NOT_LATEST = never_at(
+    WriterStart.LATEST,
+    "cannot be `latest` for a journal: its pointers would promise messages that were never written. "
+    "Use `earliest`.",
+)
 
 
 class JournalDeclaration(WriterDeclaration):
@@ -133,7 +133,7 @@ class JournalDeclaration(WriterDeclaration):
     consistency: Consistency = Consistency.LOCAL_QUORUM
     connection: ConnectionId = "cassandra_default"
     reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
-    start: Annotated[WriterStart, AfterValidator(_not_latest)] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, _NOT_LATEST] = WriterStart.EARLIEST
 
     def connections(self) -> Iterable[NeededConnection]:
         """See ``WriterDeclaration``."""

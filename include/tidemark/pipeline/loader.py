@@ -19,7 +19,14 @@ from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
 from tidemark.pipeline.conflicts import conflicts
 from tidemark.pipeline.model import Pipeline
-from tidemark.pipeline.problems import FileProblem, Finding, PipelineRefused, UnknownPipeline, quoted
+from tidemark.pipeline.problems import (
+    FileProblem,
+    Finding,
+    PipelineRefused,
+    UnknownPipeline,
+    declared_as,
+    quoted,
+)
 from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_declared
 from tidemark.settings import Settings
@@ -91,12 +98,8 @@ def load_pipeline(path: Path | str, settings: Settings | None = None) -> Pipelin
 def find_pipeline(name: str, settings: Settings | None = None) -> Pipeline:
     """The pipeline of this name. Raises ``UnknownPipeline``, ``PipelineRefused`` if its file is broken."""
     loaded = load_pipelines(settings)
-    for pipeline in loaded.pipelines:
-        if pipeline.name == name:
-            return pipeline
-    for refusal in loaded.refused:
-        if name in (refusal.name, refusal.file.stem):
-            raise refusal
+    if found := declared_as(name, loaded.pipelines, loaded.refused):
+        return found
     known = sorted(pipeline.name for pipeline in loaded.pipelines)
     raise UnknownPipeline(name, known, [refusal.file for refusal in loaded.refused])
 

@@ -34,6 +34,7 @@ from tidemark.pipeline.parts import (
     Isolation,
     KafkaSource,
     Name,
+    OnFailure,
     RunLimits,
     Source,
     SourceStart,
@@ -74,18 +75,13 @@ __all__ = [
 ]
 
 
-class OnFailure(StrEnum):
-    """What a stopped writer holds up: itself, or everything."""
-
-    STOP_WRITER = "stop_writer"
-    STOP_PIPELINE = "stop_pipeline"
-
-
 class StoppedWriters(StrEnum):
     """What a run of ``replicate`` comes to while a failure has closed a writer's gate."""
 
     FAIL = "fail"
+    """It fails, so that the stop stays visible."""
     SKIP = "skip"
+    """It succeeds without that writer."""
 
 
 class Pipeline(Declaration):

@@ -96,6 +96,15 @@ def _below(tag: str, error: ValidationError) -> Iterator[InitErrorDetails]:
         yield again
 
 
+class SourceStart(StrEnum):
+    """Where the first binding begins."""
+
+    EARLIEST = "earliest"
+    """At the earliest offsets that Kafka has."""
+    POINTERS = "pointers"
+    """At the pointers that another replicator left in the journal's keyspace."""
+
+
 class TopicCreation(Declaration):
     """How ``tidemark topics create`` makes a topic; what is not said is the broker's default."""
 
@@ -113,13 +122,6 @@ class TopicCreation(Declaration):
     def shape(self) -> TopicShape:
         """The same, in Kafka's units."""
         return TopicShape(self.partitions, self.replication, self.retention)
-
-
-class SourceStart(StrEnum):
-    """Where the first binding begins: at the earliest offsets, or at the pointers another replicator left."""
-
-    EARLIEST = "earliest"
-    POINTERS = "pointers"
 
 
 class Isolation(StrEnum):
@@ -163,6 +165,15 @@ class RunLimits(Declaration):
     max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
     resume_singly: Annotated[Count, Field(ge=0)] = 10_000
     """After how many clean messages one at a time a resume goes on in bulk; 0 for never."""
+
+
+class OnFailure(StrEnum):
+    """What a stopped writer holds up."""
+
+    STOP_WRITER = "stop_writer"
+    """Itself."""
+    STOP_PIPELINE = "stop_pipeline"
+    """Capture and all other writers too."""
 
 
 class CompactionDeclaration(Declaration):

@@ -7,6 +7,7 @@ may hold a secret.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from tidemark.errors import TidemarkError, closest
 
@@ -52,6 +53,28 @@ class PipelineRefused(TidemarkError):
             else f"{self.file}:{problem.line}: {problem.text}"
             for problem in self.problems
         )
+
+
+class Declared(Protocol):
+    """What a file declares under a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+D = TypeVar("D", bound=Declared)
+
+
+def declared_as(name: str, declared: Iterable[D], refused: Iterable[PipelineRefused]) -> D | None:
+    """What is declared under a name; None where nothing is. Raises the refusal of a file that is about it."""
+    for one in declared:
+        if one.name == name:
+            return one
+    for refusal in refused:
+        if name in (refusal.name, refusal.file.stem):
+            raise refusal
+    return None
 
 
 class UnknownPipeline(TidemarkError):

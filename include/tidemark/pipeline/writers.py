@@ -9,7 +9,7 @@ sub-package per kind.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, ValidationInfo
 
@@ -17,15 +17,6 @@ from tidemark.errors import did_you_mean
 from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
 from tidemark.pipeline.parts import Declaration, Expression, Name, read_as
 from tidemark.pipeline.problems import Disagreement, Finding, quoted
-
-
-class WriterStart(StrEnum):
-    """Where a new writer begins in the commit log."""
-
-    EARLIEST = "earliest"
-    LATEST = "latest"
-    RECREATED = "recreated"
-    """Where a topic begins that was deleted and made again, and accepted so; only for a journal."""
 
 
 class ConnectionType(StrEnum):
@@ -38,16 +29,14 @@ class ConnectionType(StrEnum):
     them."""
 
 
-@dataclass(frozen=True, slots=True)
-class NeededConnection:
+class NeededConnection(NamedTuple):
     """A connection that a writer needs, by the id it has in Airflow."""
 
     type: ConnectionType
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class FolderClaim:
+class FolderClaim(NamedTuple):
     """A folder that a writer must have for itself, with the key of the declaration that names it."""
 
     key: str
@@ -91,13 +80,33 @@ class TopicClaim:
 WriterClaim = FolderClaim | TopicClaim | TargetClaim
 
 
-def _not_recreated(start: WriterStart) -> WriterStart:
-    if start is WriterStart.RECREATED:
-        raise ValueError(
-            "can be `recreated` for a journal only: every other writer takes a topic that was made again "
-            "like any other. Use `earliest` or `latest`."
-        )
-    return start
+class WriterStart(StrEnum):
+    """Where a new writer begins in the commit log."""
+
+    EARLIEST = "earliest"
+    """With the first message that the log has."""
+    LATEST = "latest"
+    """After the last one that is there when the writer is registered."""
+    RECREATED = "recreated"
+    """Where a topic begins that was deleted and made again, and accepted so; only for a journal."""
+
+
+def never_at(start: WriterStart, why: str) -> AfterValidator:
+    """Refuses one of the places to begin at, for kinds of writers that cannot."""
+
+    def check(chosen: WriterStart) -> WriterStart:
+        if chosen is start:
+            raise ValueError(why)
+        return chosen
+
+    return AfterValidator(check)
+
+
+_NOT_RECREATED = never_at(
+    WriterStart.RECREATED,
+    "can be `recreated` for a journal only: every other writer takes a topic that was made again "
+    "like any other. Use `earliest` or `latest`.",
+)
 
 
 class WriterDeclaration(Declaration):
@@ -112,7 +121,7 @@ class WriterDeclaration(Declaration):
     name: Name
     kind: str
     namespaces: Expression = ".*"
-    start: Annotated[WriterStart, AfterValidator(_not_recreated)] = WriterStart.EARLIEST
+    start: Annotated[WriterStart, _NOT_RECREATED] = WriterStart.EARLIEST
 
     def connections(self) -> Iterable[NeededConnection]:
         """The connections that ``WriterKind.build`` will ask for."""

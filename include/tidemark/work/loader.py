@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidemark.pipeline.problems import FileProblem
+from tidemark.pipeline.problems import FileProblem, declared_as
 from tidemark.pipeline.refusals import explain
 from tidemark.pipeline.yaml import FileKind, NotYaml, read_declared
 from tidemark.settings import Settings
@@ -54,12 +54,8 @@ def load_journals(settings: Settings | None = None) -> LoadedJournals:
 def find_journal(name: str, settings: Settings | None = None) -> WorkDeclaration:
     """The declared journal of this name. Raises ``UnknownJournal``, or ``JournalRefused`` for its file."""
     loaded = load_journals(settings)
-    for declared in loaded.journals:
-        if declared.name == name:
-            return declared
-    for refusal in loaded.refused:
-        if name in (refusal.name, refusal.file.stem):
-            raise refusal
+    if found := declared_as(name, loaded.journals, loaded.refused):
+        return found
     raise UnknownJournal(name, [declared.name for declared in loaded.journals])
 
 

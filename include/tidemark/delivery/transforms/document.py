@@ -10,8 +10,15 @@ class Operation(StrEnum):
     """What a document does at the target."""
 
     INSERT = "insert"
+    """What a message with a value is at first."""
     UPDATE = "update"
     DELETE = "delete"
+    """Written without a value. A message that has none when it arrives is not shown to transforms."""
+
+
+class Unfit(Exception):
+    """A document that a transform has no answer for, as one sentence. The message is undecodable for the
+    writer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +38,3 @@ class Document:
 Change = Callable[[Document], Document | None]
 """What a transform does: a document to a document, or to None to drop it. It never changes the one it gets,
 and gives the same result for the same document every time."""
-
-
-class Unfit(Exception):
-    """A document that a transform has no answer for, as one sentence. The message is undecodable for the
-    writer."""
