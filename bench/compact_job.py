@@ -22,7 +22,6 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.choices import CompactionPolicy
 from tidemark.spark.jobs.compact import SparkEngine
 from tidemark.spark.jobs.read_log import read_parquet
 
@@ -34,7 +33,7 @@ ACTION = "cast(filter(headers, h -> h.name = 'journal.action')[0].value AS strin
 
 def compact(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dict[str, Any]:
     """Twice with Tidemark: the second time there is nothing to do."""
-    settings = CompactionSettings(CompactionPolicy.JOURNAL, 0, 0, SEGMENT_BYTES, (WRITER,))
+    settings = CompactionSettings("journal", 0, 0, SEGMENT_BYTES, (WRITER,))
     questions = Questions(LogControl(consensus, NAME), Positions(consensus, NAME), root, settings)
     compaction = Compaction(questions, SparkEngine(lambda: spark))
     moments = [time.monotonic()]

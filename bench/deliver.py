@@ -33,8 +33,8 @@ from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured
 from tidemark.log.publish import publish
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import FilesDeclaration
 from tidemark.settings import Settings
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
 MESSAGES, PARTITIONS, ROUNDS, SINGLY = 1_000_000, 4, 3, 5_000

@@ -18,8 +18,8 @@ from tidemark.log.model.binding import Binding
 from tidemark.log.model.captured import Captured
 from tidemark.log.publish import publish
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import FilesDeclaration
 from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
 

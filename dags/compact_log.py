@@ -43,8 +43,9 @@ capture publishes meanwhile stay in the log. Positions and gates are never chang
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
+from tidemark.pipeline.kinds import POLICIES, compacting_policies
 from tidemark.pipeline.loader import load_pipelines
-from tidemark.pipeline.model import CompactionPolicy, Pipeline
+from tidemark.pipeline.model import Pipeline
 from tidemark_airflow.dag_defaults import START, Tag, data_intervals, plan_params, task_defaults
 from tidemark_airflow.operators.plan_compaction import PlanCompactionOperator
 from tidemark_airflow.operators.spark_app import SparkAppOperator
@@ -60,14 +61,13 @@ from tidemark_airflow.tasks.compact_log import (
     sweep,
 )
 
-POLICIES = [policy.value for policy in CompactionPolicy if policy is not CompactionPolicy.NONE]
 SHOWN = "{{ ti.xcom_pull(task_ids='plan')['%s'] }}"
 
 
 def compact_log(pipeline: Pipeline) -> DAG:
     """The DAG of one pipeline."""
     compaction = pipeline.log.compaction
-    keeps_all = compaction.policy is CompactionPolicy.NONE
+    keeps_all = POLICIES.find(compaction.policy).keeps_everything
     with DAG(
         dag_id=f"{pipeline.name}.compact_log",
         dag_display_name=f"{pipeline.name}: compact the log",
@@ -83,7 +83,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
             "policy": Param(
                 None,
                 type=["null", "string"],
-                enum=[None, *POLICIES],
+                enum=[None, *compacting_policies()],
                 description="Another policy than the pipeline's, for this run.",
             ),
         },

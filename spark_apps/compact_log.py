@@ -14,7 +14,6 @@ from tidemark.compaction.compact import Compaction
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.report import plan_document, plan_lines
 from tidemark.consensus.control_plane import look_at_control
-from tidemark.pipeline.choices import CompactionPolicy
 from tidemark.spark.application import Job, run_job, spark_session
 from tidemark.spark.jobs.compact import SparkEngine
 
@@ -33,7 +32,7 @@ def compact(job: Job) -> dict[str, Any]:
         def session() -> "SparkSession":
             return stack.enter_context(spark_session(job))
 
-        policy = CompactionPolicy(arguments.policy) if arguments.policy else None
+        policy = arguments.policy or None
         consensus = look_at_control(job.connections)
         compaction = Compaction.open(pipeline, consensus, SparkEngine(session), policy)
         if arguments.step == "look":

@@ -216,6 +216,24 @@ class CassandraConnection(_Connection):
         return self.ca_file is not None or self.certificate_file is not None
 
 
+class OtherConnection(_Connection):
+    """How to reach a service that only one kind of writer knows: the fields of any of Airflow's
+    connections."""
+
+    host: str | None = None
+    port: int | None = None
+    login: str | None = None
+    password: SecretStr | None = None
+    extra: dict[str, Any] = Field(default_factory=dict, repr=False)
+    """May hold secrets, so no ``repr`` shows it."""
+
+    @classmethod
+    def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "OtherConnection":
+        """The connection as Airflow keeps it."""
+        given = _given(**{key: connection.get(key) or None for key in ("host", "port", "login", "password")})
+        return cls.build(name, **given, extra=_extra_of(name, connection))
+
+
 class Connections(_Connection):
     """The connections of one application."""
 
@@ -224,6 +242,8 @@ class Connections(_Connection):
     """By the name of the connection: a writer may name its own."""
     kafka_targets: dict[str, KafkaConnection] = Field(default_factory=dict)
     """The targets of Kafka writers, by the name of the connection."""
+    others: dict[str, OtherConnection] = Field(default_factory=dict)
+    """What writers of other packages need, by the name of the connection."""
 
     @property
     def control(self) -> CassandraConnection:
@@ -234,7 +254,9 @@ class Connections(_Connection):
         """Write the connections to a new file that only this user can read."""
         cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
         targets = {name: connection.revealed() for name, connection in self.kafka_targets.items()}
-        _hand_over(path, {"kafka": self.kafka.revealed(), "cassandra": cassandra, "kafka_targets": targets})
+        others = {name: connection.revealed() for name, connection in self.others.items()}
+        kafka = self.kafka.revealed()
+        _hand_over(path, {"kafka": kafka, "cassandra": cassandra, "kafka_targets": targets, "others": others})
 
     @classmethod
     def load(cls, path: Path) -> "Connections":

@@ -17,8 +17,8 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writing, Written
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import FilesDeclaration
 from tidemark.spark.jobs.deliver import write_parts_with
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
 if TYPE_CHECKING:

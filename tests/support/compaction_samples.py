@@ -20,9 +20,8 @@ from tidemark.log.files.folder import Folder
 from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
-from tidemark.pipeline.choices import CompactionPolicy
 
-JOURNAL, LATEST, PROGRESS = CompactionPolicy.JOURNAL, CompactionPolicy.LATEST, CompactionPolicy.PROGRESS
+JOURNAL, LATEST, PROGRESS = "journal", "latest", "progress"
 SEGMENT_BYTES = 10**9
 EXAMPLE_C = "A A B B A A B B C A C B A A C B A"
 """The old segment of the original document's example; ids 0 to 16."""
@@ -154,7 +153,7 @@ def given_file(topic: str, partition: int, batch: pa.RecordBatch) -> tuple[LogFi
     return LogFile(path, times[-1], topic, partition, first, last, count, 100 * count, path, times[0]), batch
 
 
-def given_rules(log: MemoryLog, policy: CompactionPolicy, watermark: int, **further) -> CompactionRules:
+def given_rules(log: MemoryLog, policy: str, watermark: int, **further) -> CompactionRules:
     rules = CompactionRules(policy, watermark, SEGMENT_BYTES, **further)
     inactive = [id_ for file in candidates(log.manifest) for id_ in log.files[file.path]["id"].to_pylist()]
     last = max((id_ for id_ in inactive if id_ < watermark), default=-1)
@@ -166,7 +165,7 @@ def given_rules(log: MemoryLog, policy: CompactionPolicy, watermark: int, **furt
 
 
 def plan_compaction(
-    log: MemoryLog, policy: CompactionPolicy, positions: Mapping[str, int] | None = None, **further
+    log: MemoryLog, policy: str, positions: Mapping[str, int] | None = None, **further
 ) -> tuple[Plan, Surveyed, MemoryPlace]:
     """What a compaction would do; writers are far ahead unless their positions are given."""
     reached = {"c0": log.manifest.end} if positions is None else positions
@@ -184,7 +183,7 @@ def dropped_ids(place: MemoryPlace) -> set[int]:
     return {int(id_) for (kind, _), ids in place.notes.items() if kind == "dropped" for id_ in ids}
 
 
-def compacted(log: MemoryLog, policy: CompactionPolicy, watermark: int, **further) -> MemoryLog:
+def compacted(log: MemoryLog, policy: str, watermark: int, **further) -> MemoryLog:
     """The log without what goes below a watermark; every inactive file as it was, but shorter."""
     rules = given_rules(log, policy, watermark, **further)
     files = [file for file in candidates(log.manifest) if rules.is_eligible(file)]
@@ -206,7 +205,7 @@ def compacted(log: MemoryLog, policy: CompactionPolicy, watermark: int, **furthe
     return MemoryLog(Manifest("orders", whole, log.manifest.t, log.manifest.end), kept)
 
 
-def survivors(log: MemoryLog, policy: CompactionPolicy, positions=None, **further) -> list[int]:
+def survivors(log: MemoryLog, policy: str, positions=None, **further) -> list[int]:
     """The ids of inactive segments that stay."""
     _, _, place = plan_compaction(log, policy, positions, **further)
     gone = dropped_ids(place)

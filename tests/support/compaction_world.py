@@ -31,7 +31,6 @@ from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, read_log
 from tidemark.log.sweep import Swept, sweep_log
-from tidemark.pipeline.choices import CompactionPolicy
 
 HOUR = 3_600_000_000
 START = 1_000_000 * HOUR
@@ -42,7 +41,7 @@ class World(LogWorld):
     """One pipeline."""
 
     root: Path
-    policy: CompactionPolicy
+    policy: str
     segment_bytes: int = 1
     """One: every binding's files close a segment."""
     consensus: MemoryConsensus = field(default_factory=MemoryConsensus)

@@ -23,7 +23,6 @@ from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
 from tidemark.log.model.binding import Offsets
-from tidemark.pipeline.choices import CompactionPolicy
 
 TOPIC, WRITER, RUN = "orders", "w", "orders.purge_expired r1"
 PARTITIONS = 2
@@ -48,7 +47,7 @@ class World:
     """Happens once, between the last look and the purges."""
 
     def __post_init__(self) -> None:
-        self.log = CompactionWorld(self.root, CompactionPolicy.JOURNAL)
+        self.log = CompactionWorld(self.root, "journal")
 
     # Producers
 

@@ -23,7 +23,7 @@ from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
-from tidemark.pipeline.model import FilesDeclaration
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter
 
 NO_LIMIT = 1_000_000

@@ -12,7 +12,7 @@ from tests.support.memory_journal import Fate, MemoryJournal, MemoryTables, Orde
 from tidemark.delivery.deliver import Delivered
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
-from tidemark.pipeline.choices import WriterStart
+from tidemark.pipeline.model import WriterStart
 from tidemark.verification.basis import read_basis
 from tidemark.verification.journal.entities import judge_entities
 from tidemark.verification.journal.judge import EntityVerdict

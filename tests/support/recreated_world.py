@@ -35,7 +35,6 @@ from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
 from tidemark.log.model.recreated import Recreations
 from tidemark.log.publish import publish
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.outputs import topics as verified_topics
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_output
@@ -47,6 +46,7 @@ from tidemark.verification.tally import VerdictTally
 from tidemark.writers.files.writer import FilesWriter
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import PartitionEnd
 from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter

@@ -27,7 +27,6 @@ from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.delivery.deliver import deliver_to
 from tidemark.journal.action import Delete, append
 from tidemark.journal.events import EncodedEvent, Events
-from tidemark.pipeline.choices import CompactionPolicy
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.writers.journal.writer import JournalWriter
 
@@ -82,7 +81,7 @@ def records(sent: list[Any], offsets: Counter[int]) -> Iterator[Record]:
 
 
 def compact(house: CassandraJournalWorld) -> object:
-    settings = CompactionSettings(CompactionPolicy.JOURNAL, 0, 0, 10**6, (WRITER,))
+    settings = CompactionSettings("journal", 0, 0, 10**6, (WRITER,))
     questions = Questions(house.control, house.positions, str(house.root), settings)
     return Compaction(questions, InProcess()).run("test")
 

@@ -42,7 +42,6 @@ from tidemark.faults import FaultPoint
 from tidemark.journal.action import Action, Purge
 from tidemark.log.state.pins import pins, release_pin
 from tidemark.log.sweep import sweep_log
-from tidemark.pipeline.choices import CompactionPolicy
 
 pytestmark = pytest.mark.system
 
@@ -267,7 +266,7 @@ def test_spark_finds_what_one_process_finds(place: Place) -> None:
 def compact(place: Place) -> None:
     """By policy ``journal``, without waiting; the last binding is in the active segment and stays."""
     control, positions = place.log.control, place.expiry.opened.positions
-    settings = CompactionSettings(CompactionPolicy.JOURNAL, 0, 0, 1, (WRITER,))
+    settings = CompactionSettings("journal", 0, 0, 1, (WRITER,))
     questions = Questions(control, positions, place.log.pipeline.log.path, settings)
     head = control.bindings_head()
     control.advance_upper(head, head.upper + 1)

@@ -11,8 +11,8 @@ from tests.support.leases import FakeLease
 
 from tidemark.delivery.dead_letters.store import DeadLetter
 from tidemark.log.files.parquet import LOG_SCHEMA
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka.dead_letter_topic import DeadLetterTopic, LettersNotSent
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.output import OutputPartition
 from tidemark.writers.kafka.target import NoTargetTopic, TargetFailed
 from tidemark.writers.kafka.writer import KafkaWriter

@@ -23,10 +23,10 @@ from tests.support.waiting import wait_until
 from tidemark.connections import KafkaConnection, read_environment_connection
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.files.parquet import LOG_SCHEMA
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka import last_id
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import target as kafka_target
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import find_last_id
 from tidemark.writers.kafka.output import OutputPartition
 from tidemark.writers.kafka.target import Fenced, NoTargetTopic, TargetFailed, TargetTopic

@@ -33,7 +33,7 @@ from tidemark.journal.events import EncodedEvent, Events
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.source import read_still_available
-from tidemark.pipeline.choices import WriterStart
+from tidemark.pipeline.model import WriterStart
 
 pytestmark = pytest.mark.system
 

@@ -13,7 +13,7 @@ from tidemark.delivery.state.positions import Positions, ShapeChanged
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.verification.outputs.found import Extent
-from tidemark.verification.outputs.reconcile import reconcile_output, verify_output
+from tidemark.verification.outputs.reconcile import is_output, reconcile_output, verify_output
 from tidemark.verification.reconcile import reconcile_pointers
 from tidemark.verification.reconciliation import Reconciliation
 from tidemark.writers.files.writer import FilesWriter
@@ -29,8 +29,9 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
     which settings are right.
     """
     positions, different, stopped = opened.positions, list[str](), opened.stopped()
-    names = [one.name for one in opened.pipeline.writers if one.name not in stopped and one.reconcile]
-    writers = [one for one in map(opened.writer, names) if _expects(positions, one)]
+    names = [one.name for one in opened.pipeline.writers if one.name not in stopped]
+    wanted = [one for one in map(opened.writer, names) if one.compared_after_delivery]
+    writers = [one for one in wanted if _expects(positions, one)]
     if not writers:
         return []
     with opened.log.held(holder) as log:
@@ -55,6 +56,8 @@ def _look(
     """What is different; None where nothing is."""
     if isinstance(writer, JournalWriter):
         return reconcile_pointers(writer, log, positions, holder)
+    if not is_output(writer):
+        return None
     found = verify_output(writer, log, positions, Extent(0 if isinstance(writer, FilesWriter) else 1))
     if found is None:
         return None

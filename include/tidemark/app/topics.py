@@ -13,7 +13,7 @@ from tidemark.kafka.topic_creation import create_topics, missing_topics
 from tidemark.kafka.topic_shape import TopicOutcome, TopicShape
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.writers.kafka.kind import KafkaDeclaration
 
 
 @with_fields
@@ -93,7 +93,7 @@ def _source_topics(opened: OpenPipeline, chosen: Sequence[str]) -> list[str]:
 
 
 def _target(opened: OpenPipeline, writer: str) -> KafkaDeclaration:
-    targets = {one.name: one for _, one in opened.pipeline.republishers}
+    targets = {one.name: one for one in opened.pipeline.writers if isinstance(one, KafkaDeclaration)}
     if writer in targets:
         return targets[writer]
     known = f"there is: {', '.join(targets)}" if targets else "it has none"

@@ -27,8 +27,8 @@ from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.journal.action import Action, Delete, Mark, Purge
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE
 from tidemark.kafka.producer import Placed
-from tidemark.pipeline.choices import Isolation
 from tidemark.pipeline.connections import Lookup
+from tidemark.pipeline.model import Isolation
 
 PATIENCE = 30.0
 """Seconds after which Kafka is said not to answer."""

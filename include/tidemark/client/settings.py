@@ -17,10 +17,9 @@ from tidemark.connections import (
     KafkaConnection,
     read_environment_connection,
 )
-from tidemark.pipeline.choices import Format, Isolation
 from tidemark.pipeline.connections import Lookup
 from tidemark.pipeline.loader import find_pipeline
-from tidemark.pipeline.model import JournalDeclaration, Pipeline
+from tidemark.pipeline.model import Isolation, JournalDeclaration, Pipeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +73,7 @@ def _control(look_up: Lookup, beside: str) -> CassandraConnection:
 
 def _topic(pipeline: Pipeline, topic: str | None) -> str:
     kafka = pipeline.source.kafka
-    if kafka.format is not Format.KAFKA_JOURNAL:
+    if kafka.format != "kafka-journal":
         raise NotAJournal(pipeline.name, f"its messages have format `{kafka.format}`, not `kafka-journal`.")
     if topic is None and len(kafka.topics) == 1 and not kafka.topic_prefixes:
         return kafka.topics[0]

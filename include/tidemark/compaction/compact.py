@@ -32,7 +32,6 @@ from tidemark.log.publish import read_log, read_manifest
 from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHold, LogLost, take_log
-from tidemark.pipeline.choices import CompactionPolicy
 from tidemark.pipeline.model import Pipeline
 
 
@@ -64,7 +63,7 @@ class Compaction:
         pipeline: Pipeline,
         consensus: Consensus,
         engine: Engine,
-        policy: CompactionPolicy | None = None,
+        policy: str | None = None,
     ) -> "Compaction":
         """The compaction of a pipeline's log, by its own policy or by another one for once."""
         control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)

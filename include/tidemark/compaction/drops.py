@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from tidemark.compaction.policies.journal_batches import NOTHING, entity_names
 from tidemark.compaction.policies.journal_facts import NONE
+from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline.choices import CompactionPolicy
 
 ROWS_AT_ONCE = 262_144
 """Of which the keys are looked up at once."""
@@ -69,17 +69,27 @@ def drop_journal(place: Workplace, rules: CompactionRules, file: LogFile, verdic
     return tally.conclude(place, gone)
 
 
-def drop_keyed(place: Workplace, rules: CompactionRules, file: LogFile, chosen: Sequence[int]) -> Dropped:
+def drop_keyed(
+    place: Workplace, rules: CompactionRules, policy: LastOfKey, file: LogFile, chosen: Sequence[int]
+) -> Dropped:
     """Note which messages of a file go, when of those with keys only the chosen ids stay."""
-    by_key = rules.policy is CompactionPolicy.LATEST
     stays = np.sort(np.array(chosen, np.int64))
     tally, gone = _Tally(file, rules), []
-    for batch in place.eligible(file, rules.watermark, ["id", "key"] if by_key else ["id"]):
+    columns = [] if policy.key_of is None else ["t", "namespace", *policy.columns]
+    for batch in place.eligible(file, rules.watermark, sorted({"id", *columns})):
         ids = batch["id"].to_numpy()
         is_chosen = np.isin(ids, stays, assume_unique=True)
-        without_key = pc.is_null(batch["key"]).to_numpy(zero_copy_only=False) if by_key else False
+        keys = policy.keys(pa.Table.from_batches([batch]))
+        without_key = False if keys is None else _nulls(keys)
         gone.append(tally.judge_chosen(ids, is_chosen, is_chosen | without_key))
     return tally.conclude(place, gone)
+
+
+def _nulls(keys: pa.Array | pa.ChunkedArray) -> _Mask:
+    is_null = pc.is_null(keys)
+    whole = is_null.combine_chunks() if isinstance(is_null, pa.ChunkedArray) else is_null
+    mask: _Mask = whole.to_numpy(zero_copy_only=False)
+    return mask
 
 
 class _Tally:

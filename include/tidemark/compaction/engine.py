@@ -15,13 +15,13 @@ from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
+from tidemark.compaction.policies.policy import JournalActions, policy_named
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline.choices import CompactionPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,18 @@ class InProcess:
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
-        if rules.policy is CompactionPolicy.JOURNAL:
+        policy = policy_named(rules.policy)
+        if isinstance(policy, JournalActions):
             return self._survey_journal(place, rules, files)
-        tables = list(survey_keyed(place, rules, list(enumerate(files))))
+        tables = list(survey_keyed(place, rules, policy, list(enumerate(files))))
         census, kept = choose(pa.concat_tables(tables or [KEYED_FACTS.empty_table()]), rules)
         chosen: dict[int, list[int]] = {}
         for number, id_ in zip(kept["file"].to_pylist(), kept["id"].to_pylist(), strict=True):
             chosen.setdefault(number, []).append(id_)
-        drops = [drop_keyed(place, rules, file, chosen.get(number, [])) for number, file in enumerate(files)]
+        drops = [
+            drop_keyed(place, rules, policy, file, chosen.get(number, []))
+            for number, file in enumerate(files)
+        ]
         return Surveyed(census, tuple(drops))
 
     def _survey_journal(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:

@@ -1,5 +1,7 @@
 """Why a compaction does not go on. The log is as it was in every case."""
 
+from collections.abc import Iterable
+
 from tidemark.errors import TidemarkError, with_fields
 
 
@@ -57,10 +59,11 @@ class NeverCompacted(CompactionError):
     needs_person = True
 
     pipeline: str
+    policy: str = "none"
 
     text = (
-        "{pipeline}: its policy is `none`, so nothing ever leaves the log. Nothing was done. Choose another "
-        "in `log.compaction.policy`, or for once with --policy."
+        "{pipeline}: its policy is `{policy}`, so nothing ever leaves the log. Nothing was done. Choose "
+        "another in `log.compaction.policy`, or for once with --policy."
     )
 
 
@@ -73,8 +76,12 @@ class PolicyUnfit(CompactionError):
     pipeline: str
     policy: str
     message_format: str
+    understood: Iterable[str] = ("kafka-journal",)
 
-    text = (
-        "{pipeline}: policy `{policy}` is for kafka-journal messages, and these are {message_format}: none "
-        "of them would be an action, and all would go. Nothing was done. Choose `latest` or `progress`."
-    )
+    def __str__(self) -> str:
+        wanted = " or ".join(sorted(self.understood))
+        return (
+            f"{self.pipeline}: policy `{self.policy}` is for {wanted} messages, and these are "
+            f"{self.message_format}: none of them would be understood, and all could go. Nothing was done. "
+            "Choose `latest` or `progress`."
+        )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
 from tidemark.compaction.plan import Plan
+from tidemark.compaction.policies.policy import JournalActions, policy_named
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.compacted_history import needing_every_message
@@ -22,8 +23,8 @@ from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.holds import holds
 from tidemark.log.state.pins import pins
-from tidemark.pipeline.choices import CompactionPolicy, Format, WriterStart
-from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.kinds import POLICIES
+from tidemark.pipeline.model import Pipeline, WriterStart
 
 MICROSECOND = 1_000_000
 
@@ -32,7 +33,7 @@ MICROSECOND = 1_000_000
 class CompactionSettings:
     """What a pipeline's file says about compaction; times in µs."""
 
-    policy: CompactionPolicy
+    policy: str
     min_lag: int
     tombstones: int
     segment_bytes: int
@@ -42,12 +43,13 @@ class CompactionSettings:
     """Those of them that cannot begin with a compacted log: not registered yet, they block nothing of one."""
 
     @classmethod
-    def of(cls, pipeline: Pipeline, policy: CompactionPolicy | None = None) -> "CompactionSettings":
+    def of(cls, pipeline: Pipeline, policy: str | None = None) -> "CompactionSettings":
         """The settings of a pipeline, with another policy for once."""
         declared = pipeline.log.compaction
         chosen, message_format = policy or declared.policy, pipeline.source.kafka.format
-        if chosen is CompactionPolicy.JOURNAL and message_format is not Format.KAFKA_JOURNAL:
-            raise PolicyUnfit(pipeline.name, chosen, message_format)
+        understood = POLICIES.find(chosen).formats
+        if understood is not None and message_format not in understood:
+            raise PolicyUnfit(pipeline.name, chosen, message_format, understood)
         return cls(
             chosen,
             int(declared.min_lag.total_seconds() * MICROSECOND),
@@ -83,15 +85,16 @@ class Questions:
     def ask(self) -> Question:
         """The question as it stands now."""
         settings = self.settings
-        if settings.policy is CompactionPolicy.NONE:
-            raise NeverCompacted(self.control.pipeline)
+        if POLICIES.find(settings.policy).keeps_everything:
+            raise NeverCompacted(self.control.pipeline, settings.policy)
+        policy = policy_named(settings.policy)
         now = self.control.bindings_head().upper
         reached = self.find_positions()
         manifest = read_log(self.control, self._folder)
         young = self.control.bindings_younger(now - settings.min_lag)
         held = holds(self.control)
         watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
-        is_journal = settings.policy is CompactionPolicy.JOURNAL
+        is_journal = isinstance(policy, JournalActions)
         below = watermark.id
         rules = CompactionRules(
             settings.policy,
@@ -99,7 +102,7 @@ class Questions:
             settings.segment_bytes,
             tuple(pin.id for pin in pins(self.control) if pin.id < below),
             self._acknowledged(reached, below) if is_journal else (),
-            now - settings.tombstones if settings.policy is CompactionPolicy.LATEST else 0,
+            now - settings.tombstones if policy.drops_tombstones else 0,
             recreated=self._recreated(below) if is_journal else (),
         )
         files = candidates(manifest)

@@ -19,7 +19,6 @@ from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.policies.rules import CompactionRules, inactive_segments
 from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segment_begins
 from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
-from tidemark.pipeline.choices import CompactionPolicy
 
 MOST_MESSAGES = 1_000_000
 """Of a file that compaction writes: a task has to hold some numbers of each, however few bytes they are."""
@@ -120,7 +119,6 @@ class Plan:
         """The plan a file holds."""
         body: dict[str, Any] = json.loads(data)
         rules = body.pop("rules")
-        rules["policy"] = CompactionPolicy(rules["policy"])
         rules |= {name: tuple(rules[name]) for name in ("pins", "acknowledged")}
         rules["recreated"] = tuple((topic, first_id) for topic, first_id in rules.get("recreated", ()))
         mark = body.pop("watermark")

@@ -23,7 +23,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     return {
         "pipeline": plan.pipeline,
         "plan": plan.digest,
-        "policy": plan.rules.policy.value,
+        "policy": plan.rules.policy,
         "now": plan.now,
         "watermark": plan.watermark.id,
         "held_back_by": plan.held_back_by,

@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from tidemark.compaction.policies.facts_table import merge_table
 from tidemark.compaction.policies.journal_batches import COLUMNS, look_at
 from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
+from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline.choices import CompactionPolicy
 
 MOST_ROWS = 50_000
 """With more in memory, facts of the same key become one, or are given away and gathered anew."""
@@ -39,20 +39,18 @@ def survey_journal(place: Workplace, rules: CompactionRules, files: Sequence[Log
 
 
 def survey_keyed(
-    place: Workplace, rules: CompactionRules, numbered: Sequence[tuple[int, LogFile]]
+    place: Workplace, rules: CompactionRules, policy: LastOfKey, numbered: Sequence[tuple[int, LogFile]]
 ) -> Iterator[pa.Table]:
     """The facts of the keys in some files, each given with its number: a few tables."""
-    by_key = rules.policy is CompactionPolicy.LATEST
 
     def look() -> Iterator[pa.Table]:
         for number, file in numbered:
-            has_tombstones = by_key and place.may_lack_values(file)
-            names = ["id", "t", "namespace"]
-            names += [*(["key"] if by_key else []), *(["value"] if has_tombstones else [])]
-            for batch in place.eligible(file, rules.watermark, names):
+            has_tombstones = policy.drops_tombstones and place.may_lack_values(file)
+            wanted = {"id", "t", "namespace", *policy.columns, *(["value"] if has_tombstones else [])}
+            for batch in place.eligible(file, rules.watermark, sorted(wanted)):
                 messages = pa.Table.from_batches([batch])
                 tombstones = pc.is_null(messages["value"]) if has_tombstones else None
-                yield keyed_facts_of(messages, number, rules.pins, by_key=by_key, tombstones=tombstones)
+                yield keyed_facts_of(messages, number, rules.pins, policy.keys(messages), tombstones)
 
     return _gathered(look(), merge_keyed)
 

@@ -14,8 +14,7 @@ from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.writer import MISSED_FOR_EVER, Writer
 from tidemark.errors import with_fields
 from tidemark.log.model.binding import TopicPartition
-from tidemark.pipeline.choices import WriterStart
-from tidemark.pipeline.model import AnyWriter
+from tidemark.pipeline.model import AnyWriter, WriterStart
 
 BEGIN_ANEW = (
     "Give it `start: latest`; a journal needs an empty keyspace of its own, and a log that was compacted by "

@@ -98,7 +98,7 @@ class PipelineTrouble:
 
 def read_status(pipeline: Pipeline, consensus: Consensus) -> PipelineStatus:
     """The pipeline's state now."""
-    declared = {writer.name: writer.kind.value for writer in pipeline.writers}
+    declared = {writer.name: writer.kind for writer in pipeline.writers}
     below = LogControl(consensus, pipeline.name).log_head().compacted_below
     refused = {
         writer.name: str(refusal)

@@ -2,7 +2,8 @@
 
 A writer knows nothing of Spark or Airflow. A binding is cut into parts, which are written by any process, in
 any order and possibly more than once. A last step runs when all parts are written; only then does the
-delivery move the position. The same ``write`` serves many messages and a single one.
+delivery move the position. The same ``write`` serves many messages and a single one. This module is
+public: writers of other packages import it.
 """
 
 import re
@@ -137,7 +138,7 @@ class TargetReplaced(DeliveryError):
 
 
 class Check(Protocol):
-    """The writer's lease, checked before every batch of unconditional writes."""
+    """Called before every batch of plain writes; raises when another run has taken the writer's lease."""
 
     def check(self) -> None:
         """Raise if another process has the lease by now."""
@@ -148,7 +149,7 @@ class Writing:
     """The messages of a part, and the lease under which they are written."""
 
     batches: Iterable[pa.RecordBatch]
-    """The part's messages in id order, without acknowledged ones."""
+    """The part's messages in id order, without those that an operator has acknowledged."""
     lease: Check
 
 
@@ -187,76 +188,144 @@ class Later:
 
 
 class Writer(Protocol):
-    """One kind of writer; instances are pickled to where their parts run.
+    """One writer of a pipeline: the protocol that every kind implements, built-in or of another package.
 
-    The methods from ``identify`` on are optional.
+    A run calls ``identify`` and ``prepare`` once, and then for every binding ``examine``, ``cut``,
+    ``write`` for every part (anywhere, in any order, more than once), ``finish`` and ``settle``; then the
+    caller commits the position. Delivery is at least once: a process may be killed between any two of them,
+    and all of it is done again. Instances are pickled to where their parts run, so they hold settings and
+    no open connections.
+
+    The methods from ``verifier`` on are optional: a class that inherits from ``Writer`` gets an answer that
+    is safe for every target. ``docs/extending.md`` builds a writer step by step.
     """
 
     @property
     def name(self) -> str:
-        """Its name in the pipeline file."""
+        """Its name in the pipeline file. Its state is kept under this name."""
 
     @property
     def shape(self) -> Mapping[str, Any]:
-        """The settings that shape the output: they may not change while the writer lives."""
+        """The settings that shape the output, as JSON values by name.
+
+        Stored when the writer is registered, and compared at every run: a writer whose shape is another one
+        is refused. May ask the target, so it is read only when there is something to deliver.
+        """
 
     def prepare(self) -> None:
-        """Make what the output needs (folders, tables); called before the first part of a run."""
+        """Make what the output needs, such as folders or tables, or refuse a target that lacks it.
+
+        Called before the first binding of a run and at the beginning of a resume. Anything it raises is the
+        target's fault: the gate closes over the range that waits.
+        """
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        """The parts of a binding."""
+        """The parts of a binding, which are written independently of each other.
+
+        ``files`` are the log's files with messages of the binding. Together the parts cover every message of
+        them; where order matters, a part has to hold everything that needs it.
+        """
 
     def write(self, part: Part, writing: Writing) -> Written:
-        """Write one part; writing it again changes nothing. ``BadMessage`` for the lowest bad one, with
-        everything below it written; anything else that is raised is the target's fault."""
+        """Write one part: a bulk of messages, or a single one while a writer is resumed (``part.last_id``).
+
+        ``writing.batches`` are the messages in id order, with the columns of the log; those that an
+        operator has acknowledged are left out. ``writing.lease.check()`` has to be called before every
+        batch of plain writes.
+
+        Returns how many messages were written, kept out by ``namespaces`` and ignored; each is counted
+        once. What is counted as written is durable when the method returns. Idempotent: writing the part
+        again, after a crash at any point, changes nothing in the target.
+
+        Raises ``BadMessage`` for the lowest message that cannot be understood, with everything below it
+        written. Anything else that is raised is the target's fault; the part is tried once more before the
+        gate closes.
+        """
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """What comes after all parts of a binding, given whole; doing it again changes nothing."""
+        """What comes after all parts of a binding, such as giving a file its final name.
+
+        ``part`` is the whole binding, and ``writing`` has all its messages. Called after bulk deliveries
+        and after the last single message of a resume, and before the position passes the binding's end.
+        Idempotent.
+        """
 
     def is_reachable(self) -> None:
-        """Check that the target can be written to; raises its error if not."""
+        """Try the target in the way a delivery uses it, and leave nothing behind; raises what is wrong.
+
+        Called again and again while a run waits for the cause of a stop to be gone.
+        """
+
+    @property
+    def verifier(self) -> str | None:
+        """The function that compares the output with the log, as ``package.module:function``; None for none.
+
+        See ``tidemark.verification.outputs.reconcile.VerifyOutput`` for what it takes and returns.
+        """
+        return None
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """How much of the output is compared with the log after every delivery, in a unit of its kind; 0:
+        none."""
+        return 0
 
     def identify(self) -> TargetIdentity | None:
-        """Which target it is now; asks it anew. None for a kind of target that has no id of its own."""
+        """Which target there is now; asks it anew. None for a kind of target that has no id of its own.
+
+        The id is kept with the writer's state: a target with another one stops the writer before anything is
+        sent, because what was delivered is not in it.
+        """
         return None
 
     def bound_to(self, identity: TargetIdentity) -> "Writer":
-        """The same writer, which refuses to write to any other target than this."""
+        """The same writer, which refuses to write to any other target than this one."""
         return self
 
     def reached(self) -> Mapping[int, int]:
         """The last id of each part of the target, where ids at or below it are not written again.
 
-        −1 for a part that never had any; nothing of one whose past contents are unknown.
+        −1 for a part that never had any; nothing of one whose past contents are unknown. Only asked of a
+        target that has an id of its own.
         """
         return {}
 
     def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
-        """What forgotten pipelines of the same name have left in this target, where it would be taken for
-        the new one's. Not asked of a target that has an id of its own."""
+        """What forgotten pipelines of the same name have left in this target, where it would be taken for the
+        new one's output; None where nothing is in the way.
+
+        Asked when the writer is registered. Ids begin anew with a new pipeline, so a target that skips ids
+        it has seen has to answer. Not asked of a target that has an id of its own.
+        """
         return None
 
     def keeps(self, first_id: int, last_id: int) -> str | None:
-        """In words: what of a range of ids is in the target and is kept when it is delivered again."""
+        """In words for an operator who rewinds: what of a range of ids is in the target and stays as it
+        is."""
         return None
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None] | None:
-        """Which of those parts a message goes to (None: it is not written); None without such parts."""
+        """The function from a message to the part of ``reached`` it goes to, None for one that is not
+        written.
+
+        None instead of a function for a target without such parts.
+        """
         return None
 
     def examine(self, binding: Binding, past: Past) -> None:
-        """Refuse a target that is not as this writer left it; asked before a binding is cut."""
+        """Refuse a target that is not as this writer left it, by raising. Asked before a binding is cut."""
         return None
 
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
         """Why this target cannot be given what compaction has left; None where it makes no difference.
 
-        ``offsets`` are the last ones that compaction may have removed. A writer that ``is_begun`` goes on.
+        ``offsets`` are the last ones that compaction may have touched. ``is_begun``: the writer has been
+        given some of them already and only goes on.
         """
         return MISSED_FOR_EVER
 
     def leaving_out(self, topics: frozenset[str]) -> "Writer | None":
-        """This writer without some topics, because others had their names before; None for a writer that does
+        """This writer without some topics, whose names other topics had before. None for a writer that does
         not compare offsets, and so takes them all."""
         return None
 
@@ -274,32 +343,47 @@ class Writer(Protocol):
         return frozenset()
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
-        """Tell the target's readers that it is complete up to a position, right before the commit."""
+        """Promise the target's readers everything up to a position, right before it is committed.
+        Idempotent."""
         return None
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """Why this message must not be acknowledged; None where it may be."""
+        """Why an operator may not let this message pass unwritten, as the rest of a sentence; None where
+        they may.
+
+        A target that has the message already, or has half applied it, has to refuse.
+        """
         return None
 
     def discard(self, message: Mapping[str, Any]) -> None:
-        """Remove what an attempt may have written of a message that is acknowledged."""
+        """Take back what an attempt may have written of a message that an operator lets pass. Idempotent."""
         return None
 
     @property
     def redelivers_in_place(self) -> bool:
-        """Whether a redelivered message becomes part of the regular output, as if never acknowledged."""
+        """Whether a redelivered message becomes part of the regular output, as if it had never been let
+        pass."""
         return False
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """Why an acknowledged message cannot be written any more; None where it can."""
+        """Why a message that was let pass cannot be written any more, as a sentence; None where it can.
+
+        ``later`` is what the writer has finished with after it.
+        """
         return "this kind of writer cannot write a single message out of order."
 
     def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A mark, stored before the attempt, that tells a second attempt whether the first succeeded."""
+        """What tells a second attempt whether the first has written the message, as JSON values.
+
+        Stored durably before ``redeliver`` is called for the first time, and given to every attempt.
+        """
         return {}
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """Write an acknowledged message after all; idempotent for the same mark."""
+        """Write a message that was let pass, after all; doing it again with the same mark changes nothing.
+
+        Called only where ``refuses_redelivery`` has nothing against it.
+        """
         raise NotImplementedError
 
 

@@ -1,4 +1,5 @@
-"""What two pipelines may not both have: a name, a (keyspace, topic), a topic to write to, a folder.
+"""What two writers may not both have: a folder, a topic to write to, another target. And two pipelines: a
+name.
 
 Decided from the declarations alone: a topic that two prefixes could match counts for both, and two
 connections count as two clusters.
@@ -19,8 +20,7 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
     for file, other in earlier:
         if pipeline.name == other.name:
             yield Finding(("name",), f"`name` is `{other.name}`, which {file} has already. {_OWN}")
-        yield from _same_rows(pipeline, other, file)
-        yield from _same_target(pipeline, other, file)
+        yield from _same_targets(pipeline, other, file)
         for place, path in pipeline.locations:
             for other_place, taken in other.locations:
                 if checks.overlap(path, taken):
@@ -28,24 +28,18 @@ def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> I
                     yield Finding(place, f"{dotted(place)} is {quoted(path)}, {shared}. {_OWN}")
 
 
-def _same_rows(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:
+def _same_targets(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:
     shared = sorted(shared_topics(pipeline.source.kafka, other.source.kafka))
-    taken = {(writer.connection, writer.keyspace) for _, writer in other.journals}
-    for i, writer in pipeline.journals:
-        if shared and (writer.connection, writer.keyspace) in taken:
-            place = ("writers", i, "keyspace")
-            what = f"is `{writer.keyspace}`, where {file} writes {', '.join(shared)} already"
-            yield Finding(place, f"{dotted(place)} {what}. Choose another keyspace, or read other topics.")
-
-
-def _same_target(pipeline: Pipeline, other: Pipeline, file: Path) -> Iterator[Finding]:
-    taken = {(writer.connection, writer.topic) for _, writer in other.republishers}
-    for i, writer in pipeline.republishers:
-        if (writer.connection, writer.topic) in taken:
-            place = ("writers", i, "topic")
-            yield Finding(
-                place, f"{dotted(place)} is `{writer.topic}`, which {file} writes to already. {_OWN}"
-            )
+    taken = {claim.identity for _, claim in other.targets}
+    for place, claim in pipeline.targets:
+        if claim.identity not in taken:
+            continue
+        subject = f"{dotted(place)} is `{claim.shown}`"
+        if not claim.per_topic:
+            yield Finding(place, f"{subject}, which {file} writes to already. {_OWN}")
+        elif shared:
+            what = f"{subject}, where {file} writes {', '.join(shared)} already"
+            yield Finding(place, f"{what}. Choose another {claim.key}, or read other topics.")
 
 
 def shared_topics(one: KafkaSource, other: KafkaSource) -> set[str]:

@@ -3,8 +3,15 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tidemark.connections import CONTROL, CassandraConnection, Connections, KafkaConnection
+from tidemark.connections import (
+    CONTROL,
+    CassandraConnection,
+    Connections,
+    KafkaConnection,
+    OtherConnection,
+)
 from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.writers import ConnectionType
 
 Lookup = Callable[[str], Mapping[str, Any]]
 """From a connection's name to the connection as Airflow keeps it."""
@@ -13,11 +20,17 @@ Lookup = Callable[[str], Mapping[str, Any]]
 def collect_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
     """Everything the pipeline's applications need to reach their services."""
     kafka = pipeline.source.kafka.connection
-    clusters = sorted({CONTROL, *(writer.connection for _, writer in pipeline.journals)})
-    letters = {pipeline.dead_letters.connection or kafka} if pipeline.dead_letters else set()
-    targets = sorted(letters | {writer.connection for _, writer in pipeline.republishers})
+    needed = {one for writer in pipeline.writers for one in writer.connections()}
+
+    def ids(type_: ConnectionType, *more: str) -> list[str]:
+        return sorted({*more, *(one.id for one in needed if one.type is type_)})
+
+    letters = [pipeline.dead_letters.connection or kafka] if pipeline.dead_letters else []
+    clusters, targets = ids(ConnectionType.CASSANDRA, CONTROL), ids(ConnectionType.KAFKA, *letters)
+    others = ids(ConnectionType.OTHER)
     return Connections(
         kafka=KafkaConnection.from_airflow(kafka, look_up(kafka)),
         cassandra={name: CassandraConnection.from_airflow(name, look_up(name)) for name in clusters},
         kafka_targets={name: KafkaConnection.from_airflow(name, look_up(name)) for name in targets},
+        others={name: OtherConnection.from_airflow(name, look_up(name)) for name in others},
     )

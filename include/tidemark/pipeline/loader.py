@@ -18,17 +18,23 @@ from pydantic import ValidationError
 from tidemark.errors import did_you_mean
 from tidemark.pipeline import checks
 from tidemark.pipeline.conflicts import conflicts
-from tidemark.pipeline.document import read_declared
 from tidemark.pipeline.model import Pipeline
-from tidemark.pipeline.problems import Finding, PipelineRefused, Problem, UnknownPipeline, quoted
+from tidemark.pipeline.problems import (
+    FileProblem,
+    Finding,
+    PipelineRefused,
+    UnknownPipeline,
+    declared_as,
+    quoted,
+)
 from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import Document, NotYaml
+from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_declared
 from tidemark.settings import Settings
 
 __all__ = [
+    "FileProblem",
     "LoadedPipelines",
     "PipelineRefused",
-    "Problem",
     "UnknownPipeline",
     "find_pipeline",
     "load_pipeline",
@@ -92,12 +98,8 @@ def load_pipeline(path: Path | str, settings: Settings | None = None) -> Pipelin
 def find_pipeline(name: str, settings: Settings | None = None) -> Pipeline:
     """The pipeline of this name. Raises ``UnknownPipeline``, ``PipelineRefused`` if its file is broken."""
     loaded = load_pipelines(settings)
-    for pipeline in loaded.pipelines:
-        if pipeline.name == name:
-            return pipeline
-    for refusal in loaded.refused:
-        if name in (refusal.name, refusal.file.stem):
-            raise refusal
+    if found := declared_as(name, loaded.pipelines, loaded.refused):
+        return found
     known = sorted(pipeline.name for pipeline in loaded.pipelines)
     raise UnknownPipeline(name, known, [refusal.file for refusal in loaded.refused])
 
@@ -124,21 +126,23 @@ def _files_in(folder: Path, settings: Settings) -> list[Path]:
         problem = "this is not a folder. Name the folder of the pipeline files in TIDEMARK_PIPELINES."
     except OSError as error:
         problem = f"the folder cannot be read ({error.strerror}). Give this user the right to read it."
-    raise PipelineRefused(folder, [Problem(None, problem)])
+    raise PipelineRefused(folder, [FileProblem(None, problem)])
 
 
-def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
+def _read(file: Path, settings: Settings) -> tuple[Pipeline, YamlDocument]:
     """One file, checked by itself."""
     try:
         document = read_declared(file)
     except OSError as error:
         problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
-        raise PipelineRefused(file, [Problem(1, problem)]) from None
+        raise PipelineRefused(file, [FileProblem(1, problem)]) from None
     except NotYaml as error:
         raise PipelineRefused(file, error.problems) from None
     if not isinstance(document.data, dict):
         line = document.line_of(())
-        raise PipelineRefused(file, [Problem(line, "the file is not a mapping. Begin it with `name: …`.")])
+        raise PipelineRefused(
+            file, [FileProblem(line, "the file is not a mapping. Begin it with `name: …`.")]
+        )
     declared = document.data.get("name")
     pipeline, findings = None, list(_unreachable_suite(document.data.get("expectations"), file))
     try:
@@ -155,8 +159,8 @@ def _read(file: Path, settings: Settings) -> tuple[Pipeline, Document]:
     return pipeline, document
 
 
-def _problems(findings: Iterable[Finding], document: Document) -> list[Problem]:
-    return [Problem(document.line_of(finding.place), finding.text) for finding in findings]
+def _problems(findings: Iterable[Finding], document: YamlDocument) -> list[FileProblem]:
+    return [FileProblem(document.line_of(finding.place), finding.text) for finding in findings]
 
 
 def _unreachable_suite(declared: Any, file: Path) -> Iterator[Finding]:

@@ -2,83 +2,86 @@
 
 A ``Pipeline`` is complete (defaults filled in, variables in paths replaced) and never changes. Building one
 connects to nothing, and opens no file but the time zone database and the modules of the functions it names;
-it holds ids of connections, never their secrets. What each key means is in ``docs/pipelines.md``; what may
-not be in two files at once is in ``pipeline_conflicts``.
+it holds ids of connections, never their secrets. It knows no kind of writer but the journal, which is what
+clients, expiry and take-overs are about. What each key means is in ``docs/pipelines.md``; what may
+not be in two files at once is in ``conflicts``.
 """
 
 from collections.abc import Iterator
+from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
 from tidemark.kafka.source_topics import SourceTopics
 from tidemark.pipeline import checks
-from tidemark.pipeline.choices import (
-    CompactionPolicy,
+from tidemark.pipeline.extensions import UnknownKind
+from tidemark.pipeline.journal import (
     Consistency,
-    FileFormat,
-    Format,
-    Isolation,
-    OnFailure,
+    JournalDeclaration,
+    Replication,
     ReplicationStrategy,
-    SourceStart,
-    StoppedWriters,
-    WriterKind,
-    WriterStart,
+    TableNames,
 )
+from tidemark.pipeline.kinds import FORMATS, KAFKA_JOURNAL, POLICIES
 from tidemark.pipeline.parts import (
     CommitLog,
-    Compaction,
+    CompactionDeclaration,
     Cron,
     DeadLetterSettings,
     Declaration,
     Expiry,
+    Isolation,
     KafkaSource,
-    Limits,
     Name,
+    OnFailure,
+    RunLimits,
     Source,
+    SourceStart,
     SparkSettings,
 )
-from tidemark.pipeline.problems import Contradiction, Finding, Place, dotted, quoted
+from tidemark.pipeline.problems import Disagreement, Finding, Place, dotted, quoted
 from tidemark.pipeline.writers import (
     AnyWriter,
-    FilesDeclaration,
-    JournalDeclaration,
-    KafkaDeclaration,
-    Replication,
-    Tables,
+    FolderClaim,
+    TargetClaim,
+    TopicClaim,
     WriterDeclaration,
+    WriterStart,
 )
 
 __all__ = [
     "AnyWriter",
     "CommitLog",
-    "Compaction",
-    "CompactionPolicy",
+    "CompactionDeclaration",
     "Consistency",
     "DeadLetterSettings",
     "Expiry",
-    "FileFormat",
-    "FilesDeclaration",
-    "Format",
     "Isolation",
     "JournalDeclaration",
-    "KafkaDeclaration",
     "KafkaSource",
-    "Limits",
     "OnFailure",
     "Pipeline",
     "Replication",
     "ReplicationStrategy",
+    "RunLimits",
     "Source",
     "SourceStart",
     "SparkSettings",
     "StoppedWriters",
-    "Tables",
+    "TableNames",
     "WriterDeclaration",
-    "WriterKind",
     "WriterStart",
 ]
+
+
+class StoppedWriters(StrEnum):
+    """What a run of ``replicate`` comes to while a failure has closed a writer's gate."""
+
+    FAIL = "fail"
+    """It fails, so that the stop stays visible."""
+    SKIP = "skip"
+    """It succeeds without that writer."""
 
 
 class Pipeline(Declaration):
@@ -87,7 +90,7 @@ class Pipeline(Declaration):
     name: Name
     source: Source
     schedule: Cron | None = "*/5 * * * *"
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     log: CommitLog
     on_failure: OnFailure = OnFailure.STOP_WRITER
     stopped_writers: StoppedWriters = StoppedWriters.FAIL
@@ -105,17 +108,21 @@ class Pipeline(Declaration):
         )
 
     @property
-    def republishers(self) -> Iterator[tuple[int, KafkaDeclaration]]:
-        """The writers that send messages back to Kafka, with their places in the list."""
-        return ((i, writer) for i, writer in enumerate(self.writers) if isinstance(writer, KafkaDeclaration))
-
-    @property
     def locations(self) -> Iterator[tuple[Place, str]]:
         """Every folder this pipeline writes into, with the key that names it."""
         yield ("log", "path"), self.log.path
         for i, writer in enumerate(self.writers):
-            if isinstance(writer, FilesDeclaration):
-                yield ("writers", i, "path"), writer.path
+            for claim in writer.claims():
+                if isinstance(claim, FolderClaim):
+                    yield ("writers", i, claim.key), claim.path
+
+    @property
+    def targets(self) -> Iterator[tuple[Place, TargetClaim | TopicClaim]]:
+        """Everything but folders that its writers claim for themselves, with the key that names it."""
+        for i, writer in enumerate(self.writers):
+            for claim in writer.claims():
+                if not isinstance(claim, FolderClaim):
+                    yield ("writers", i, claim.key), claim
 
     @model_validator(mode="before")
     @classmethod
@@ -143,7 +150,7 @@ class Pipeline(Declaration):
             *self._targets_twice(),
         ]
         if findings:
-            raise Contradiction(findings)
+            raise Disagreement(findings)
         return self
 
     def _names_twice(self) -> Iterator[Finding]:
@@ -157,13 +164,14 @@ class Pipeline(Declaration):
 
     def _not_for_this_source(self) -> Iterator[Finding]:
         kafka, journals = self.source.kafka, list(self.journals)
-        if kafka.format is not Format.KAFKA_JOURNAL:
-            needs = f"needs messages in format `kafka-journal`, but source.kafka.format is `{kafka.format}`"
-            for i, _ in journals:
-                yield Finding(("writers", i, "kind"), f"is `journal`, which {needs}. Change one of them.")
-            if self.log.compaction.policy is CompactionPolicy.JOURNAL:
-                place = ("log", "compaction", "policy")
-                yield Finding(place, f"is `journal`, which {needs}. Use `latest`, `progress` or `none`.")
+        for i, writer in enumerate(self.writers):
+            if needs := self._needs(writer.formats):
+                text = f"is `{writer.kind}`, which {needs}. Change one of them."
+                yield Finding(("writers", i, "kind"), text)
+        policy = POLICIES.find(self.log.compaction.policy)
+        if needs := self._needs(policy.formats):
+            place = ("log", "compaction", "policy")
+            yield Finding(place, f"is `{policy.name}`, which {needs}. Use `latest`, `progress` or `none`.")
         if kafka.start is SourceStart.POINTERS and len(journals) != 1:
             yield Finding(
                 ("source", "kafka", "start"),
@@ -171,48 +179,51 @@ class Pipeline(Declaration):
                 "Use `earliest`, or declare the writer whose keyspace has the pointers.",
             )
 
+    def _needs(self, formats: frozenset[str] | None) -> str | None:
+        """What a writer or a policy for these formats lacks in this source; None where it lacks nothing."""
+        found = self.source.kafka.format
+        if formats is None or found in formats:
+            return None
+        wanted = " or ".join(f"`{one}`" for one in sorted(formats))
+        return f"needs messages in format {wanted}, but source.kafka.format is `{found}`"
+
     def _feeds_itself(self) -> Iterator[Finding]:
         source = self.source.kafka
-        for i, writer in self.republishers:
-            if writer.connection == source.connection and source.reads(writer.topic):
+        for place, claim in self.targets:
+            is_topic = isinstance(claim, TopicClaim) and claim.connection == source.connection
+            if is_topic and source.reads(claim.shown):
                 yield Finding(
-                    ("writers", i, "topic"),
-                    f"is `{writer.topic}`, which this pipeline reads: it would feed itself forever. "
+                    place,
+                    f"is `{claim.shown}`, which this pipeline reads: it would feed itself forever. "
                     "Write to another topic, or read others.",
                 )
 
     def _letters_misdirected(self) -> Iterator[Finding]:
         if self.dead_letters is None:
             return
-        source, letters = self.source.kafka, self.dead_letters
-        connection, place = letters.connection or source.connection, ("dead_letters", "topic")
-        if connection == source.connection and source.reads(letters.topic):
+        source, letters, place = self.source.kafka, self.dead_letters, ("dead_letters", "topic")
+        claimed = TopicClaim("topic", letters.connection or source.connection, letters.topic)
+        if claimed.connection == source.connection and source.reads(letters.topic):
             yield Finding(
                 place,
                 f"is `{letters.topic}`, which this pipeline reads: it would feed itself forever. "
                 "Use another topic.",
             )
-        if any((w.connection, w.topic) == (connection, letters.topic) for _, w in self.republishers):
+        if any(claim.identity == claimed.identity for _, claim in self.targets):
             yield Finding(
                 place,
                 f"is `{letters.topic}`, which a writer of this pipeline writes. Use a topic of its own.",
             )
 
     def _targets_twice(self) -> Iterator[Finding]:
-        topics = [(writer.connection, writer.topic) for _, writer in self.republishers]
-        for position, (i, republisher) in enumerate(self.republishers):
-            if topics[position] in topics[:position]:
+        taken: set[tuple[str, ...]] = set()
+        for place, claim in self.targets:
+            if claim.identity in taken:
                 yield Finding(
-                    ("writers", i, "topic"),
-                    f"is `{republisher.topic}`, as another writer's is. Give every writer its own topic.",
+                    place,
+                    f"is `{claim.shown}`, as another writer's is. Give every writer its own {claim.key}.",
                 )
-        keyspaces = [(writer.connection, writer.keyspace) for _, writer in self.journals]
-        for position, (i, writer) in enumerate(self.journals):
-            if keyspaces[position] in keyspaces[:position]:
-                yield Finding(
-                    ("writers", i, "keyspace"),
-                    f"is `{writer.keyspace}`, as another writer's is. Give every journal its own keyspace.",
-                )
+            taken.add(claim.identity)
         locations = list(self.locations)
         for position, (place, path) in enumerate(locations):
             for other_place, other in locations[:position]:
@@ -232,14 +243,16 @@ def _name_or_stand_in(name: Any) -> str:
         return "unnamed"
 
 
-def _policy_for(source: Any) -> CompactionPolicy:
-    """The default: what a journal allows, where the source is one."""
+def _policy_for(source: Any) -> str:
+    """The default policy: the one that the source's format declares."""
     if isinstance(source, Source):
         source = source.model_dump()
     kafka = source.get("kafka") if isinstance(source, dict) else None
-    message_format = kafka.get("format") if isinstance(kafka, dict) else None
-    is_other = message_format in (Format.JSON, Format.RAW)
-    return CompactionPolicy.LATEST if is_other else CompactionPolicy.JOURNAL
+    named = kafka.get("format", KAFKA_JOURNAL) if isinstance(kafka, dict) else KAFKA_JOURNAL
+    try:
+        return FORMATS.find(str(named)).policy
+    except (UnknownKind, ValueError):  # refused where it stands; no second message about it
+        return "none"
 
 
 def source_topics(pipeline: Pipeline) -> SourceTopics:

@@ -1,8 +1,9 @@
 """The parts of a pipeline file other than its writers: source, limits, commit log, expiry, Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Annotated, ClassVar, Self
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -12,13 +13,16 @@ from pydantic import (
     Field,
     PlainSerializer,
     Strict,
+    ValidationError,
+    ValidationInfo,
     model_validator,
 )
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from tidemark.kafka.topic_shape import TopicShape
 from tidemark.pipeline import checks
-from tidemark.pipeline.choices import CompactionPolicy, Format, Isolation, SourceStart
-from tidemark.pipeline.problems import Contradiction, Finding
+from tidemark.pipeline.kinds import KAFKA_JOURNAL, FormatName, PolicyName
+from tidemark.pipeline.problems import Disagreement, Finding
 from tidemark.pipeline.quantities import (
     duration_text,
     parse_duration,
@@ -32,7 +36,7 @@ def each_once(items: tuple[str, ...]) -> tuple[str, ...]:
     """A list of names in which none stands twice."""
     twice = [i for i, item in enumerate(items) if item in items[:i]]
     if twice:
-        raise Contradiction(Finding((i,), f"is `{items[i]}` for the second time. Remove it.") for i in twice)
+        raise Disagreement(Finding((i,), f"is `{items[i]}` for the second time. Remove it.") for i in twice)
     return items
 
 
@@ -63,6 +67,44 @@ class Declaration(BaseModel):
     """Keys people try here, with the reason why they are not taken."""
 
 
+D = TypeVar("D", bound=Declaration)
+
+
+def read_as(model: type[D], data: Any, info: ValidationInfo, tag: str) -> D:
+    """A mapping read by the model that a word in the file chose.
+
+    Findings keep their places below ``tag``, as those of a tagged union do: the words for people need it to
+    know which keys there are.
+    """
+    try:
+        return model.model_validate(data, context=info.context)
+    except ValidationError as error:
+        raise ValidationError.from_exception_data(model.__name__, list(_below(tag, error))) from None
+
+
+def _below(tag: str, error: ValidationError) -> Iterator[InitErrorDetails]:
+    for details in error.errors(include_url=False):
+        place = (tag, *details["loc"])
+        try:
+            again = InitErrorDetails(
+                type=details["type"], loc=place, input=details["input"], ctx=details.get("ctx", {})
+            )
+            ValidationError.from_exception_data(tag, [again])
+        except (KeyError, TypeError, ValueError):  # an error of the package's own making
+            own = PydanticCustomError("value", "{said}", {"said": details["msg"]})
+            again = InitErrorDetails(type=own, loc=place, input=details["input"])
+        yield again
+
+
+class SourceStart(StrEnum):
+    """Where the first binding begins."""
+
+    EARLIEST = "earliest"
+    """At the earliest offsets that Kafka has."""
+    POINTERS = "pointers"
+    """At the pointers that another replicator left in the journal's keyspace."""
+
+
 class TopicCreation(Declaration):
     """How ``tidemark topics create`` makes a topic; what is not said is the broker's default."""
 
@@ -82,12 +124,19 @@ class TopicCreation(Declaration):
         return TopicShape(self.partitions, self.replication, self.retention)
 
 
+class Isolation(StrEnum):
+    """Which records of Kafka transactions are read."""
+
+    READ_COMMITTED = "read_committed"
+    READ_UNCOMMITTED = "read_uncommitted"
+
+
 class KafkaSource(Declaration):
     """The topics a pipeline reads; those that begin with a prefix are listed again at each bind."""
 
     topics: Topics = ()
     topic_prefixes: Topics = ()
-    format: Format = Format.KAFKA_JOURNAL
+    format: FormatName = KAFKA_JOURNAL
     start: SourceStart = SourceStart.EARLIEST
     connection: ConnectionId = "kafka_default"
     isolation: Isolation = Isolation.READ_COMMITTED
@@ -110,7 +159,7 @@ class Source(Declaration):
     kafka: KafkaSource
 
 
-class Limits(Declaration):
+class RunLimits(Declaration):
     """How much one run may do."""
 
     max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
@@ -118,10 +167,19 @@ class Limits(Declaration):
     """After how many clean messages one at a time a resume goes on in bulk; 0 for never."""
 
 
-class Compaction(Declaration):
+class OnFailure(StrEnum):
+    """What a stopped writer holds up."""
+
+    STOP_WRITER = "stop_writer"
+    """Itself."""
+    STOP_PIPELINE = "stop_pipeline"
+    """Capture and all other writers too."""
+
+
+class CompactionDeclaration(Declaration):
     """When messages leave the commit log."""
 
-    policy: CompactionPolicy
+    policy: PolicyName
     min_lag: Duration = timedelta(hours=1)
     tombstones: Duration = timedelta(days=1)
     """How long ``latest`` keeps the last message of a key when it has no value."""
@@ -136,7 +194,7 @@ class CommitLog(Declaration):
 
     path: Location
     segment_bytes: Size = 10**9
-    compaction: Compaction
+    compaction: CompactionDeclaration
 
 
 class Expiry(Declaration):

@@ -7,6 +7,7 @@ may hold a secret.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from tidemark.errors import TidemarkError, closest, with_fields
 
@@ -15,7 +16,7 @@ Place = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FileProblem:
     """One thing that is wrong. ``line`` counts from 1; None when there is no file to point into."""
 
     line: int | None
@@ -30,7 +31,7 @@ class Finding:
     text: str
 
 
-class Contradiction(ValueError):
+class Disagreement(ValueError):
     """Values that are right alone and wrong together; the places are relative to the model that noticed."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
@@ -47,7 +48,7 @@ class PipelineRefused(PipelineError):
     """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
 
     file: Path
-    problems: Sequence[Problem]
+    problems: Sequence[FileProblem]
     name: str | None = None
 
     def __str__(self) -> str:
@@ -57,6 +58,28 @@ class PipelineRefused(PipelineError):
             else f"{self.file}:{problem.line}: {problem.text}"
             for problem in self.problems
         )
+
+
+class Declared(Protocol):
+    """What a file declares under a name."""
+
+    @property
+    def name(self) -> str:
+        """The name."""
+
+
+D = TypeVar("D", bound=Declared)
+
+
+def declared_as(name: str, declared: Iterable[D], refused: Iterable[PipelineRefused]) -> D | None:
+    """What is declared under a name; None where nothing is. Raises the refusal of a file that is about it."""
+    for one in declared:
+        if one.name == name:
+            return one
+    for refusal in refused:
+        if name in (refusal.name, refusal.file.stem):
+            raise refusal
+    return None
 
 
 @with_fields
@@ -93,6 +116,12 @@ def quoted(value: object) -> str:
             return "a list"
     text = " ".join(str(value).split())
     return f"`{text if len(text) <= 60 else text[:59] + '…'}`"
+
+
+def shortened(error: BaseException) -> str:
+    """What an error of another package says, on one line and of bounded length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= 200 else text[:199] + "…"
 
 
 def dotted(place: Place) -> str:

@@ -4,7 +4,7 @@ Every text begins with the key it is about. The values of unknown keys are never
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
 from pydantic import ValidationError
@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from tidemark.errors import did_you_mean
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Declaration
-from tidemark.pipeline.problems import Contradiction, Finding, Place, dotted, quoted
+from tidemark.pipeline.problems import Disagreement, Finding, Place, dotted, quoted
 from tidemark.pipeline.transforms import TRANSFORMS
 from tidemark.pipeline.writers import WRITERS
 from tidemark.pipeline.yaml import PIPELINE
@@ -32,11 +32,12 @@ _WANTED = {
     "model_type": "a mapping",
     "model_attributes_type": "a mapping",
 }
-_LISTS: Mapping[str, Mapping[str, type[Declaration]]] = {
-    "writers": {kind.value: writer for kind, writer in WRITERS.items()},
-    "transforms": TRANSFORMS,
+_LISTS: Mapping[str, Callable[[str], type[Declaration]]] = {
+    "writers": lambda word: WRITERS.find(word).declaration,
+    "transforms": lambda word: TRANSFORMS.find(word).declaration,
 }
-"""The lists whose items are read by different models, with the word that chooses one."""
+"""The lists whose items are read by different models, with what finds the model for the word that chooses
+it."""
 
 
 def explain(
@@ -52,7 +53,7 @@ def explain(
 def _findings(details: ErrorDetails, model: type[Declaration], page: str) -> Iterator[Finding]:
     place, value, context = _without_kind(details["loc"]), details["input"], details.get("ctx", {})
     match details["type"]:
-        case "value_error" if isinstance(context["error"], Contradiction):
+        case "value_error" if isinstance(context["error"], Disagreement):
             for finding in context["error"].findings:
                 yield Finding(place + finding.place, finding.text)
         case "value_error":
@@ -67,8 +68,6 @@ def _findings(details: ErrorDetails, model: type[Declaration], page: str) -> Ite
                 place,
                 f"is {quoted(value)}, which is not one of {', '.join(choices)}.{_meant(value, choices)}",
             )
-        case "union_tag_invalid" | "union_tag_not_found":
-            yield _unknown_kind(place, value)
         case "greater_than_equal":
             yield Finding(place, f"is {quoted(value)}. It must be at least {context['ge']}.")
         case "less_than_equal":
@@ -105,29 +104,20 @@ def _unknown_key(loc: Place, root: type[Declaration]) -> str:
 def _model_at(loc: Place, root: type[Declaration]) -> type[Declaration]:
     """The model that reads the mapping at a place."""
     model = root
-    choices: Mapping[str, type[Declaration]] = {}
-    for before, step in zip((None, *loc), loc, strict=False):
-        if isinstance(before, int):
-            model = choices[str(step)]
-        elif isinstance(step, str) and step in _LISTS:
-            choices = _LISTS[step]
-        elif isinstance(step, str):
-            annotation = model.model_fields[step].annotation
-            model = next(part for part in (annotation, *get_args(annotation)) if _is_declaration(part))
+    for number, step in enumerate(loc):
+        if isinstance(step, int) or step in _LISTS:
+            continue
+        list_, item = loc[max(number - 2, 0)], loc[number - 1]
+        if isinstance(item, int) and list_ in _LISTS:
+            model = _LISTS[str(list_)](step)
+        elif field := model.model_fields.get(step):
+            parts = (field.annotation, *get_args(field.annotation))
+            model = next((part for part in parts if _is_declaration(part)), model)
     return model
 
 
 def _is_declaration(annotation: Any) -> bool:
     return isinstance(annotation, type) and issubclass(annotation, Declaration)
-
-
-def _unknown_kind(place: Place, writer: Any) -> Finding:
-    kinds = list(WRITERS)
-    if "kind" not in writer:
-        return Finding((*place, "kind"), f"is missing. Add it: {' or '.join(kinds)}.")
-    kind = writer["kind"]
-    text = f"is {quoted(kind)}, which no writer is. Kinds: {', '.join(kinds)}.{_meant(kind, kinds)}"
-    return Finding((*place, "kind"), text)
 
 
 def _meant(value: Any, choices: list[Any]) -> str:

@@ -1,168 +1,170 @@
-"""The kinds of writers a pipeline file can declare.
+"""What every writer in a pipeline file declares, and how a kind of writer declares itself.
 
-The settings of a writer only; what it does with messages is in ``tidemark.writers``, one file per kind.
+A kind is a ``WriterKind``: the model of its keys and the function that makes the writer. Its model also
+says what it needs (connections) and what it claims (folders, topics, other targets), so that a file is
+checked without knowing any kind. What a writer does with messages is in ``tidemark.writers``, one
+sub-package per kind.
 """
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import AfterValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, SerializeAsAny, ValidationInfo
 
-from tidemark.pipeline import checks
-from tidemark.pipeline.choices import Consistency, FileFormat, ReplicationStrategy, WriterKind, WriterStart
-from tidemark.pipeline.parts import (
-    ConnectionId,
-    Count,
-    Declaration,
-    Expression,
-    Location,
-    Name,
-    Topic,
-    TopicCreation,
-)
-from tidemark.pipeline.problems import Contradiction, Finding
-from tidemark.pipeline.transforms import Transforms
-
-Keyspace = Annotated[str, AfterValidator(checks.keyspace)]
-Table = Annotated[str, AfterValidator(checks.identifier)]
-
-_NOT_SIMPLE = (
-    "is not a key of SimpleStrategy. Use `replication_factor`; factors per data centre need "
-    "`class: NetworkTopologyStrategy`."
-)
-_ODD_CENTRE = "is not the name of a data centre. Use letters, digits, ., - and _ only."
+from tidemark.errors import did_you_mean
+from tidemark.pipeline.extensions import ExtensionPoint, UnknownKind
+from tidemark.pipeline.parts import Declaration, Expression, Name, read_as
+from tidemark.pipeline.problems import Disagreement, Finding, quoted
 
 
-def _not_latest(start: WriterStart) -> WriterStart:
-    if start is WriterStart.LATEST:
-        raise ValueError(
-            "cannot be `latest` for a journal: its pointers would promise messages nobody wrote. "
-            "Use `earliest`."
-        )
-    return start
+class ConnectionType(StrEnum):
+    """What a connection leads to."""
+
+    CASSANDRA = "cassandra"
+    KAFKA = "kafka"
+    OTHER = "other"
+    """A service that only the writer knows: it gets host, port, login, password and extra as Airflow keeps
+    them."""
 
 
-def _not_recreated(start: WriterStart) -> WriterStart:
-    if start is WriterStart.RECREATED:
-        raise ValueError(
-            "can be `recreated` for a journal only: every other writer takes a topic that was made again "
-            "like any other. Use `earliest` or `latest`."
-        )
-    return start
+class NeededConnection(NamedTuple):
+    """A connection that a writer needs, by the id it has in Airflow."""
+
+    type: ConnectionType
+    id: str
 
 
-StartAnywhere = Annotated[WriterStart, AfterValidator(_not_recreated)]
+class FolderClaim(NamedTuple):
+    """A folder that a writer must have for itself, with the key of the declaration that names it."""
+
+    key: str
+    path: str
 
 
-class Tables(Declaration):
-    """The names of a journal's tables."""
+@dataclass(frozen=True, slots=True)
+class TargetClaim:
+    """Something else outside that two writers may not both write, such as a table."""
 
-    journal: Table = "journal"
-    metajournal: Table = "metajournal"
-    pointer2: Table = "pointer2"
-    setting: Table = "setting"
-    locks: Table = "locks"
-
-    @model_validator(mode="after")
-    def _all_different(self) -> Self:
-        taken: dict[str, str] = {}
-        findings = [
-            Finding((key,), f"is `{table}`, as `{taken[table]}` is. Give every table its own name.")
-            for key, table in self
-            if taken.setdefault(table, key) != key
-        ]
-        if findings:
-            raise Contradiction(findings)
-        return self
+    key: str
+    shown: str
+    """As a message shows it."""
+    identity: tuple[str, ...]
+    """Two claims are about the same target when these are equal."""
+    per_topic: bool = False
+    """Whether pipelines may share the target as long as they read different topics."""
 
 
-class Replication(Declaration):
-    """How many copies of a keyspace there are: ``replication_factor``, or one factor per data centre."""
+@dataclass(frozen=True, slots=True)
+class TopicClaim:
+    """A Kafka topic that a writer sends to. Its pipeline may not read it, and no other writer may send to
+    it."""
 
-    model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Annotated[Count, Field(ge=1)]]
-
-    strategy: ReplicationStrategy = Field(ReplicationStrategy.SIMPLE, alias="class")
+    key: str
+    connection: str
+    topic: str
+    per_topic = False
 
     @property
-    def factors(self) -> dict[str, int]:
-        """Copies by data centre; ``replication_factor`` for all of them."""
-        return dict(self.__pydantic_extra__)
+    def shown(self) -> str:
+        """See ``TargetClaim``."""
+        return self.topic
 
-    @model_validator(mode="after")
-    def _has_the_factors_of_its_class(self) -> Self:
-        factors = self.factors
-        if self.strategy is ReplicationStrategy.SIMPLE:
-            centres = [Finding((key,), _NOT_SIMPLE) for key in factors if key != "replication_factor"]
-            if centres:
-                raise Contradiction(centres)
-            if not factors:
-                raise ValueError("has no factor. Add `replication_factor`.")
-        if not factors:
-            raise ValueError("has no factor. Add the data centres, such as `dc1: 3`.")
-        odd = [centre for centre in factors if not re.fullmatch(r"[A-Za-z0-9._-]+", centre)]
-        if odd:
-            raise Contradiction(Finding((centre,), _ODD_CENTRE) for centre in odd)
-        return self
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """See ``TargetClaim``."""
+        return ConnectionType.KAFKA, self.connection, self.topic
+
+
+WriterClaim = FolderClaim | TopicClaim | TargetClaim
+
+
+class WriterStart(StrEnum):
+    """Where a new writer begins in the commit log."""
+
+    EARLIEST = "earliest"
+    """With the first message that the log has."""
+    LATEST = "latest"
+    """After the last one that is there when the writer is registered."""
+    RECREATED = "recreated"
+    """Where a topic begins that was deleted and made again, and accepted so; only for a journal."""
+
+
+def never_at(start: WriterStart, why: str) -> AfterValidator:
+    """Refuses one of the places to begin at, for kinds of writers that cannot."""
+
+    def check(chosen: WriterStart) -> WriterStart:
+        if chosen is start:
+            raise ValueError(why)
+        return chosen
+
+    return AfterValidator(check)
+
+
+_NOT_RECREATED = never_at(
+    WriterStart.RECREATED,
+    "can be `recreated` for a journal only: every other writer takes a topic that was made again "
+    "like any other. Use `earliest` or `latest`.",
+)
 
 
 class WriterDeclaration(Declaration):
-    """What every writer has."""
+    """What every writer has. A kind adds its own keys, and overrides what follows where it has something to
+    say."""
 
     needs_every_message: ClassVar[bool] = True
     """Whether it cannot begin with a log from which compaction has taken messages."""
+    formats: ClassVar[frozenset[str] | None] = None
+    """The source formats it understands; None for all."""
 
     name: Name
+    kind: str
     namespaces: Expression = ".*"
+    start: Annotated[WriterStart, _NOT_RECREATED] = WriterStart.EARLIEST
+
+    def connections(self) -> Iterable[NeededConnection]:
+        """The connections that ``WriterKind.build`` will ask for."""
+        return ()
+
+    def claims(self) -> Iterable[WriterClaim]:
+        """What outside belongs to this writer alone: two writers with the same claim are refused."""
+        return ()
 
 
-class JournalDeclaration(WriterDeclaration):
-    """Writes kafka-journal's tables in Cassandra."""
+@dataclass(frozen=True, slots=True)
+class WriterKind:
+    """A kind of writer, as an entry point of group ``tidemark.writers`` declares it."""
 
-    needs_every_message: ClassVar[bool] = False
-    not_here: ClassVar[Mapping[str, str]] = {
-        "transforms": "A journal takes no transforms: its readers rely on what producers sent. Remove it."
-    }
-
-    kind: Literal[WriterKind.JOURNAL]
-    keyspace: Keyspace = "journal"
-    tables: Tables = Tables()
-    segment_size: Annotated[Count, Field(ge=2, le=2**31 - 1)] = 10_000
-    replication: Replication | None = None
-    """Left out: three copies where there are nodes for them, else one."""
-    consistency: Consistency = Consistency.LOCAL_QUORUM
-    connection: ConnectionId = "cassandra_default"
-    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 100
-    start: Annotated[WriterStart, AfterValidator(_not_latest)] = WriterStart.EARLIEST
+    name: str
+    """The word in the file, ``kind: files``. Stored with the state of its writers, so it can never change."""
+    declaration: type[WriterDeclaration]
+    """Its keys in a file. Imported wherever pipeline files are read, so its module imports nothing heavy."""
+    build: Callable[..., Any]
+    """Makes the writer, a ``tidemark.delivery.writer.Writer``, from the pipeline, the declaration and the
+    connections, in this order. It imports the writer's own module, because only deliveries need that."""
 
 
-class FilesDeclaration(WriterDeclaration):
-    """Writes one file per binding into a folder."""
-
-    kind: Literal[WriterKind.FILES]
-    path: Location
-    format: FileFormat = FileFormat.PARQUET
-    transforms: Transforms = ()
-    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
-    start: StartAnywhere = WriterStart.EARLIEST
+WRITERS = ExtensionPoint("tidemark.writers", WriterKind)
 
 
-class KafkaDeclaration(WriterDeclaration):
-    """Republishes messages to a topic that exists already."""
+def _declared(item: Any, info: ValidationInfo) -> Any:
+    """A writer's mapping, read by the model of its kind."""
+    if not isinstance(item, Mapping):
+        return item  # a declaration that is made already, or what the model refuses by itself
+    if "kind" not in item:
+        raise Disagreement([Finding(("kind",), f"is missing. Add it: {' or '.join(WRITERS.names())}.")])
+    name = item["kind"]
+    try:
+        kind = WRITERS.find(str(name))
+    except UnknownKind:
+        text = f"is {quoted(name)}, which no writer is. Kinds: {WRITERS.listed()}."
+        hint = did_you_mean(name, WRITERS.names(), "") if isinstance(name, str) else ""
+        raise Disagreement([Finding(("kind",), f"{text} {hint}".rstrip())]) from None
+    except ValueError as unusable:
+        raise Disagreement([Finding(("kind",), str(unusable))]) from unusable
+    return read_as(kind.declaration, item, info, kind.name)
 
-    kind: Literal[WriterKind.KAFKA]
-    topic: Topic
-    create: TopicCreation = TopicCreation()
-    connection: ConnectionId = "kafka_default"
-    transforms: Transforms = ()
-    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 1_000
-    start: StartAnywhere = WriterStart.EARLIEST
 
-
-WRITERS: Mapping[WriterKind, type[WriterDeclaration]] = {
-    WriterKind.JOURNAL: JournalDeclaration,
-    WriterKind.FILES: FilesDeclaration,
-    WriterKind.KAFKA: KafkaDeclaration,
-}
-AnyWriter = Annotated[JournalDeclaration | FilesDeclaration | KafkaDeclaration, Field(discriminator="kind")]
+AnyWriter = Annotated[SerializeAsAny[WriterDeclaration], BeforeValidator(_declared)]
+"""A writer of any kind."""

@@ -1,11 +1,23 @@
-"""YAML text as plain values, with the line of every key.
+"""A declared file's YAML as plain values, with the line of every key: bounded, and parsed once per change.
 
 Duplicate keys and keys that are not text are reported, not resolved in silence. A scalar that only looks like
 a date or a number stays text. No object but plain values is ever built, and anchors are never expanded.
+
+A file that is too large to be a declaration is refused by its size alone, and one with too many values as
+soon as they are counted: no file keeps a process busy that reads all of them. Within a process a content is
+parsed once; further callers get the same document and do not change it.
+
+What it refuses to do: read anything but a regular file (a pipe would never end); trust a file's times.
+Contents are compared, because reading a megabyte takes less than a millisecond. There is no cache on disk: an
+ordinary file is parsed in three milliseconds, and every DAG file is loaded by a process of its own that takes
+a hundred times as long to import Airflow.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from ruamel.yaml import YAML
@@ -15,8 +27,11 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from tidemark.pipeline.problems import Place, Problem, quoted
+from tidemark.pipeline.problems import FileProblem, Place, quoted
 
+MOST_BYTES = 1_000_000
+"""A generous bound: a pipeline with a hundred writers takes a few kilobytes."""
+CACHED_FILES = 256
 MOST_VALUES = 20_000
 """Keys, values, lists and mappings of a file: less than a second of parsing."""
 
@@ -24,7 +39,7 @@ _TEXT, _MERGE = "tag:yaml.org,2002:str", "tag:yaml.org,2002:merge"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class FileKind:
     """What a file declares, a file that shows how, and the page that says what its keys mean."""
 
     what: str
@@ -32,23 +47,23 @@ class Kind:
     page: str
 
 
-PIPELINE = Kind("pipeline", "include/pipelines/orders.yaml", "docs/pipelines.md")
+PIPELINE = FileKind("pipeline", "include/pipelines/orders.yaml", "docs/pipelines.md")
 
 
 class NotYaml(ValueError):
     """Text from which no value can be read at all."""
 
-    def __init__(self, *problems: Problem) -> None:
+    def __init__(self, *problems: FileProblem) -> None:
         super().__init__("; ".join(problem.text for problem in problems))
         self.problems = problems
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class YamlDocument:
     """The values of a file, where they stand, and what is wrong with the file as YAML."""
 
     data: Any
-    problems: tuple[Problem, ...]
+    problems: tuple[FileProblem, ...]
     root: Node
 
     def line_of(self, place: Place) -> int:
@@ -62,28 +77,68 @@ class Document:
         return line
 
 
-def read_document(content: bytes, kind: Kind = PIPELINE) -> Document:
+def read_declared(file: Path, kind: FileKind = PIPELINE) -> YamlDocument:
+    """The document of a file. Raises ``NotYaml`` for its content, ``OSError`` where it cannot be read."""
+    found = file.stat()
+    if not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):  # a folder says so itself
+        raise NotYaml(FileProblem(None, f"this is not a regular file. Put the {kind.what} into one."))
+    if found.st_size > MOST_BYTES:
+        raise _too_large(found.st_size, kind)
+    with file.open("rb") as opened:
+        content = opened.read(MOST_BYTES + 1)  # it may have grown since
+    if len(content) > MOST_BYTES:
+        raise _too_large(len(content), kind)
+    parsed = _parsed(content, kind)
+    if isinstance(parsed, YamlDocument):
+        return parsed
+    raise NotYaml(*parsed)
+
+
+def _too_large(size: int, kind: FileKind) -> NotYaml:
+    return NotYaml(
+        FileProblem(
+            None,
+            f"the file has {size:,} bytes, and a {kind.what} may have {MOST_BYTES:,}. It was not read. "
+            "Take out what does not belong there, or move the file away.",
+        )
+    )
+
+
+@lru_cache(maxsize=CACHED_FILES)
+def _parsed(content: bytes, kind: FileKind) -> YamlDocument | tuple[FileProblem, ...]:
+    """The document, or what is wrong with it: a broken file is not parsed again and again either."""
+    try:
+        return read_document(content, kind)
+    except NotYaml as error:
+        return error.problems
+
+
+def read_document(content: bytes, kind: FileKind = PIPELINE) -> YamlDocument:
     """The one YAML document in a file's bytes."""
     text = _decoded(content)
     yaml = YAML(typ="safe", pure=True)
     yaml.Composer = _CountingComposer
     yaml.Constructor = _PlainConstructor
     yaml.allow_duplicate_keys = True
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
     try:
         root = yaml.compose(text)
         if root is None:
-            raise NotYaml(Problem(1, f"the file is empty. Declare a {kind.what}, as {kind.example} does."))
+            raise NotYaml(
+                FileProblem(1, f"the file is empty. Declare a {kind.what}, as {kind.example} does.")
+            )
         problems = tuple(_key_problems(root))
         data = yaml.constructor.construct_document(root)
     except RecursionError:
-        raise NotYaml(Problem(1, "the file is nested too deeply to be read. Remove the nesting.")) from None
+        raise NotYaml(
+            FileProblem(1, "the file is nested too deeply to be read. Remove the nesting.")
+        ) from None
     except _TooManyValues as error:
         text = f"the file has more than {MOST_VALUES:,} keys and values. Declare one {kind.what} in a file."
-        raise NotYaml(Problem(error.line, text)) from None
+        raise NotYaml(FileProblem(error.line, text)) from None
     except YAMLError as error:
         raise NotYaml(*problems or [_explained(error, text, kind)]) from None
-    return Document(data, problems, root)
+    return YamlDocument(data, problems, root)
 
 
 class _TooManyValues(Exception):
@@ -129,36 +184,38 @@ def _decoded(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise NotYaml(Problem(line, "the file is not UTF-8 text. Save it as UTF-8.")) from None
+        raise NotYaml(FileProblem(line, "the file is not UTF-8 text. Save it as UTF-8.")) from None
 
 
-def _explained(error: YAMLError, text: str, kind: Kind) -> Problem:
+def _explained(error: YAMLError, text: str, kind: FileKind) -> FileProblem:
     """The parser's complaint as one sentence, without the excerpt of the file it carries."""
     if isinstance(error, ReaderError):
         line = text.count("\n", 0, error.position) + 1
-        return Problem(line, "the file has a control character in it. Remove it.")
+        return FileProblem(line, "the file has a control character in it. Remove it.")
     if not isinstance(error, MarkedYAMLError) or error.problem_mark is None:
-        return Problem(1, f"the file is not YAML. Write it as {kind.example} does.")
+        return FileProblem(1, f"the file is not YAML. Write it as {kind.example} does.")
     line = error.problem_mark.line + 1
     what = error.problem or error.context or "it cannot be read"
     if "found character '\\t'" in what:
-        return Problem(line, "a tab stands where YAML wants spaces. Indent with spaces.")
+        return FileProblem(line, "a tab stands where YAML wants spaces. Indent with spaces.")
     if "found another document" in what:
-        return Problem(
+        return FileProblem(
             line, f"a second YAML document begins here. Put each {kind.what} into a file of its own."
         )
     if "cannot start any token" in what:
-        return Problem(line, f"this is not YAML: {what}. Put the value in quotes.")
+        return FileProblem(line, f"this is not YAML: {what}. Put the value in quotes.")
     if isinstance(error, ConstructorError):
-        return Problem(line, f"this is not a plain value: {what}. Write text, a number, a list or a mapping.")
+        return FileProblem(
+            line, f"this is not a plain value: {what}. Write text, a number, a list or a mapping."
+        )
     if error.context_mark is not None and ("stream end" in what or "end of stream" in what):
         last = text.rstrip().count("\n") + 1
         begun = min(error.context_mark.line + 1, last)
-        return Problem(begun, "what begins here has no end. Close the quote or the bracket.")
-    return Problem(line, f"this is not YAML: {what}. Check quotes, brackets and indentation.")
+        return FileProblem(begun, "what begins here has no end. Close the quote or the bracket.")
+    return FileProblem(line, f"this is not YAML: {what}. Check quotes, brackets and indentation.")
 
 
-def _key_problems(root: Node) -> Iterator[Problem]:
+def _key_problems(root: Node) -> Iterator[FileProblem]:
     """Keys that stand twice in one mapping, and keys that are not text. Looks at every node once."""
     waiting, seen = [root], set[int]()
     while waiting:
@@ -173,17 +230,17 @@ def _key_problems(root: Node) -> Iterator[Problem]:
             yield from _key_problems_of(node)
 
 
-def _key_problems_of(mapping: MappingNode) -> Iterator[Problem]:
+def _key_problems_of(mapping: MappingNode) -> Iterator[FileProblem]:
     first: dict[str, int] = {}
     for key, _ in mapping.value:
         line = _line(key)
         if not isinstance(key, ScalarNode):
-            yield Problem(line, "a list or mapping stands where a key should. Write a word.")
+            yield FileProblem(line, "a list or mapping stands where a key should. Write a word.")
         elif key.tag not in (_TEXT, _MERGE):
-            yield Problem(line, f"the key {quoted(key.value)} is not text. Put it in quotes.")
+            yield FileProblem(line, f"the key {quoted(key.value)} is not text. Put it in quotes.")
         elif key.value in first:
             text = f"the key {quoted(key.value)} is here for the second time"
-            yield Problem(line, f"{text}. It is on line {first[key.value]} already.")
+            yield FileProblem(line, f"{text}. It is on line {first[key.value]} already.")
         else:
             first[key.value] = line
 

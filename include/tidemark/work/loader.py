@@ -9,16 +9,15 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from tidemark.pipeline.document import read_declared
-from tidemark.pipeline.problems import Problem
+from tidemark.pipeline.problems import FileProblem, declared_as
 from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import Kind, NotYaml
+from tidemark.pipeline.yaml import FileKind, NotYaml, read_declared
 from tidemark.settings import Settings
 from tidemark.work.errors import JournalRefused, UnknownJournal
 from tidemark.work.model.declaration import WorkDeclaration
 
 SUFFIXES = (".yaml", ".yml")
-KIND = Kind("work journal", "include/work/pages.yaml", "docs/work-journal.md")
+KIND = FileKind("work journal", "include/work/pages.yaml", "docs/work-journal.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,11 @@ def load_journals(settings: Settings | None = None) -> LoadedJournals:
             if declared.name in accepted:
                 raise JournalRefused(
                     file,
-                    [Problem(1, f"`name` is `{declared.name}`, as another file's is. Choose another name.")],
+                    [
+                        FileProblem(
+                            1, f"`name` is `{declared.name}`, as another file's is. Choose another name."
+                        )
+                    ],
                     declared.name,
                 )
             accepted[declared.name] = declared
@@ -51,12 +54,8 @@ def load_journals(settings: Settings | None = None) -> LoadedJournals:
 def find_journal(name: str, settings: Settings | None = None) -> WorkDeclaration:
     """The declared journal of this name. Raises ``UnknownJournal``, or ``JournalRefused`` for its file."""
     loaded = load_journals(settings)
-    for declared in loaded.journals:
-        if declared.name == name:
-            return declared
-    for refusal in loaded.refused:
-        if name in (refusal.name, refusal.file.stem):
-            raise refusal
+    if found := declared_as(name, loaded.journals, loaded.refused):
+        return found
     raise UnknownJournal(name, [declared.name for declared in loaded.journals])
 
 
@@ -66,18 +65,18 @@ def load_journal(file: Path) -> WorkDeclaration:
         document = read_declared(file, KIND)
     except OSError as error:
         text = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
-        raise JournalRefused(file, [Problem(1, text)]) from None
+        raise JournalRefused(file, [FileProblem(1, text)]) from None
     except NotYaml as error:
         raise JournalRefused(file, error.problems) from None
     if not isinstance(document.data, dict):
         line = document.line_of(())
-        raise JournalRefused(file, [Problem(line, "the file is not a mapping. Begin it with `name: …`.")])
+        raise JournalRefused(file, [FileProblem(line, "the file is not a mapping. Begin it with `name: …`.")])
     declared, problems = None, list(document.problems)
     try:
         declared = WorkDeclaration.model_validate(document.data)
     except ValidationError as error:
         found = explain(error, WorkDeclaration, KIND.page)
-        problems += [Problem(document.line_of(finding.place), finding.text) for finding in found]
+        problems += [FileProblem(document.line_of(finding.place), finding.text) for finding in found]
     if declared is None or problems:
         name = document.data.get("name")
         by_line = sorted(problems, key=lambda problem: problem.line or 0)

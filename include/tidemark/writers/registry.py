@@ -1,27 +1,17 @@
-"""From a pipeline's declaration to its writers: the one place that knows every kind."""
+"""From a pipeline's declaration to its writers. Knows no kind: each declares how it is built."""
+
+from typing import cast
 
 from tidemark.connections import Connections
 from tidemark.delivery.writer import Writer
-from tidemark.pipeline import model as declaration
-from tidemark.writers.files.writer import FilesWriter
-from tidemark.writers.journal.writer import JournalWriter
-from tidemark.writers.kafka.writer import KafkaWriter
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.writers import WRITERS
 
 
-def build_writers(pipeline: declaration.Pipeline, connections: Connections) -> list[Writer]:
+def build_writers(pipeline: Pipeline, connections: Connections) -> list[Writer]:
     """The pipeline's writers, in the order of the file."""
-    return [_build(pipeline, declared, connections) for declared in pipeline.writers]
-
-
-def _build(
-    pipeline: declaration.Pipeline, declared: declaration.AnyWriter, connections: Connections
-) -> Writer:
-    match declared:
-        case declaration.FilesDeclaration():
-            return FilesWriter(pipeline.name, declared, pipeline.log.path)
-        case declaration.JournalDeclaration():
-            zone = pipeline.expiry.timezone if pipeline.expiry else "UTC"
-            connection, topics = connections.cassandra[declared.connection], pipeline.source.kafka.topics
-            return JournalWriter(pipeline.name, declared, connection, zone, topics=frozenset(topics))
-        case declaration.KafkaDeclaration():
-            return KafkaWriter(pipeline.name, declared, connections.kafka_targets[declared.connection])
+    kinds = [WRITERS.find(declared.kind) for declared in pipeline.writers]
+    return [
+        cast("Writer", kind.build(pipeline, declared, connections))
+        for kind, declared in zip(kinds, pipeline.writers, strict=True)
+    ]

@@ -48,11 +48,9 @@ def open_compaction(pipeline: str, policy: str | None) -> "Compaction":
     """The compaction of a pipeline's log; ``policy`` replaces the pipeline's own."""
     from tidemark.compaction.compact import Compaction
     from tidemark.compaction.engine import InProcess
-    from tidemark.pipeline.choices import CompactionPolicy
 
     opened = open_pipeline(pipeline)
-    chosen = CompactionPolicy(policy) if policy else None
-    return Compaction.open(opened.pipeline, opened.consensus, InProcess(), chosen)
+    return Compaction.open(opened.pipeline, opened.consensus, InProcess(), policy or None)
 
 
 def holder_of(context: Any) -> str:

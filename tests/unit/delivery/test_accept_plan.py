@@ -6,7 +6,8 @@ from tidemark.delivery.operator.accept_plan import Becomes, find_consequence
 from tidemark.delivery.state.writer_state import TopicStart, WriterState
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.model.recreated import Recreations
-from tidemark.pipeline.model import FilesDeclaration, JournalDeclaration
+from tidemark.pipeline.model import JournalDeclaration
+from tidemark.writers.files.kind import FilesDeclaration
 
 pytestmark = pytest.mark.unit
 

@@ -13,7 +13,7 @@ from tidemark.delivery.published_log import LogUnreadable, reading
 from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
-from tidemark.delivery.transform_chain import TransformFailed
+from tidemark.delivery.transforms.chain import TransformFailed
 from tidemark.delivery.writer import BadMessage, Written
 from tidemark.errors import TidemarkError
 from tidemark.journal.errors import Undecodable

@@ -1,6 +1,6 @@
 """docs/pipelines.md names every key, and every value of the keys that choose from a list.
 
-Those of transforms are on a page of their own: see test_pipeline_transforms.
+Those of transforms are on a page of their own: see test_transforms.
 """
 
 from enum import Enum
@@ -9,10 +9,13 @@ from typing import get_args
 
 import pytest
 
+from tidemark.pipeline.extensions import BUILT_IN
+from tidemark.pipeline.kinds import FORMATS, POLICIES
 from tidemark.pipeline.loader import load_pipeline
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.parts import Declaration
 from tidemark.pipeline.transforms import Transform
+from tidemark.pipeline.writers import WRITERS
 
 pytestmark = pytest.mark.unit
 
@@ -40,7 +43,15 @@ def words_of(model):
                 yield from (choice.value for choice in part)
 
 
-@pytest.mark.parametrize("word", sorted(set(words_of(Pipeline))))
+def words_of_kinds():
+    """Every kind that Tidemark itself provides, and the keys of its writers."""
+    for point in (WRITERS, FORMATS, POLICIES):
+        yield from BUILT_IN[point.group]
+    for kind in BUILT_IN[WRITERS.group]:
+        yield from words_of(WRITERS.find(kind).declaration)
+
+
+@pytest.mark.parametrize("word", sorted({*words_of(Pipeline), *words_of_kinds()}))
 def test_the_page_names(word):
     assert f"`{word}`" in PAGE
 

@@ -9,8 +9,8 @@ import pytest
 
 from tidemark.errors import TidemarkError
 from tidemark.pipeline.loader import (
+    FileProblem,
     PipelineRefused,
-    Problem,
     UnknownPipeline,
     find_pipeline,
     load_pipeline,
@@ -272,7 +272,7 @@ def test_find_prefers_the_pipeline_that_works(installation):
 @pytest.mark.parametrize(
     "error",
     [
-        PipelineRefused(Path("a.yaml"), [Problem(3, "x is y.")], "a"),
+        PipelineRefused(Path("a.yaml"), [FileProblem(3, "x is y.")], "a"),
         UnknownPipeline("a", ["b"], [Path("c.yaml")]),
     ],
 )

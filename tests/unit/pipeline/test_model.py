@@ -9,25 +9,21 @@ from pydantic import ValidationError
 from tidemark.pipeline.checks import CQL_RESERVED, overlap
 from tidemark.pipeline.loader import load_pipeline
 from tidemark.pipeline.model import (
-    CompactionPolicy,
     Consistency,
     Expiry,
-    FileFormat,
-    FilesDeclaration,
-    Format,
     Isolation,
     JournalDeclaration,
-    KafkaDeclaration,
     OnFailure,
     Pipeline,
     ReplicationStrategy,
     SourceStart,
     StoppedWriters,
-    Tables,
-    WriterKind,
+    TableNames,
     WriterStart,
 )
 from tidemark.settings import Settings
+from tidemark.writers.files.kind import FileFormat, FilesDeclaration
+from tidemark.writers.kafka.kind import KafkaDeclaration
 
 pytestmark = pytest.mark.unit
 
@@ -54,7 +50,7 @@ def test_only_what_is_marked_required_is_required():
     assert pipeline.name == "orders"
     assert pipeline.source.kafka.topics == ("orders",)
     assert pipeline.source.kafka.topic_prefixes == ()
-    assert pipeline.source.kafka.format is Format.KAFKA_JOURNAL
+    assert pipeline.source.kafka.format == "kafka-journal"
     assert pipeline.source.kafka.start is SourceStart.EARLIEST
     assert pipeline.source.kafka.connection == "kafka_default"
     assert pipeline.source.kafka.isolation is Isolation.READ_COMMITTED
@@ -62,7 +58,7 @@ def test_only_what_is_marked_required_is_required():
     assert pipeline.limits.max_records_per_run == 1_000_000
     assert pipeline.log.path == "/home/tidemark/log/orders"
     assert pipeline.log.segment_bytes == 1_000_000_000
-    assert pipeline.log.compaction.policy is CompactionPolicy.JOURNAL
+    assert pipeline.log.compaction.policy == "journal"
     assert pipeline.log.compaction.min_lag == timedelta(hours=1)
     assert pipeline.on_failure is OnFailure.STOP_WRITER
     assert pipeline.stopped_writers is StoppedWriters.FAIL
@@ -75,9 +71,9 @@ def test_only_what_is_marked_required_is_required():
 def test_a_journal_has_the_names_and_sizes_of_kafka_journal_by_default():
     writer = given_writer(kind="journal")
     assert isinstance(writer, JournalDeclaration)
-    assert writer.kind is WriterKind.JOURNAL
+    assert writer.kind == "journal"
     assert writer.keyspace == "journal"
-    assert writer.tables == Tables()
+    assert writer.tables == TableNames()
     assert dict(writer.tables) == {
         table: table for table in ("journal", "metajournal", "pointer2", "setting", "locks")
     }
@@ -92,7 +88,7 @@ def test_a_journal_has_the_names_and_sizes_of_kafka_journal_by_default():
 def test_a_files_writer_needs_only_a_path():
     writer = given_writer(kind="files", path="/data/orders")
     assert isinstance(writer, FilesDeclaration)
-    assert writer.kind is WriterKind.FILES
+    assert writer.kind == "files"
     assert writer.path == "/data/orders"
     assert writer.format is FileFormat.PARQUET
     assert writer.transforms == ()
@@ -103,7 +99,7 @@ def test_a_files_writer_needs_only_a_path():
 def test_a_kafka_writer_needs_only_a_topic():
     writer = given_writer(kind="kafka", topic="orders-copy")
     assert isinstance(writer, KafkaDeclaration)
-    assert writer.kind is WriterKind.KAFKA
+    assert writer.kind == "kafka"
     assert writer.topic == "orders-copy"
     assert writer.connection == "kafka_default"
     assert writer.transforms == ()
@@ -145,7 +141,7 @@ def test_the_other_keys_of_the_log_do_not_lose_its_default_path():
     pipeline = given_pipeline(log={"segment_bytes": "512MiB", "compaction": {"min_lag": "7d"}})
     assert pipeline.log.path == "/home/tidemark/log/orders"
     assert pipeline.log.segment_bytes == 512 * 1024 * 1024
-    assert pipeline.log.compaction.policy is CompactionPolicy.JOURNAL
+    assert pipeline.log.compaction.policy == "journal"
     assert pipeline.log.compaction.min_lag == timedelta(days=7)
 
 

@@ -9,10 +9,13 @@ import pytest
 from pydantic import TypeAdapter
 from tests.support.pipeline_files import ARCHIVE, JOURNAL, check, refusal
 
-from tidemark.pipeline.choices import OPERATOR_NAMES, Operator
+from tidemark.delivery.transforms.fields import Omit, Pick, Rename
+from tidemark.delivery.transforms.function import Function
+from tidemark.delivery.transforms.pretty import Pretty
+from tidemark.delivery.transforms.skip import OPERATOR_NAMES, Skip, SkipOperator
 from tidemark.pipeline.loader import PipelineRefused, load_pipeline
 from tidemark.pipeline.model import Pipeline
-from tidemark.pipeline.transforms import TRANSFORMS, Function, Omit, Pick, Pretty, Rename, Skip, Transforms
+from tidemark.pipeline.transforms import TRANSFORMS, Transforms
 
 pytestmark = pytest.mark.unit
 
@@ -48,7 +51,7 @@ def test_a_list_of_transforms(tmp_path):
         Rename(fields={"a": "b", "b": "a"}),
         Pick(fields=("a", "b")),
         Omit(fields=("b",), namespaces="^orders$"),
-        Skip(field="a", operator=Operator.AT_LEAST, match=10),
+        Skip(field="a", operator=SkipOperator.AT_LEAST, match=10),
         Pretty(spaces=2),
         Function(path="copy.copy"),
     )
@@ -82,9 +85,9 @@ def test_transforms_are_written_down_as_the_file_has_them():
 @pytest.mark.parametrize(
     ("name", "operator"),
     [
-        *((operator.value, operator) for operator in Operator),
-        *((name, Operator(symbol)) for name, symbol in OPERATOR_NAMES.items()),
-        *((f"${name}", Operator(symbol)) for name, symbol in OPERATOR_NAMES.items()),
+        *((operator.value, operator) for operator in SkipOperator),
+        *((name, SkipOperator(symbol)) for name, symbol in OPERATOR_NAMES.items()),
+        *((f"${name}", SkipOperator(symbol)) for name, symbol in OPERATOR_NAMES.items()),
     ],
 )
 def test_an_operator_has_one_meaning_under_all_its_names(name, operator):
@@ -329,8 +332,8 @@ def test_everything_that_is_wrong_with_transforms_is_said_at_once(tmp_path):
 @pytest.mark.parametrize(
     "word",
     sorted(
-        {*TRANSFORMS, *Operator, *OPERATOR_NAMES, *(f"${name}" for name in OPERATOR_NAMES)}
-        | {key for transform in TRANSFORMS.values() for key in transform.model_fields}
+        {*TRANSFORMS.names(), *SkipOperator, *OPERATOR_NAMES, *(f"${name}" for name in OPERATOR_NAMES)}
+        | {key for kind in TRANSFORMS.usable() for key in kind.declaration.model_fields}
     ),
 )
 def test_the_page_names(word):
@@ -347,4 +350,4 @@ def test_the_examples_on_the_page_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "shop", shop)
     monkeypatch.setitem(sys.modules, "shop.prices", prices)
     pipeline = loaded(tmp_path, "".join(f"      {line}\n" for line in yaml[0].splitlines()[1:]))
-    assert [transform.called for transform in pipeline.writers[0].transforms] == list(TRANSFORMS)
+    assert [transform.called for transform in pipeline.writers[0].transforms] == TRANSFORMS.names()

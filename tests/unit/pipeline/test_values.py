@@ -142,7 +142,7 @@ def test_one_value(tmp_path, rest, line, said):
         ("consistency: SERIAL", 6, "is `SERIAL`, which is not one of ONE, TWO,"),
         ("consistency: LOCAL_QUORM", 6, "Did you mean `LOCAL_QUORUM`?"),
         ("consistency: local_quorum", 6, "Did you mean `LOCAL_QUORUM`?"),
-        ("start: latest", 6, "its pointers would promise messages nobody wrote"),
+        ("start: latest", 6, "its pointers would promise messages that were never written"),
         ("start: recreatd", 6, "Did you mean `recreated`?"),
         ("connection: a b", 6, "`writers[0].connection` is not the id of a connection"),
         (

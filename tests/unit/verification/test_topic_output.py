@@ -14,7 +14,6 @@ from tidemark.connections import KafkaConnection
 from tidemark.delivery.operator.action_plan import NotPossible
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.state.writer_state import Cause
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.verification.outputs import topics
 from tidemark.verification.outputs.accept_missing import plan_let_go
 from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
@@ -23,6 +22,7 @@ from tidemark.verification.outputs.repair import NotMended, mend_output
 from tidemark.verification.outputs.topics import Compared, compare_ids, first_compared
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import PartitionEnd
 from tidemark.writers.kafka.target import DescribedTopic, NoTargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter

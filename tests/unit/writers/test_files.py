@@ -15,7 +15,7 @@ from tidemark.delivery.state.lease import LeaseLost
 from tidemark.delivery.writer import BadMessage, Part, Writing, Written
 from tidemark.log.errors import FolderUnusable
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
-from tidemark.pipeline.model import FilesDeclaration
+from tidemark.writers.files.kind import FilesDeclaration
 from tidemark.writers.files.writer import FilesWriter, NameTaken
 
 pytestmark = pytest.mark.unit

@@ -15,7 +15,7 @@ from tidemark.delivery.state.writer_state import Cause, TopicStart, WriterGate, 
 from tidemark.delivery.writer_topics import NothingRecreated
 from tidemark.faults import FaultPoint
 from tidemark.log.model.loss import LossKind
-from tidemark.pipeline.choices import WriterStart
+from tidemark.pipeline.model import WriterStart
 from tidemark.verification.basis import read_basis
 from tidemark.verification.journal.history import MessageFate, read_history
 from tidemark.verification.journal.messages import files_of

@@ -14,9 +14,9 @@ from tests.support.memory_partition import MemoryPartition
 from tidemark.connections import KafkaConnection
 from tidemark.delivery.writer import BadMessage, Later, Part, TargetIdentity, TargetReplaced, Writing, Written
 from tidemark.log.files.parquet import LOG_SCHEMA
-from tidemark.pipeline.model import KafkaDeclaration
 from tidemark.writers.kafka import output as kafka_output
 from tidemark.writers.kafka import writer as kafka
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.target import DescribedTopic, Fenced, NoTargetTopic, TargetFailed, TargetTopic
 from tidemark.writers.kafka.writer import KafkaWriter, partition_of
 

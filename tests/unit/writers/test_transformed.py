@@ -4,10 +4,13 @@ import pyarrow as pa
 import pytest
 from tests.support.log_samples import given_binding, given_messages
 
-from tidemark.delivery.transform_chain import Document, Operation
+from tidemark.delivery.transforms.document import Document, Operation
 from tidemark.delivery.writer import BadMessage
-from tidemark.pipeline.model import FilesDeclaration
-from tidemark.writers.transformed import transformed
+from tidemark.pipeline.model import Pipeline
+from tidemark.writers.files.kind import FilesDeclaration
+from tidemark.writers.files.writer import FilesWriter
+from tidemark.writers.registry import build_writers
+from tidemark.writers.transformed import Transformation
 
 pytestmark = pytest.mark.unit
 
@@ -20,7 +23,7 @@ def through(transforms: list[dict[str, object]], *values: bytes | None) -> pa.Re
         context={"TIDEMARK_TRANSFORMS": "tests"},
     )
     messages = given_messages(BINDING, "orders", 0, dict(enumerate(values)))
-    return transformed(messages, declared.transforms, "orders", "archive")
+    return Transformation(declared.transforms, "orders", "archive").apply_all(messages)
 
 
 def buried(document: Document) -> Document:
@@ -73,3 +76,31 @@ def test_a_value_that_is_no_json_object_is_a_bad_message(value, said):
     with pytest.raises(BadMessage, match=said) as refusal:
         through([OMIT], b'{"n":1}', value)
     assert (refusal.value.id, refusal.value.offset) == (101, 1)
+
+
+@pytest.mark.parametrize("source_format", ["json", "raw", "kafka-journal"])
+def test_the_built_in_formats_read_values_alike(tmp_path, source_format):
+    pipeline = Pipeline.model_validate(
+        {
+            "name": "orders",
+            "source": {"kafka": {"topics": ["orders"], "format": source_format}},
+            "writers": [
+                {
+                    "name": "archive",
+                    "kind": "files",
+                    "path": str(tmp_path),
+                    "transforms": [{"omit": {"fields": ["card"]}}],
+                }
+            ],
+        },
+        context={"TIDEMARK_HOME": "/home/tidemark"},
+    )
+    (writer,) = build_writers(pipeline, None)
+    assert isinstance(writer, FilesWriter)
+    assert "source_format" not in writer.shape, "state of writers that were registered before has none"
+    (message,) = given_messages(BINDING, "orders", 0, {0: b'{"id": 1, "card": "4111"}'}).to_pylist()
+    kept = writer.transformation.apply(message)
+    assert kept is not None
+    assert kept["value"] == b'{"id":1}'
+    with pytest.raises(BadMessage, match=r"its value is not a JSON object \(it is a JSON list\)"):
+        writer.transformation.apply({**message, "value": b"[1]"})

@@ -25,15 +25,14 @@ def compact(
     from tidemark.compaction.engine import InProcess
     from tidemark.compaction.report import compacted_document, plan_document, plan_lines
     from tidemark.log.state.compactions import compactions
-    from tidemark.pipeline.choices import CompactionPolicy
+    from tidemark.pipeline.kinds import compacting_policies
 
     options.require_reason("say why it is to be done now")
-    known = [one.value for one in CompactionPolicy if one is not CompactionPolicy.NONE]
+    known = compacting_policies()
     if policy is not None and policy not in known:
         raise typer.BadParameter(f"is one of {', '.join(known)}", param_hint="--policy")
     opened = open_pipeline(pipeline)
-    chosen = CompactionPolicy(policy) if policy else None
-    compaction = Compaction.open(opened.pipeline, opened.consensus, InProcess(), chosen)
+    compaction = Compaction.open(opened.pipeline, opened.consensus, InProcess(), policy or None)
     if not options.execute:
         plan = compaction.look()
         if options.as_json:

@@ -29,7 +29,7 @@ def pipelines_table(pipelines: Sequence[Pipeline], orphans: Sequence[PipelineSta
     for pipeline in pipelines:
         kafka = pipeline.source.kafka
         topics = [*kafka.topics, *(f"{prefix}…" for prefix in kafka.topic_prefixes)]
-        writers = ", ".join(f"{writer.name} ({writer.kind.value})" for writer in pipeline.writers)
+        writers = ", ".join(f"{writer.name} ({writer.kind})" for writer in pipeline.writers)
         table.add_row(pipeline.name, ", ".join(topics), pipeline.schedule or "by hand", writers)
     for orphan in orphans:
         known = ", ".join(f"{writer.name} ({writer.kind})" for writer in orphan.writers)

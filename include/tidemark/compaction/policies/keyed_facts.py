@@ -1,4 +1,4 @@
-"""The facts that decide for ``progress`` and ``latest``: the last message of a namespace, or of a key.
+"""The facts that decide for policies that keep the last message of a key, or of a namespace.
 
 Column by column, because there is nothing to understand in a message: tables of facts, one row a key, put
 together by grouping. What stays is at most one message a key, so the verdict is a list of ids.
@@ -27,26 +27,31 @@ and the lowest pinned id of the key."""
 
 
 def keyed_facts_of(
-    messages: pa.Table, file: int, pins: Sequence[int], *, by_key: bool, tombstones: pa.Array | None
+    messages: pa.Table,
+    file: int,
+    pins: Sequence[int],
+    keys: pa.Array | pa.ChunkedArray | None,
+    tombstones: pa.Array | None,
 ) -> pa.Table:
-    """The facts of some messages of one file: its columns id, t, namespace and, ``by_key``, key.
+    """The facts of some messages of one file: its columns id, t and namespace.
 
-    ``tombstones`` says which have no value; None where all have one. A message without a key replaces
-    nothing and is replaced by nothing, so it has no facts.
+    ``keys`` are their keys; None where a namespace is one. ``tombstones`` says which have no value; None
+    where all have one. A message without a key replaces nothing and is replaced by nothing, so it has no
+    facts.
     """
     rows = messages.num_rows
     is_pinned = pc.is_in(messages["id"], value_set=pa.array(pins, pa.int64()))
     columns = {
         "namespace": messages["namespace"],
-        "key": messages["key"] if by_key else pa.nulls(rows, pa.binary()),
+        "key": pa.nulls(rows, pa.binary()) if keys is None else keys,
         "id": messages["id"],
         "t": messages["t"],
-        "is_tombstone": tombstones if by_key and tombstones is not None else pa.repeat(False, rows),
+        "is_tombstone": tombstones if tombstones is not None else pa.repeat(False, rows),
         "first_pinned": pc.if_else(is_pinned, messages["id"], pa.scalar(NEVER, pa.int64())),
         "file": pa.repeat(pa.scalar(file, pa.int32()), rows),
     }
     facts = pa.table(columns, schema=KEYED_FACTS)
-    return merge_keyed(facts.filter(pc.is_valid(facts["key"])) if by_key else facts)
+    return merge_keyed(facts if keys is None else facts.filter(pc.is_valid(facts["key"])))
 
 
 def merge_keyed(facts: pa.Table) -> pa.Table:

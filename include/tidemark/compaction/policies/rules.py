@@ -7,14 +7,13 @@ from hashlib import sha256
 from typing import Any
 
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
-from tidemark.pipeline.choices import CompactionPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionRules:
     """What makes a message obsolete, and below which id."""
 
-    policy: CompactionPolicy
+    policy: str
     watermark: int
     segment_bytes: int
     pins: tuple[int, ...] = ()

@@ -16,8 +16,7 @@ from tidemark.delivery.writer_topics import taken_number
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.model.recreated import WHOLE_TOPIC, Recreations
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.choices import WriterStart
-from tidemark.pipeline.model import AnyWriter, JournalDeclaration, Pipeline
+from tidemark.pipeline.model import AnyWriter, JournalDeclaration, Pipeline, WriterStart
 
 
 class Becomes(StrEnum):
@@ -77,7 +76,7 @@ def find_consequence(
     """What becomes of one writer. ``known`` was accepted before; ``topics`` are those of the pipeline."""
 
     def found(becomes: Becomes, said: str, about: Iterable[str] = ()) -> Consequence:
-        return Consequence(declared.name, declared.kind.value, becomes, tuple(about), said)
+        return Consequence(declared.name, declared.kind, becomes, tuple(about), said)
 
     if not isinstance(declared, JournalDeclaration):
         return found(Becomes.GOES_ON, "goes on, and gets what is captured from here on")

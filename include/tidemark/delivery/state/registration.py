@@ -21,7 +21,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
-from tidemark.pipeline.choices import WriterStart
+from tidemark.pipeline.model import WriterStart
 
 Start = int | Literal[WriterStart.RECREATED]
 """The position a new writer begins with, or that it begins with the topics that were made again."""

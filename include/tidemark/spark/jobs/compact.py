@@ -21,13 +21,13 @@ from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
 from tidemark.compaction.plan import Plan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
+from tidemark.compaction.policies.policy import JournalActions, LastOfKey, policy_named
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import VERDICTS, Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline.choices import CompactionPolicy
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,10 +66,11 @@ class SparkEngine:
         if not files:
             return Surveyed(Census(), ())
         spark = self._session()
-        if rules.policy is CompactionPolicy.JOURNAL:
+        policy = policy_named(rules.policy)
+        if isinstance(policy, JournalActions):
             found = _survey_journal(spark, place, rules, files)
         else:
-            found = _survey_keyed(spark, place, rules, files)
+            found = _survey_keyed(spark, place, rules, policy, files)
         census, drops = [], []
         for row in found.collect():
             if row.is_census:
@@ -158,12 +159,16 @@ def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
 
 
 def _survey_keyed(
-    spark: "SparkSession", place: Workplace, rules: CompactionRules, files: Sequence[LogFile]
+    spark: "SparkSession",
+    place: Workplace,
+    rules: CompactionRules,
+    policy: LastOfKey,
+    files: Sequence[LogFile],
 ) -> "DataFrame":
     numbered = list(enumerate(files))
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
-        for facts in survey_keyed(place, rules, [numbered[number]]):
+        for facts in survey_keyed(place, rules, policy, [numbered[number]]):
             yield from facts.to_batches(max_chunksize=ROWS_A_BATCH)
 
     def judge(batches: _Batches) -> Iterator[pa.RecordBatch]:
@@ -174,7 +179,7 @@ def _survey_keyed(
         yield _census(census, _CHOSEN)
 
     def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
-        yield drop_keyed(place, rules, files[number], told["id"].to_numpy())
+        yield drop_keyed(place, rules, policy, files[number], told["id"].to_numpy())
 
     facts = _of_tasks(spark, len(files), read, KEYED_FACTS)
     together = facts.repartition(_partitions(spark, files), "namespace", "key")

@@ -24,7 +24,7 @@ from tidemark.cassandra.driver import ConsistencyLevel, Session
 from tidemark.cassandra.table import Table, read_table
 from tidemark.connections import CassandraConnection
 from tidemark.errors import did_you_mean, with_fields
-from tidemark.pipeline.choices import Consistency
+from tidemark.pipeline.journal import Consistency
 from tidemark.spark.source.errors import DataSourceError
 
 PREFIX = "spark.cassandra."

@@ -18,8 +18,9 @@ from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part
 from tidemark.log.errors import FileMissing
-from tidemark.pipeline.model import FileFormat, WriterStart
+from tidemark.pipeline.model import WriterStart
 from tidemark.verification.outputs.found import Extent, OutputDifference, OutputProblem, OutputVerification
+from tidemark.writers.files.kind import FileFormat
 from tidemark.writers.files.ledger import FilesLedger, Made, MadeFile, ids_of
 from tidemark.writers.files.writer import FilesWriter, messages_of
 

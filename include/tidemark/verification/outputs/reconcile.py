@@ -3,6 +3,7 @@
 Nothing is repaired here and no position moves: what redelivery can mend is mended by a resume.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from tidemark.clock import Clock, wall_clock
@@ -12,28 +13,30 @@ from tidemark.delivery.state.writer_state import Cause, WriterState
 from tidemark.delivery.writer import Writer
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.audit_result import CRITICAL, Judgement
-from tidemark.verification.outputs.files import verify_files
+from tidemark.pipeline.extensions import load_attribute
 from tidemark.verification.outputs.found import Extent, OutputVerification
-from tidemark.verification.outputs.topics import verify_topic
 from tidemark.verification.reconcile import close_gate
 from tidemark.verification.reconciliation import Reconciliation, keep
 from tidemark.writers.files.writer import FilesWriter
-from tidemark.writers.kafka.writer import KafkaWriter
 
-OutputWriter = FilesWriter | KafkaWriter
 TITLES = {"files": "the files are what was made", "kafka": "the topic has what the log says"}
+OTHER_TITLE = "the output has what the log says"
+
+VerifyOutput = Callable[[Any, PublishedLog, Positions, WriterState, Extent], OutputVerification]
+"""What ``Writer.verifier`` names. It takes the writer, the log, the positions, the writer's state as it was
+seen, and how much to compare."""
 
 
 def is_output(writer: Writer) -> bool:
     """Whether a writer's output is judged here; a journal's is judged by its entities."""
-    return isinstance(writer, OutputWriter)
+    return writer.verifier is not None
 
 
 def usual_extent(writer: Writer, after: int | None = None, *, everything: bool = False) -> Extent | None:
     """How much the pipeline's file wants to be looked at; None where nothing is to be."""
-    if not isinstance(writer, OutputWriter):
+    if not is_output(writer):
         return None
-    count = writer.declared.reconcile
+    count = writer.compared_after_delivery
     if not count and not everything:
         return None
     return Extent(count, everything, after)
@@ -65,17 +68,16 @@ def verify_at(
     writer: Writer, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
     """The same, with the writer's state as it was seen."""
-    if isinstance(writer, FilesWriter):
-        return verify_files(writer, log, positions, state, extent)
-    if isinstance(writer, KafkaWriter):
-        return verify_topic(writer, log, positions, state, extent)
-    raise TypeError(f"{writer.name} is neither a files nor a kafka writer")
+    if writer.verifier is None:
+        raise TypeError(f"the output of {writer.name} cannot be compared with the log")
+    verify: VerifyOutput = load_attribute(writer.verifier)
+    return verify(writer, log, positions, state, extent)
 
 
 def record_of(found: OutputVerification) -> Reconciliation:
     """What is kept of a verification."""
     detail = "; ".join(one.said for one in found.differences[:3])
-    judged = Judgement(TITLES[found.kind], "verify", CRITICAL, found.is_clean, detail)
+    judged = Judgement(TITLES.get(found.kind, OTHER_TITLE), "verify", CRITICAL, found.is_clean, detail)
     return Reconciliation(
         found.pipeline, found.writer, found.position, found.summary, found.to_dict(), (judged,)
     )

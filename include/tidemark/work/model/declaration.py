@@ -11,9 +11,9 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from tidemark.pipeline import checks
+from tidemark.pipeline.journal import Replication
 from tidemark.pipeline.parts import ConnectionId, Count, Declaration, Duration, Name, Size, Topic
-from tidemark.pipeline.problems import Contradiction, Finding
-from tidemark.pipeline.writers import Replication
+from tidemark.pipeline.problems import Disagreement, Finding
 from tidemark.work.model.buckets import Period
 from tidemark.work.model.columns import ColumnType
 from tidemark.work.model.entry import LARGEST_COUNT, LARGEST_PRIORITY
@@ -34,7 +34,7 @@ def _columns(columns: dict[str, ColumnType]) -> dict[str, ColumnType]:
         if name in PREDEFINED
     ]
     if findings:
-        raise Contradiction(findings)
+        raise Disagreement(findings)
     return columns
 
 
@@ -133,7 +133,7 @@ class WorkDeclaration(Declaration):
             if getattr(self, name) == timedelta()
         ]
         if findings:
-            raise Contradiction(findings)
+            raise Disagreement(findings)
         return self
 
 

@@ -26,12 +26,11 @@ from tidemark.log.files.parquet import LOG_SCHEMA, write_parquet
 from tidemark.log.message_text import readable
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline import model as declaration
 from tidemark.writers.errors import WriterError
+from tidemark.writers.files.kind import FileFormat, FilesDeclaration
 from tidemark.writers.files.ledger import FilesLedger, MadeFile
 from tidemark.writers.files.probe import try_folder
-from tidemark.writers.message_filter import refusal_of
-from tidemark.writers.transformed import transformed
+from tidemark.writers.transformed import Transformation
 
 
 @with_fields
@@ -56,9 +55,11 @@ class FilesWriter(Writer):
     """Writes a binding's messages into a folder."""
 
     pipeline: str
-    declared: declaration.FilesDeclaration
+    declared: FilesDeclaration
     log: str = ""
     """The log's folder, where it is recorded what was made; nowhere where none is said."""
+    source_format: str = "json"
+    """How transforms read a value."""
 
     @property
     def name(self) -> str:
@@ -69,7 +70,22 @@ class FilesWriter(Writer):
     def shape(self) -> Mapping[str, Any]:
         """See ``Writer.shape``."""
         keys = {"kind", "path", "format", "namespaces", "transforms"}
-        return self.declared.model_dump(mode="json", include=keys)
+        return {**self.declared.model_dump(mode="json", include=keys), **self.transformation.shape}
+
+    @property
+    def transformation(self) -> Transformation:
+        """Its transforms."""
+        return Transformation(self.declared.transforms, self.pipeline, self.name, self.source_format)
+
+    @property
+    def verifier(self) -> str:
+        """See ``Writer.verifier``."""
+        return "tidemark.verification.outputs.files:verify_files"
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """See ``Writer.compared_after_delivery``."""
+        return self.declared.reconcile
 
     def prepare(self) -> None:
         """Nothing: folders come with the first file."""
@@ -137,7 +153,7 @@ class FilesWriter(Writer):
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
         """Only what its filter and transforms would not let through: files have no order among them."""
-        return refusal_of(self.pipeline, self.declared, message)
+        return self.transformation.refusal_of(self.declared.namespaces, message)
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
         """A file of its own: the binding's was made without the message and never changes."""
@@ -195,13 +211,12 @@ class _Counted:
         self.seen = self.admitted = 0
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
-        declared = self._writer.declared
-        pattern = re.compile(declared.namespaces)
+        pattern, transformation = re.compile(self._writer.declared.namespaces), self._writer.transformation
         for batch in self._batches:
             admitted = admit(batch, pattern)
             self.seen += batch.num_rows
             self.admitted += admitted.num_rows
-            yield transformed(admitted, declared.transforms, self._writer.pipeline, declared.name)
+            yield transformation.apply_all(admitted)
 
     def summary(self, written: int, was_there: bool) -> Written:
         """What was done with them; what is in a file that was there already is not written again."""
@@ -236,8 +251,8 @@ def _singles(binding: Binding) -> str:
     return f"{STAGING}/{_area_of_singles(binding)}/singles"
 
 
-def _write(format_: declaration.FileFormat, sink: Digesting, batches: Iterable[pa.RecordBatch]) -> int:
-    if format_ is declaration.FileFormat.PARQUET:
+def _write(format_: FileFormat, sink: Digesting, batches: Iterable[pa.RecordBatch]) -> int:
+    if format_ is FileFormat.PARQUET:
         return write_parquet(sink, batches)
     count = 0
     for batch in batches:

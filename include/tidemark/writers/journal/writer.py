@@ -73,6 +73,11 @@ class JournalWriter(Writer):
         keys = {"kind", "keyspace", "tables", "segment_size", "namespaces"}
         return {**self.declared.model_dump(mode="json", include=keys), "timezone": self.zone}
 
+    @property
+    def compared_after_delivery(self) -> int:
+        """See ``Writer.compared_after_delivery``: entities, which are not compared by a ``verifier``."""
+        return self.declared.reconcile
+
     def prepare(self) -> None:
         """Make keyspace and tables."""
         create_journal(connect(self.connection), self.pipeline, self.declared)

@@ -33,13 +33,12 @@ from tidemark.delivery.writer import (
 from tidemark.kafka.partitioning import key_hash
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
-from tidemark.pipeline.model import KafkaDeclaration
+from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import FIRST_WINDOW, end_of, find_last_id, read_tail
 from tidemark.writers.kafka.output import Outputs, let_go
 from tidemark.writers.kafka.probe import try_topic
 from tidemark.writers.kafka.redelivery import send_after_all
 from tidemark.writers.kafka.target import TargetTopic, count_partitions, describe_topic
-from tidemark.writers.message_filter import refusal_of
 from tidemark.writers.transformed import Transformation
 
 PARTITIONS_AT_ONCE = 8
@@ -58,6 +57,8 @@ class KafkaWriter(Writer):
     """How many the topic has, where that is known; otherwise the broker is asked when it matters."""
     topic_id: str | None = None
     """The only topic of this name that it writes to; any where nothing is said."""
+    source_format: str = "json"
+    """How transforms read a value."""
 
     @property
     def name(self) -> str:
@@ -68,7 +69,12 @@ class KafkaWriter(Writer):
     def shape(self) -> Mapping[str, Any]:
         """See ``Writer.shape``. Asks the broker for the number of partitions."""
         keys = {"kind", "topic", "namespaces", "transforms"}
-        return {**self.declared.model_dump(mode="json", include=keys), "partitions": self._count}
+        declared = self.declared.model_dump(mode="json", include=keys)
+        return {**declared, "partitions": self._count, **self._transformation.shape}
+
+    @property
+    def _transformation(self) -> Transformation:
+        return Transformation(self.declared.transforms, self.pipeline, self.name, self.source_format)
 
     def identify(self) -> TargetIdentity | None:
         """See ``Writer.identify``; None where the broker gives topics no ids."""
@@ -90,7 +96,7 @@ class KafkaWriter(Writer):
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
         """See ``Writer.placing``. A message that cannot be understood goes nowhere."""
-        transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
+        transformation = self._transformation
         pattern, count = re.compile(self.declared.namespaces), self._count
 
         def place(message: Mapping[str, Any]) -> int | None:
@@ -105,6 +111,16 @@ class KafkaWriter(Writer):
 
         return place
 
+    @property
+    def verifier(self) -> str:
+        """See ``Writer.verifier``."""
+        return "tidemark.verification.outputs.topics:verify_topic"
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """See ``Writer.compared_after_delivery``."""
+        return self.declared.reconcile
+
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
         let_go(self.target)
@@ -116,7 +132,7 @@ class KafkaWriter(Writer):
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        transformation = Transformation(self.declared.transforms, self.pipeline, self.name)
+        transformation = self._transformation
         pattern = re.compile(self.declared.namespaces)
         written = filtered = ignored = 0
         comes_singly = part.last_id is not None
@@ -156,7 +172,7 @@ class KafkaWriter(Writer):
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
         """What came after it with the same key must not be followed by something older."""
-        if refusal := refusal_of(self.pipeline, self.declared, message):
+        if refusal := self._transformation.refusal_of(self.declared.namespaces, message):
             return refusal
         if message["key"] is not None and not later.is_whole:
             return f"compaction may have removed what came after it with the same key. {REBUILD}"
@@ -174,7 +190,7 @@ class KafkaWriter(Writer):
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
         """Send it at the end of its partition, unless an attempt before has."""
         self._refuse_other_topic()
-        changed = Transformation(self.declared.transforms, self.pipeline, self.name).apply(message)
+        changed = self._transformation.apply(message)
         if changed is not None:
             send_after_all(self.target, changed, mark["partition"], mark["since"], lease)
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from structlog.testing import capture_logs
 
-from tidemark.delivery.transform_chain import Chain, Document, Operation, TransformFailed
+from tidemark.delivery.transforms.chain import Chain, TransformFailed
+from tidemark.delivery.transforms.document import Document, Operation
 from tidemark.pipeline.transforms import Transforms
 
 pytestmark = pytest.mark.unit

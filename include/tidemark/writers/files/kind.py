@@ -1,0 +1,46 @@
+"""How the kind ``files`` declares itself: its keys, what it claims, how it is built. Imports no writer."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from tidemark.connections import Connections
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.parts import Count, Location
+from tidemark.pipeline.transforms import Transforms
+from tidemark.pipeline.writers import FolderClaim, WriterClaim, WriterDeclaration, WriterKind
+
+if TYPE_CHECKING:
+    from tidemark.writers.files.writer import FilesWriter
+
+
+class FileFormat(StrEnum):
+    """What a files writer writes."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+
+
+class FilesDeclaration(WriterDeclaration):
+    """Writes one file per binding into a folder."""
+
+    kind: Literal["files"]
+    path: Location
+    format: FileFormat = FileFormat.PARQUET
+    transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 2
+
+    def claims(self) -> Iterable[WriterClaim]:
+        """See ``WriterDeclaration``."""
+        yield FolderClaim("path", self.path)
+
+
+def _build(pipeline: Pipeline, declared: FilesDeclaration, connections: Connections) -> "FilesWriter":
+    from tidemark.writers.files.writer import FilesWriter
+
+    return FilesWriter(pipeline.name, declared, pipeline.log.path, pipeline.source.kafka.format)
+
+
+FILES = WriterKind("files", FilesDeclaration, _build)

@@ -1,0 +1,51 @@
+"""How the kind ``kafka`` declares itself: keys, needs, claims, and how it is built. Imports no writer."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from tidemark.connections import Connections
+from tidemark.pipeline.model import Pipeline
+from tidemark.pipeline.parts import ConnectionId, Count, Topic, TopicCreation
+from tidemark.pipeline.transforms import Transforms
+from tidemark.pipeline.writers import (
+    ConnectionType,
+    NeededConnection,
+    TopicClaim,
+    WriterClaim,
+    WriterDeclaration,
+    WriterKind,
+)
+
+if TYPE_CHECKING:
+    from tidemark.writers.kafka.writer import KafkaWriter
+
+
+class KafkaDeclaration(WriterDeclaration):
+    """Republishes messages to a topic that exists already."""
+
+    kind: Literal["kafka"]
+    topic: Topic
+    create: TopicCreation = TopicCreation()
+    connection: ConnectionId = "kafka_default"
+    transforms: Transforms = ()
+    reconcile: Annotated[Count, Field(ge=0, le=100_000)] = 1_000
+
+    def connections(self) -> Iterable[NeededConnection]:
+        """See ``WriterDeclaration``."""
+        yield NeededConnection(ConnectionType.KAFKA, self.connection)
+
+    def claims(self) -> Iterable[WriterClaim]:
+        """See ``WriterDeclaration``."""
+        yield TopicClaim("topic", self.connection, self.topic)
+
+
+def _build(pipeline: Pipeline, declared: KafkaDeclaration, connections: Connections) -> "KafkaWriter":
+    from tidemark.writers.kafka.writer import KafkaWriter
+
+    connection, read_as = connections.kafka_targets[declared.connection], pipeline.source.kafka.format
+    return KafkaWriter(pipeline.name, declared, connection, source_format=read_as)
+
+
+KAFKA = WriterKind("kafka", KafkaDeclaration, _build)
