@@ -16,8 +16,8 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
-from tidemark.errors import did_you_mean
-from tidemark.pipeline.problems import quoted, shortened
+from tidemark.errors import did_you_mean, with_fields
+from tidemark.pipeline.problems import PipelineError, quoted, shortened
 
 OURS = "tidemark"
 
@@ -71,18 +71,17 @@ class Provided:
     package: str
 
 
-class UnknownKind(LookupError):
+@with_fields
+class UnknownKind(PipelineError, LookupError):
     """No package that is installed here provides a kind of this name."""
 
-    def __init__(self, group: str, name: str) -> None:
-        super().__init__(
-            f"no package installed here provides `{name}` in group {group}. Install it wherever pipelines "
-            "are read and delivered, Spark's executors included."
-        )
-        self.group, self.name = group, name
+    group: str
+    name: str
 
-    def __reduce__(self) -> tuple[type["UnknownKind"], tuple[str, str]]:
-        return type(self), (self.group, self.name)
+    text = (
+        "no package installed here provides `{name}` in group {group}. Install it wherever pipelines are "
+        "read and delivered, Spark's executors included."
+    )
 
 
 class KindUnusable(ValueError):
