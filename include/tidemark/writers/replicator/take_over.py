@@ -1,8 +1,8 @@
-"""Take-over from a kafka-journal replicator: where a pipeline begins that continues its work.
+"""Take-over: the offsets at which a pipeline begins that continues the work of a kafka-journal replicator.
 
-Its pointers say where we begin. Nothing is taken while it runs: a group with members is refused. What it
-wrote is older than anything we write, because every ``t`` is later than its last write. Tables that were
-handed back are taken over once more by ``taken_back.py``.
+They come from the replicator's pointers. Refused while a consumer group of the replicator has members. Our
+writes are newer than the replicator's, because every ``t`` is later than its last write. Tables that were
+handed back are taken over again by ``take_back.py``.
 """
 
 from collections.abc import Iterable
@@ -40,7 +40,7 @@ class WrittenAhead(TidemarkError):
 
 
 def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
-    """Why tables with these pointers cannot be written at a time (µs); None where they can."""
+    """Why tables with these pointers cannot be written at the time ``now`` (µs); None where they can."""
     ahead = max((pointer.written for pointer in pointers), default=0) - now
     if ahead < 0:
         return None
@@ -52,14 +52,18 @@ def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Where a pipeline begins that continues another replicator's work."""
+    """The take-over of a replicator's tables by a new pipeline."""
 
     pipeline: Pipeline
     connections: Connections
     clock: Clock = wall_clock
 
     def next_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of every partition that the tables do not have yet."""
+        """The first offset of each of these partitions that the tables do not have; those without a pointer
+        are left out.
+
+        Raises ReplicatorRuns, NothingToTakeOver or WrittenAhead.
+        """
         places = list(places)
         (journal,) = (one for one in self.pipeline.writers if isinstance(one, JournalDeclaration))
         refuse_members(self.pipeline.name, self.connections.kafka, (topic for topic, _ in places))
