@@ -31,6 +31,7 @@ class Newer:
     """A message of an entity that its head may not contain."""
 
     why: LeftAlone
+    """The kind of the message, as the reason to leave its entity alone."""
     partition: int
     offset: int
     id: int | None = None

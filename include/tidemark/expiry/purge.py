@@ -46,9 +46,10 @@ class PurgeRun:
 
 @dataclass(frozen=True)
 class Purging:
-    """The purging of one run. ``run`` is the run's name and the origin of its purges."""
+    """The purging of one run."""
 
     run: str
+    """The run's name, which is the origin of its purges."""
     look: Look
     sender: Sender
     record: RunRecord

@@ -57,7 +57,9 @@ class PurgeReport:
 
     pipeline: str
     writer: str
+    """The journal writer whose tables have the entities."""
     run: str
+    """The run's name, which is the origin of its purges."""
     days: tuple[DayReport, ...]
     rows: int
     """The number of events of the purged entities."""

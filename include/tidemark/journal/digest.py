@@ -9,6 +9,7 @@ value has no other meaning.
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from struct import Struct
 
 from tidemark.journal.codec.expire_after import read_expire_after
@@ -25,6 +26,7 @@ _UNSET = frozenset({"origin", "version", "payload_type", "payload_txt", "payload
 """Columns that are not written where a row has no value for them, so that an older value remains."""
 NOWHERE = -1
 """The partition and the offset of a row without them."""
+_columns_of = attrgetter(*COLUMNS)
 _NULL = bytes(8)
 _SHORT = 100
 _pack = Struct(">iq").pack
@@ -67,18 +69,7 @@ def row_digest(
 
 def digest_of(row: Row) -> bytes:
     """The digest of a row from the fold."""
-    return row_digest(
-        row.partition,
-        row.offset,
-        row.origin,
-        row.version,
-        row.tags,
-        row.metadata,
-        row.payload_type,
-        row.payload_txt,
-        row.payload_bin,
-        row.headers,
-    )
+    return row_digest(*_columns_of(row))
 
 
 def source_of(digest: bytes) -> tuple[int, int]:

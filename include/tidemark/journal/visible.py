@@ -22,8 +22,11 @@ class Hidden(StrEnum):
 
     NO_HEAD = "no head"
     DELETED = "deleted"
+    """The sequence number is at or below ``delete_to``."""
     OTHER_INCARNATION = "other incarnation"
+    """The row's ``meta_record_id`` is not the head's ``record_id``."""
     WRONG_SEGMENT = "wrong segment"
+    """The head's ``segment_size`` gives another segment."""
 
 
 class FoundRow(NamedTuple):

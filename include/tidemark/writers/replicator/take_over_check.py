@@ -48,6 +48,7 @@ class TakeOverCheck:
     pipeline: str
     writer: str
     conditions: tuple[Condition, ...]
+    """All conditions, met or not, in the order in which an operator should deal with them."""
 
     @property
     def is_ready(self) -> bool:
