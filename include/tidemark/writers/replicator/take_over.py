@@ -59,8 +59,7 @@ class TakeOver:
     clock: Clock = wall_clock
 
     def next_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each of these partitions that the tables do not have; those without a pointer
-        are left out.
+        """The offset after the pointer of each of these partitions, where it has one.
 
         Raises ReplicatorRuns, NothingToTakeOver or WrittenAhead.
         """
