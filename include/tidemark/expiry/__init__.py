@@ -1,1 +1,1 @@
-"""Expired entities: which days are over, who is purged and who is left alone, and what was sent to Kafka."""
+"""Expiry: finds the entities that expired on days that are over, and sends purges for them to Kafka."""

@@ -1,7 +1,7 @@
-"""Days in a pipeline's time zone: which of them a run covers, and when one of them is done with.
+"""Days in a pipeline's time zone: which days a run covers, and when a day is finished.
 
-A day belongs to the data interval in which it ends, so consecutive intervals cover every day once, whatever
-the clocks of the zone do. "Now" is a parameter: nothing here knows what time it is.
+A day belongs to the data interval in which it ends, so consecutive intervals cover every day once, even where
+the zone changes its offset from UTC. The current time is a parameter; no clock is read here.
 """
 
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _DAY = timedelta(days=1)
 MOST_DAYS = 10_000
-"""In one run: more is a slip of the pen."""
+"""The most days of one run. More is taken for a typing error."""
 
 
 class WaitsFor(StrEnum):
-    """Why a day has to be asked again."""
+    """Why a later run has to query a day again."""
 
     SOURCE = "the source is not bound up to its end"
     WRITER = "the writer has not finished what was bound until its end"
@@ -28,14 +28,14 @@ class WaitsFor(StrEnum):
 
 @lru_cache(maxsize=4096)
 def day_end(day: date, zone: tzinfo) -> int:
-    """The moment (µs since 1970) from which on it is never this day again in a zone."""
+    """The time (µs since 1970) at which a day ends for good in a zone: no later time belongs to it."""
     midnight = datetime.combine(day + _DAY, time())
-    # Where clocks jump at midnight there are two of it, or none: one for each offset from UTC.
+    # Where the offset changes at midnight, that local time exists twice or not at all.
     moments = sorted({_micros(midnight.replace(tzinfo=zone, fold=fold)) for fold in (0, 1)})
     for moment in reversed(moments):
         if local_date(moment, zone) > day >= local_date(moment - 1, zone):
             return moment
-    # Midnight itself was skipped by a jump that began before it.
+    # Midnight was skipped by a change of the offset before it, so the end is found by bisection.
     low, high = moments[0] - 1, moments[-1]
     while high - low > 1:
         middle = (low + high) // 2
@@ -44,12 +44,12 @@ def day_end(day: date, zone: tzinfo) -> int:
 
 
 def local_date(moment: int, zone: tzinfo) -> date:
-    """The date in a zone at a moment (µs since 1970)."""
+    """The date in a zone at a time (µs since 1970)."""
     return (_EPOCH + moment * _MICROSECOND).astimezone(zone).date()
 
 
 def days_ended_between(start: int, end: int, zone: tzinfo) -> tuple[date, ...]:
-    """The days that ended after ``start`` and not after ``end`` (µs): those a data interval covers."""
+    """The days that a data interval covers: those that ended after ``start`` and not after ``end`` (µs)."""
     found = []
     day = local_date(start, zone) - 2 * _DAY
     while (ended := day_end(day, zone)) <= end:
@@ -62,9 +62,10 @@ def days_ended_between(start: int, end: int, zone: tzinfo) -> tuple[date, ...]:
 def days_due(
     start: int, end: int, through: date | None, zone: tzinfo, begun: int | None = None
 ) -> tuple[date, ...]:
-    """The days of a scheduled run's data interval (µs), and those before it that none was there for.
+    """The days of a scheduled run's data interval (µs), and earlier days that no scheduled run covered.
 
-    ``through`` is the last day that one has covered; without one, all days since the log has ``begun`` (µs).
+    ``through`` is the last day that a scheduled run covered. Where it is None, the days since ``begun`` are
+    due, the time (µs) at which the log begins. Raises BadDays for more than ``MOST_DAYS``.
     """
     covered = begun if through is None else day_end(through, zone)
     begin = start if covered is None else min(start, covered)
@@ -76,9 +77,10 @@ def days_due(
 
 
 def days_asked_for(first: date | None, last: date | None, now: int, zone: tzinfo) -> tuple[date, ...]:
-    """The days from one to another that a person names; without a last one up to the last that is over.
+    """The days that an operator names, both included.
 
-    A day that is not over in the zone is refused: an append may still extend what expires on it.
+    ``last`` is by default the last day that is over, ``first`` the same day as ``last``. Raises BadDays where
+    a day is not over in the zone, because an append can still extend the life of its entities.
     """
     over = local_date(now, zone) - _DAY
     begin = first or last or over
@@ -95,15 +97,15 @@ def days_asked_for(first: date | None, last: date | None, now: int, zone: tzinfo
 
 
 def days_to_ask(covered: Iterable[date], unfinished: Iterable[date]) -> tuple[date, ...]:
-    """The days of a run: those it covers, and those that earlier runs could not finish."""
+    """The days that a run queries: those it covers, and those that earlier runs could not finish."""
     return tuple(sorted({*covered, *unfinished}))
 
 
 def waits_for(ended: int, upper: int, waiting: Iterable[int], left: int) -> WaitsFor | None:
-    """Why a day that ended at a moment has to be asked again; None when nothing of it can come any more.
+    """Why a day has to be queried again; None where it is finished, so that no entity can expire on it later.
 
-    ``upper`` is the first time not yet bound, ``waiting`` the times of the bindings beyond the writer's
-    position, ``left`` how many heads still say that they expired on it.
+    ``ended`` is the end of the day, ``upper`` the first time that is not bound, ``waiting`` the times of the
+    bindings beyond the writer's position (all in µs), ``left`` the number of heads that still expire on it.
     """
     if upper < ended:
         return WaitsFor.SOURCE

@@ -1,8 +1,7 @@
-"""Whether one expired entity is purged, or left alone and why.
+"""The decision whether one expired entity is purged, or left alone and why. Pure.
 
-A purge is unconditional for everybody who reads it, so it is only sent where nothing is known that came after
-the head that says "expired": no append, no delete, no purge. Marks change nothing and don't count. Decides on
-what it is given and reads nothing.
+Every reader applies a purge unconditionally. A purge is therefore sent only where no append, delete or purge
+is known that is newer than the expired head. Marks change nothing and do not count.
 """
 
 from collections.abc import Iterable
@@ -29,22 +28,25 @@ class LeftAlone(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Newer:
-    """A message about an entity that its head may not know of."""
+    """A message of an entity that its head may not contain."""
 
     why: LeftAlone
+    """The kind of the message, as the reason to leave its entity alone."""
     partition: int
     offset: int
     id: int | None = None
-    """None while it is not in the commit log."""
+    """The message's id; None while it is not in the commit log."""
     origin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ExpiryDecision:
-    """What is to be done about one entity."""
+    """The decision about one entity."""
 
     left_alone: LeftAlone | None = None
+    """Why the entity is left alone; None where it is purged."""
     newer: Newer | None = None
+    """The message because of which it is left alone, where there is one."""
 
     @property
     def is_purge(self) -> bool:
@@ -56,7 +58,7 @@ PURGE = ExpiryDecision()
 
 
 def newer_of(action: Action | None, partition: int, offset: int, id_: int | None = None) -> Newer | None:
-    """An action as a reason to leave its entity alone; None when it is no reason."""
+    """An action as a reason to leave its entity alone; None where it is a mark or no action."""
     if action is None or isinstance(action, Mark):
         return None
     if isinstance(action, Append):
@@ -67,10 +69,11 @@ def newer_of(action: Action | None, partition: int, offset: int, id_: int | None
 
 
 def judge(day: date, head: Head | None, found: Iterable[Newer]) -> ExpiryDecision:
-    """What is to be done about an entity that was found among those that expired on a day.
+    """The decision about an entity that was found among those that expired on ``day``.
 
-    ``found`` has what the log holds of it beyond the writer's position, and Kafka beyond the log. What the
-    head has seen already is no news: writers apply messages before they commit their position.
+    ``head`` is its current head. ``found`` are its messages in the log beyond the writer's position and in
+    Kafka beyond the log. Some may be in the head already, because a writer applies messages before it commits
+    its position; those are ignored.
     """
     if head is None:
         return ExpiryDecision(LeftAlone.GONE)

@@ -1,4 +1,4 @@
-"""Why a run over expired entities does not go on."""
+"""Errors of expiry runs."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from tidemark.log.model.binding import Offsets
 
 SHOWN = 5
-"""Entities that an error names; all of them are in the run's report."""
+"""The most entities that an error names. All of them are in the run's report."""
 
 
 class ExpiryError(TidemarkError):
-    """A run over expired entities was refused or stopped."""
+    """An expiry run was refused or stopped."""
 
 
 @with_fields
 class BadDays(ExpiryError):
-    """Days that a run cannot be about."""
+    """Days that a run cannot cover."""
 
     needs_person = True
 
@@ -30,7 +30,7 @@ class BadDays(ExpiryError):
 
 @with_fields
 class TooManyPurges(ExpiryError):
-    """A run wants to purge more entities than it may."""
+    """A run would purge more entities than it is allowed to."""
 
     needs_person = True
 
@@ -47,7 +47,7 @@ class TooManyPurges(ExpiryError):
 
 @with_fields
 class NotPlanned(ExpiryError):
-    """A run has no plan, so nobody could have seen whom it is to purge."""
+    """A run has no plan, so its purges could not have been reviewed."""
 
     needs_person = True
 
@@ -62,7 +62,7 @@ class NotPlanned(ExpiryError):
 
 @with_fields
 class NotToReport(ExpiryError):
-    """A run about which there is nothing to report, or not yet."""
+    """A run that has nothing to report, or nothing yet."""
 
     needs_person = True
 
@@ -75,7 +75,7 @@ class NotToReport(ExpiryError):
 
 @with_fields
 class AppendsPurged(ExpiryError):
-    """Events were appended between the last look at their entity and its purge, and are gone with it."""
+    """Events that were appended between the last check of their entity and its purge were purged with it."""
 
     needs_person = True
 
@@ -96,7 +96,7 @@ class AppendsPurged(ExpiryError):
 
 @with_fields
 class OffsetsUnseen(ExpiryError):
-    """Between the log and what Kafka holds there is something that nobody can look at any more."""
+    """Kafka no longer has all offsets beyond the log, so the last check is not possible."""
 
     needs_person = True
 
@@ -108,14 +108,14 @@ class OffsetsUnseen(ExpiryError):
 
     text = (
         "{pipeline}: the log has {topic}/{partition} up to offset {first}, and Kafka has {held.earliest} to "
-        "{held.latest}: nobody can tell what else was sent. Nothing more was purged. Run "
+        "{held.latest}: what else was sent is unknown. Nothing more was purged. Run "
         "{pipeline}.replicate; it says what was lost and what to do."
     )
 
 
 @with_fields
 class KafkaFailed(ExpiryError):
-    """Kafka did not do what was asked of it."""
+    """A request to Kafka failed."""
 
     pipeline: str
     what: str

@@ -1,7 +1,7 @@
-"""Heads of a journal as expiry needs them: those of a day, through the index, and those of entities by name.
+"""Reads the heads of a journal for expiry: those that expire on a day, and those of given entities.
 
-Asks the index day by day, because it knows equality only, and never reads all heads. Whoever shares the work
-asks it for some ranges of tokens each. Writes nothing.
+The heads of a day come from the index, one query a day because an index supports only equality; the table is
+never scanned. To share the work among tasks, each queries its own token ranges. Writes nothing.
 """
 
 import re
@@ -25,13 +25,13 @@ from tidemark.pipeline.model import Pipeline
 from tidemark.writers.journal.writer import JournalWriter
 
 HEADS_AT_ONCE = 1_000
-"""In a page."""
+"""The heads of one page."""
 IN_RANGE = " AND token(topic, segment) > ? AND token(topic, segment) <= ?"
 
 
 @with_fields
 class HeadsUnreadable(ExpiryError):
-    """Cassandra did not give the heads."""
+    """The heads could not be read from Cassandra."""
 
     pipeline: str
     writer: str
@@ -46,7 +46,7 @@ class HeadsUnreadable(ExpiryError):
 
 
 class EntityHead(NamedTuple):
-    """A head with the entity it is about."""
+    """A head with its entity."""
 
     topic: str
     key: str
@@ -54,22 +54,22 @@ class EntityHead(NamedTuple):
 
 
 class ExpiryHeads(Protocol):
-    """Where heads are read from."""
+    """The source of heads."""
 
     def expired_on(self, day: date) -> Iterable[EntityHead]:
-        """The heads that say they expired on a day."""
+        """The heads whose ``expire_on`` is that day."""
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
-        """The heads of these entities, of those that have one."""
+        """The heads of these entities by key; entities without a head are left out."""
 
 
 class JournalHeads:
-    """The heads of one journal writer."""
+    """``ExpiryHeads`` of one journal writer, in Cassandra."""
 
     def __init__(self, journal: JournalWriter, ranges: Sequence[TokenRange] | None = None) -> None:
         self._journal = journal
         self._ranges = ranges
-        """Those of the ring in which a day's heads are looked for; None for all of it."""
+        """The token ranges in which the heads of a day are queried; None for the whole ring."""
         self._prepared: PreparedStatement | None = None
 
     def expired_on(self, day: date) -> Iterator[EntityHead]:
@@ -84,7 +84,7 @@ class JournalHeads:
                     yield EntityHead(row.topic, row.id, head_of(row))
 
     def of_entities(self, topic: str, keys: Sequence[str]) -> dict[str, Head]:
-        """See ``ExpiryHeads.of_entities``: today's segment counts before the old one."""
+        """See ``ExpiryHeads.of_entities``. A head in the current segment space takes precedence."""
         wanted: dict[int, list[str]] = {}
         for key in keys:
             for segment in head_segments(key):
@@ -121,8 +121,12 @@ class JournalHeads:
 
 
 def topics_of(pipeline: Pipeline, namespaces: str, without: Collection[str] = ()) -> Callable[[str], bool]:
-    """Whether a topic's entities are this pipeline's: a keyspace may hold those of others too, and of topics
-    ``without`` which it goes on."""
+    """A predicate: whether a topic's entities belong to this pipeline.
+
+    A keyspace can hold those of others too.
+
+    ``namespaces`` is the writer's pattern; the topics in ``without`` are excluded.
+    """
     pattern = re.compile(namespaces)
 
     def is_ours(topic: str) -> bool:
@@ -134,7 +138,7 @@ def topics_of(pipeline: Pipeline, namespaces: str, without: Collection[str] = ()
 def find_expired(
     heads: ExpiryHeads, days: Iterable[date], is_ours: Callable[[str], bool]
 ) -> Iterator[Expired]:
-    """The entities that expired on these days, each once."""
+    """The entities that expired on these days, each once a day. ``is_ours`` selects their topics."""
     for day in days:
         seen = set()
         for topic, key, head in heads.expired_on(day):

@@ -1,8 +1,9 @@
-"""The last look at entities before they are purged: heads, the log beyond the writer, Kafka beyond the log.
+"""The last check of entities before they are purged: their heads, the log beyond the writer's position, and
+Kafka's tail beyond the log.
 
-In this order, so that nothing can slip from one place to the next unseen: what is at or below the position
-was in the heads when they were read, what was published since is in Kafka's tail. Whoever looks again, some
-entities at a time, reads their heads anew and of the tail only what has come since.
+They are read in this order, so that no message is missed while it moves from one place to the next: messages
+at or below the position are in the heads, and messages published since the log was read are in the tail. A
+later check of further entities reads their heads, and of the tail only the records that were added since.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 @dataclass(frozen=True, slots=True)
 class ActionRecord:
-    """A message as Kafka or the log has it."""
+    """A message from Kafka or from the log. ``id`` is None for one from Kafka."""
 
     partition: int
     offset: int
@@ -44,11 +45,11 @@ class ActionRecord:
 
     @property
     def entity(self) -> str | None:
-        """Whom it is about."""
+        """The key of its entity; None where the record has no key."""
         return None if self.key is None else read_key(self.key)
 
     def to_newer(self) -> Newer | None:
-        """The message as a reason to leave its entity alone; None when it is no reason."""
+        """The message as a reason to leave its entity alone; None where it is a mark or no action."""
         try:
             action = read_action(self.key, self.value, self.timestamp, self.timestamp_type, self.headers)
         except Undecodable:
@@ -57,33 +58,33 @@ class ActionRecord:
 
 
 class TopicTail(Protocol):
-    """Kafka's part."""
+    """Reads the tail of topics from Kafka."""
 
     def offsets(self, topic: str) -> Mapping[int, Offsets] | None:
-        """What every partition of a topic holds right now; None where there is no such topic."""
+        """The current offsets of every partition of a topic; None where the topic does not exist."""
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ActionRecord]:
-        """The records from an offset up to another one, which is not included."""
+        """The records from offset ``first`` to ``end``, which is not included."""
 
 
 @dataclass(frozen=True, slots=True)
 class LastLook:
-    """What is known of some entities of one topic."""
+    """The result of the check of some entities of one topic."""
 
     heads: Mapping[str, Head]
     newer: Mapping[str, Sequence[Newer]]
-    """Messages beyond the writer's position, by entity; those that the heads know are among them."""
+    """Messages beyond the writer's position by key, including those that the heads already contain."""
     ends: Mapping[int, int]
-    """The first offset of every partition that was not looked at."""
+    """The first offset of every partition that was not read."""
     log_end: int
-    """The last id that was looked at in the log."""
+    """The last id of the log that was read."""
     is_topic_gone: bool = False
-    """Whether there is nowhere to send a purge to."""
+    """Whether the topic was deleted or re-created, so that no purge can be sent."""
 
 
 @dataclass(frozen=True)
 class Look:
-    """Where to look for the entities of one journal."""
+    """The sources of a check for the entities of one journal."""
 
     writer: str
     positions: Positions
@@ -92,36 +93,36 @@ class Look:
     tail: TopicTail
 
     def at(self, topic: str, keys: Collection[str], after: int | None = None) -> LastLook:
-        """Look at these entities now; at the log behind the writer, or behind an id that is given."""
+        """Checks these entities now, in the log beyond id ``after`` or by default the writer's position."""
         return Looking(self, topic, keys, after).at(keys)
 
 
 class Looking:
-    """Entities of one topic that are looked at some at a time, each right before it is purged."""
+    """Checks the entities of one topic in batches, each batch right before its purges are sent."""
 
     def __init__(self, look: Look, topic: str, keys: Collection[str], after: int | None = None) -> None:
         self._look, self._topic, self._keys, self._after = look, topic, keys, after
         self._found: dict[str, list[Newer]] = {}
         self._ends: dict[int, int] | None = None
-        """The first offset of every partition that was not looked at yet; None before the first look."""
+        """The first offset of every partition that was not read yet; None before the first check."""
         self._log_end = NOTHING_YET
 
     def at(self, keys: Collection[str]) -> LastLook:
-        """What is known of some of the entities now."""
+        """Checks some of the entities now. Raises OffsetsUnseen where Kafka no longer has offsets to read."""
         look = self._look
         state = look.positions.load(look.writer)
         position = state.position if state else NOTHING_YET
         heads = look.heads.of_entities(self._topic, list(keys))
         if self._ends is None:
             self._ends = self._read_log(position if self._after is None else self._after)
-        # A purge for a topic that was made again would reach the new one, whose entities are others.
+        # A purge for a re-created topic would reach the new topic, which has other entities.
         is_same = state is None or self._topic not in recreated_topics(look.log.control, state)
         is_there = is_same and self._read_tail(self._ends)
         newer = {key: self._found[key] for key in keys if key in self._found}
         return LastLook(heads, newer, dict(self._ends), self._log_end, not is_there)
 
     def _read_log(self, after: int) -> dict[int, int]:
-        """Look at the log; where Kafka goes on."""
+        """Reads the log and returns the first offset of every partition that is only in Kafka."""
         log = self._look.log.reopened()
         for record in read_logged(log, after, self._topic, self._keys):
             _note(self._found, record)
@@ -130,7 +131,7 @@ class Looking:
         return {partition: first for (topic, partition), first in starts.items() if topic == self._topic}
 
     def _read_tail(self, ends: dict[int, int]) -> bool:
-        """Look at what has come to Kafka since; whether the topic is there at all."""
+        """Reads the records that were added to Kafka since, and returns whether the topic exists."""
         tail = self._look.tail
         partitions = tail.offsets(self._topic)
         for partition, held in sorted((partitions or {}).items()):
@@ -146,7 +147,7 @@ class Looking:
 
 
 def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]) -> Iterator[ActionRecord]:
-    """The log's messages about these entities beyond an id, in id order."""
+    """The log's messages of these entities with ids above ``after``, in id order."""
     if after >= log.end:
         return
     with reading():
@@ -162,7 +163,7 @@ def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]
 
 
 def published_offsets(control: LogControl, t: int) -> dict[TopicPartition, int]:
-    """The next offset of every partition that a log published up to ``t`` does not have."""
+    """The first offset of every partition that a log published up to ``t`` does not have."""
     reached = control.bindings_head().reached
     return first_unpublished(reached, control.bindings_younger(t))
 
@@ -170,7 +171,10 @@ def published_offsets(control: LogControl, t: int) -> dict[TopicPartition, int]:
 def first_unpublished(
     reached: Mapping[TopicPartition, int], unpublished: Sequence[Binding]
 ) -> dict[TopicPartition, int]:
-    """The same, from how far the source is bound and what of it is not published."""
+    """The first unpublished offset of every partition.
+
+    ``reached`` has the next offset to bind of each partition, ``unpublished`` the bindings not published.
+    """
     found = dict(reached)
     for binding in unpublished:
         for s in binding.slices:

@@ -1,7 +1,7 @@
-"""Appends that a purge overtook: sent after the last look at their entity, and in Kafka before its purge.
+"""Overtaken appends: those that reached Kafka after the last check of their entity and before its purge.
 
-No check can close this window, because a purge is unconditional and Kafka knows no conditions. So the log is
-searched afterwards, and what is found is pinned until a person has brought it back.
+No check can close this window, because a purge is unconditional and Kafka has no conditional writes. The log
+is searched afterwards, and the appends found are pinned until an operator has appended them again. Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,24 +15,26 @@ from tidemark.log.state.pins import Pin
 
 @dataclass(frozen=True, slots=True)
 class SentPurge:
-    """A purge that is in Kafka."""
+    """A purge that was sent to Kafka."""
 
     topic: str
     key: str
     day: date
     partition: int
     checked: int
-    """The first offset of the partition that nobody had looked at when the purge was sent."""
+    """The first offset of the partition that was not checked before the purge was sent."""
     offset: int
+    """The purge's own offset."""
     rows: int
+    """The number of events that the entity had."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As a document has it."""
+        """The form in JSON."""
         return {**asdict(self), "day": self.day.isoformat()}
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> "SentPurge":
-        """What a document has."""
+        """The purge in a JSON object of ``to_dict``."""
         return cls(**{**row, "day": date.fromisoformat(row["day"])})
 
 
@@ -49,7 +51,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Overtaken:
-    """An append that is gone with its entity."""
+    """An append whose events were purged with its entity."""
 
     id: int
     topic: str
@@ -60,10 +62,10 @@ class Overtaken:
 
 
 def find_purges(wanted: Iterable[SentPurge], run: str, messages: Iterable[Logged]) -> list[SentPurge]:
-    """The purges of a run that are in the log, whether anybody has noted that they were sent or not.
+    """The purges of a run that are in the log, whether the run recorded them as sent or not.
 
-    Of what was wanted, everything but the offset counts. A producer that was killed may have had one under
-    way that arrived when nobody looked any more.
+    The record of a run that was killed can lack a purge that its producer still delivered. The offsets in
+    ``wanted`` are ignored; those of the result come from ``messages``.
     """
     by_entity: dict[tuple[str, int, str], list[SentPurge]] = {}
     for one in wanted:
@@ -79,7 +81,7 @@ def find_purges(wanted: Iterable[SentPurge], run: str, messages: Iterable[Logged
 
 
 def find_overtaken(sent: Iterable[SentPurge], messages: Iterable[Logged]) -> list[Overtaken]:
-    """The appends between the last look at an entity and its purge, by id."""
+    """The appends between the last check of an entity and its purge, in order of their ids."""
     purges: dict[tuple[str, int, str], list[SentPurge]] = {}
     for one in sent:
         purges.setdefault((one.topic, one.partition, one.key), []).append(one)
@@ -97,7 +99,7 @@ def find_overtaken(sent: Iterable[SentPurge], messages: Iterable[Logged]) -> lis
 
 
 def pins_of(found: Sequence[Overtaken], run: str, at: int) -> list[Pin]:
-    """What keeps these appends in the log until a person releases them."""
+    """The pins that keep these appends in the log until an operator releases them."""
     return [
         Pin(one.id, run, f"an append to {one.topic}/{one.key} that the purge at {_place(one)} overtook", at)
         for one in found

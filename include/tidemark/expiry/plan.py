@@ -1,4 +1,4 @@
-"""What a run over expired entities would purge, for a person to see before anything is sent."""
+"""The plan of an expiry run: the entities it would purge, for an operator to see before anything is sent."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -10,35 +10,35 @@ from tidemark.expiry.errors import TooManyPurges
 from tidemark.journal.head import Head
 
 SHOWN = 100
-"""Entities that a plan names."""
+"""The most entities that a plan lists."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Expired:
-    """An entity whose head says that it expired."""
+    """An entity that expired on ``day``, according to its head."""
 
     day: date
     topic: str
     key: str
     partition: int
     offset: int
-    """Of the last action its head knows."""
+    """The offset of the last action in its head."""
     rows: int
-    """Events that are not deleted yet."""
+    """The number of events that are not deleted."""
 
     @classmethod
     def of(cls, topic: str, key: str, day: date, head: Head) -> "Expired":
-        """The entity that has this head."""
+        """The expired entity with this head."""
         rows = max(0, head.seq_nr - (head.delete_to or 0))
         return cls(day, topic, key, head.partition, head.offset, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """As a document has it."""
+        """The form in JSON."""
         return {**asdict(self), "day": self.day.isoformat()}
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> "Expired":
-        """What a document has."""
+        """The entity in a JSON object of ``to_dict``."""
         return cls(**{**row, "day": date.fromisoformat(row["day"])})
 
 
@@ -49,17 +49,17 @@ class PurgePlan:
     pipeline: str
     writer: str
     days: tuple[tuple[date, int], ...]
-    """Every day that was asked, with how many entities expired on it."""
+    """Every day of the run, with the number of entities that expired on it."""
     first: tuple[Expired, ...]
-    """Some of them, in the order in which they would be purged."""
+    """The first of the entities, in the order in which they would be purged."""
 
     @property
     def total(self) -> int:
-        """How many entities there are."""
+        """The number of expired entities."""
         return sum(count for _, count in self.days)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole plan."""
+        """The plan in JSON."""
         return {
             "pipeline": self.pipeline,
             "writer": self.writer,
@@ -69,7 +69,7 @@ class PurgePlan:
         }
 
     def to_lines(self) -> Iterator[str]:
-        """The plan for people."""
+        """The plan as lines of text for operators."""
         days = "1 day" if len(self.days) == 1 else f"{len(self.days)} days"
         yield f"{self.pipeline}/{self.writer}: {self.total:,} expired entities on {days}"
         for day, count in self.days:
@@ -83,7 +83,7 @@ class PurgePlan:
 def make_plan(
     pipeline: str, writer: str, days: Iterable[date], found: Iterable[Expired], shown: int = SHOWN
 ) -> PurgePlan:
-    """The plan for what was found on these days."""
+    """The plan for these days and the entities found; lists at most ``shown`` of them."""
     ordered = sorted(found)
     counts = Counter(one.day for one in ordered)
     asked = sorted({*days, *counts})
@@ -91,6 +91,6 @@ def make_plan(
 
 
 def refuse_too_many(plan: PurgePlan, ceiling: int) -> None:
-    """Refuse a plan that would purge suspiciously many."""
+    """Raises TooManyPurges where the plan has more than ``ceiling`` entities."""
     if plan.total > ceiling:
         raise TooManyPurges(plan.pipeline, plan.total, ceiling)

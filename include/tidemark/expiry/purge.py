@@ -1,7 +1,8 @@
-"""Purging: the last look, the decision on record, the plain purge action, the outcome on record.
+"""Purging, batch by batch: the last check, the recorded intention, the purge actions, the recorded outcome.
 
-May be killed anywhere and started again with the same run: what was sent is recognised by the run that its
-origin names, and not sent again. Should a purge arrive twice all the same, the second one finds no entity.
+A run may be killed at any point and started again under the same name: purges that it sent are recognised by
+their origin, which names the run, and are not sent again. A purge that arrives twice nevertheless does no
+harm, because the second one finds no entity.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,38 +20,43 @@ from tidemark.expiry.run_record import Batch, Intended, RunRecord
 from tidemark.faults import FaultPoint, reach
 
 AT_ONCE = 500
-"""Entities that one look is for: the more, the longer what it saw has to hold."""
+"""The most entities of one batch. In a larger batch, more time passes between the check and the purges."""
 
 
 class Sender(Protocol):
-    """What takes purges to Kafka."""
+    """Sends purges to Kafka."""
 
     def send(self, purges: Sequence[Intended]) -> Sequence[int]:
-        """Send each to its partition, with an origin that names the run; their offsets, all acknowledged."""
+        """Sends each to its partition, with the run as origin.
+
+        Returns their offsets once all are acknowledged.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeRun:
-    """What became of the entities of a run."""
+    """The outcome of a run so far."""
 
     sent: tuple[SentPurge, ...]
     spared: tuple[Spared, ...]
+    """The entities that were left alone."""
     looked_from: int
-    """No purge of the run, and no append it overtook, has an id at or below this one."""
+    """All purges of the run, and all appends they overtook, have ids above this one."""
 
 
 @dataclass(frozen=True)
 class Purging:
-    """One run."""
+    """The purging of one run."""
 
     run: str
+    """The run's name, which is the origin of its purges."""
     look: Look
     sender: Sender
     record: RunRecord
     at_once: int = AT_ONCE
 
     def purge(self, found: Sequence[Expired]) -> PurgeRun:
-        """Purge these entities, but for those of which there is news."""
+        """Sends purges for these entities, except those that have newer messages or were settled earlier."""
         self.recover()
         done = self.outcome()
         settled = {(one.topic, one.key) for one in done.sent} | {(one.topic, one.key) for one in done.spared}
@@ -67,14 +73,14 @@ class Purging:
         return self.outcome()
 
     def recover(self) -> None:
-        """Find out what an attempt that was killed has sent, and keep it."""
+        """Finds the purges that a killed attempt sent without recording them, and records them."""
         for batch in self.record.batches():
             if self.record.sent(batch) is None:
                 self.record.settle(batch, self._find_sent(batch))
                 reach(FaultPoint.EXPIRY_RECOVERED)
 
     def outcome(self) -> PurgeRun:
-        """What the run has come to so far."""
+        """The outcome of the run so far, from its record."""
         batches = self.record.batches()
         sent = [one for batch in batches for one in self.record.sent(batch) or ()]
         spared = [one for batch in batches for one in batch.spared]
@@ -91,7 +97,7 @@ class Purging:
         reach(FaultPoint.EXPIRY_RECORDED)
 
     def _find_sent(self, batch: Batch) -> list[SentPurge]:
-        """What a batch has sent before it was killed: purges of ours beyond what it had looked at."""
+        """The purges that a killed batch sent: those with this run's origin beyond the offsets it checked."""
         keys = {one.key for one in batch.intended}
         newer = self.look.at(batch.topic, keys, after=batch.log_end).newer if keys else {}
         sent = []
@@ -105,7 +111,7 @@ class Purging:
 
 
 def decide(some: Sequence[Expired], looked: LastLook) -> tuple[list[Intended], list[Spared]]:
-    """Who of these entities is purged, and who is left alone."""
+    """The decision for each of these entities: the purges to send, and the entities that are left alone."""
     if looked.is_topic_gone:
         return [], [Spared(one.day, one.topic, one.key, LeftAlone.TOPIC_GONE) for one in some]
     intended, spared = [], []

@@ -1,4 +1,4 @@
-"""Whether a writer has passed the purges of a run: bound, published, delivered."""
+"""Whether a writer has delivered the purges of a run, which first have to be bound and published."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -9,7 +9,7 @@ from tidemark.log.state.control import LogControl
 
 
 def last_offsets(sent: Iterable[SentPurge]) -> dict[TopicPartition, int]:
-    """The offset of the last purge in every partition."""
+    """The offset of the last purge in each partition."""
     found: dict[TopicPartition, int] = {}
     for one in sent:
         place = (one.topic, one.partition)
@@ -23,9 +23,9 @@ def not_passed(
     beyond: Sequence[Binding],
     position: int,
 ) -> dict[TopicPartition, int]:
-    """Those of these offsets that a writer has not finished with.
+    """The offsets of ``wanted`` that a writer at ``position`` has not delivered.
 
-    ``reached`` says how far the source is bound, ``beyond`` has the bindings with ids beyond the position.
+    ``reached`` has the next offset to bind of each partition, ``beyond`` the bindings above the position.
     """
     waiting = {}
     for place, offset in wanted.items():
@@ -43,8 +43,8 @@ def not_passed(
 def read_not_passed(
     control: LogControl, positions: Positions, writer: str, wanted: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """The same, of the writer as it is now."""
+    """The offsets of ``wanted`` that the writer has not delivered now."""
     state = positions.load(writer)
     position = state.position if state else NOTHING_YET
-    # After the position: a binding that is cut meanwhile counts as not finished.
+    # Read after the position, so that a binding made meanwhile counts as not delivered.
     return not_passed(wanted, control.bindings_head().reached, control.bindings_after(position), position)

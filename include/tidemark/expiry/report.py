@@ -1,4 +1,4 @@
-"""What a run over expired entities came to: by day, purged, left alone and why."""
+"""The report of an expiry run: by day, how many entities were purged, how many were left alone, and why."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,75 +14,79 @@ from tidemark.expiry.plan import SHOWN
 
 @dataclass(frozen=True, slots=True)
 class Spared:
-    """An entity that was found and left alone."""
+    """An expired entity that was left alone."""
 
     day: date
     topic: str
     key: str
     why: LeftAlone
     id: int | None = None
-    """The newer message's, where it is in the commit log."""
+    """The id of the newer message, where there is one and it is in the commit log."""
     partition: int | None = None
     offset: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """As a document has it."""
+        """The form in JSON."""
         return {**asdict(self), "day": self.day.isoformat(), "why": self.why.value}
 
     @classmethod
     def from_dict(cls, row: dict[str, Any]) -> "Spared":
-        """What a document has."""
+        """The entity in a JSON object of ``to_dict``."""
         return cls(**{**row, "day": date.fromisoformat(row["day"]), "why": LeftAlone(row["why"])})
 
 
 @dataclass(frozen=True, slots=True)
 class DayReport:
-    """What became of one day."""
+    """The result for one day."""
 
     day: date
     purged: int
     left_alone: int
     waits_for: WaitsFor | None
-    """Why it will be asked again; None when it is done with."""
+    """Why a later run queries it again; None where it is finished."""
 
     @property
     def found(self) -> int:
-        """How many entities said that they expired on it."""
+        """The number of entities that were found to expire on it."""
         return self.purged + self.left_alone
 
 
 @dataclass(frozen=True, slots=True)
 class PurgeReport:
-    """What a run came to."""
+    """The result of a run."""
 
     pipeline: str
     writer: str
+    """The journal writer whose tables have the entities."""
     run: str
+    """The run's name, which is the origin of its purges."""
     days: tuple[DayReport, ...]
     rows: int
-    """Events that went with the purged."""
+    """The number of events of the purged entities."""
     reasons: Mapping[LeftAlone, int]
+    """How many entities were left alone, by reason."""
     spared: tuple[Spared, ...]
-    """Some of those that were left alone."""
+    """The first of the entities that were left alone."""
     overtaken: tuple[Overtaken, ...] = ()
+    """The appends that were purged although they were newer than the last check."""
 
     @property
     def purged(self) -> int:
-        """How many entities were purged."""
+        """The number of purged entities."""
         return sum(day.purged for day in self.days)
 
     @property
     def left_alone(self) -> int:
-        """How many entities were left alone."""
+        """The number of entities that were left alone."""
         return sum(day.left_alone for day in self.days)
 
     @property
     def unfinished(self) -> tuple[date, ...]:
-        """The days that have to be asked again."""
+        """The days that a later run has to query again."""
         return tuple(day.day for day in self.days if day.waits_for)
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole report."""
+        """The report in JSON."""
         return {
             "pipeline": self.pipeline,
             "writer": self.writer,
@@ -107,7 +111,7 @@ class PurgeReport:
 
 
 def report_lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """A report, as a run returns it or as it is on record, for people."""
+    """A report in JSON, returned by a run or read from its record, as lines of text for operators."""
     alone = sum(report["left_alone"].values())
     yield (
         f"{report['pipeline']}/{report['writer']}: {report['purged']:,} entities purged with "
@@ -130,7 +134,10 @@ def make_report(
     overtaken: Sequence[Overtaken] = (),
     shown: int = SHOWN,
 ) -> PurgeReport:
-    """The report of a run over these days, each with why it has to be asked again."""
+    """The report of a run. ``days`` has the reason why each day is queried again, None where it is finished.
+
+    The report lists at most ``shown`` of the entities in ``spared``.
+    """
     purged, alone = _by_day(sent), _by_day(spared)
     reported = sorted({*days, *purged, *alone})
     reasons = Counter(one.why for one in spared)
@@ -146,5 +153,5 @@ def make_report(
     )
 
 
-def _by_day(things: Iterable[SentPurge | Spared]) -> Counter[date]:
-    return Counter(one.day for one in things)
+def _by_day(entities: Iterable[SentPurge | Spared]) -> Counter[date]:
+    return Counter(one.day for one in entities)

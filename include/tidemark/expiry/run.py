@@ -1,7 +1,6 @@
-"""One run over the expired entities of a journal: plan, purge, wait, report. Each step may be repeated.
+"""One expiry run over a journal: plan, purge, wait, report. Each step is idempotent.
 
-Nothing is written to the journal's tables: purges go to Kafka like any producer's, and replication does the
-rest.
+Never writes to the journal's tables: it sends purges to Kafka like a producer, and replication applies them.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,12 +39,12 @@ from tidemark.log.state.holds import Hold, add_hold, release_hold
 from tidemark.log.state.pins import add_pin, releases
 
 UNSENT = -1
-"""The offset of a purge that is wanted, wherever it may be."""
+"""The offset of a purge whose own offset is not known."""
 
 
 @dataclass(frozen=True)
 class ExpiryRun:
-    """One run, by the name that its purges carry."""
+    """One run. ``run`` is its name and the origin of its purges."""
 
     run: str
     writer: str
@@ -60,30 +59,33 @@ class ExpiryRun:
 
     @property
     def pipeline(self) -> str:
-        """Whose entities these are."""
+        """The pipeline's name."""
         return self.positions.pipeline
 
     def days(self, covered: Iterable[date]) -> tuple[date, ...]:
-        """The days to ask: those that the run covers, and what earlier ones have left."""
+        """The days to query: those that the run covers, and those that earlier runs could not finish."""
         return days_to_ask(covered, read_days(self.log.control, self.writer).unfinished)
 
     def due(self, start: int, end: int) -> tuple[date, ...]:
-        """The days to ask of a scheduled run with this data interval (µs): also those none was there for."""
+        """The days to query in a scheduled run with this data interval (µs since 1970).
+
+        Includes the days since the last scheduled run, or since the log begins.
+        """
         through, control = read_days(self.log.control, self.writer).through, self.log.control
-        # Only before the first run of all, because it reads every binding there is.
+        # Only before the first run, because this reads all bindings.
         bindings = control.bindings_after(NOTHING_YET) if through is None else []
         begun = bindings[0].t if bindings else None
         return self.days(days_due(start, end, through, self.zone, begun))
 
     def open_days(self, days: Iterable[date], *, is_scheduled: bool = False) -> None:
-        """Write the days down first: should this run fail, the next one asks them."""
+        """Records the days first, so that the next run queries them if this one fails."""
         open_days(self.log.control, self.writer, days, is_scheduled=is_scheduled)
         reach(FaultPoint.EXPIRY_OPENED)
 
     def find(self, days: Sequence[date], most: int | None = None) -> list[Expired]:
-        """The entities that expired on these days and are still there; not more than so many.
+        """The entities that expired on these days and still have a head, at most ``most`` of them.
 
-        A writer that never ran has none: nobody knows yet what else is in Kafka.
+        Empty for a writer that never ran: its tables may lack messages that are in Kafka.
         """
         state = self.positions.load(self.writer)
         if state is None:
@@ -91,17 +93,20 @@ class ExpiryRun:
         recreated = recreated_topics(self.log.control, state)
 
         def is_ours(topic: str) -> bool:
-            # A purge would reach the new topic, whose entities are others, and may be alive.
+            # A purge would reach the re-created topic, whose entities of the same keys may not have expired.
             return topic not in recreated and self.is_ours(topic)
 
         return sorted(islice(find_expired(self.heads, days, is_ours), most))
 
     def look(self, days: Sequence[date], found: Iterable[Expired]) -> PurgePlan:
-        """What would be purged; leaves nothing behind."""
+        """The plan for a dry run: nothing is recorded."""
         return make_plan(self.pipeline, self.writer, days, found)
 
     def plan(self, days: Sequence[date], found: Sequence[Expired], ceiling: int) -> PurgePlan:
-        """What is to be purged, on record: these entities and no others; refuses suspiciously many."""
+        """Records and returns the plan: the run purges these entities and no others.
+
+        Raises TooManyPurges where there are more than ``ceiling``.
+        """
         plan = self.look(days, found)
         refuse_too_many(plan, ceiling)
         self._record.keep_planned(found)
@@ -109,57 +114,67 @@ class ExpiryRun:
         return plan
 
     def discard(self) -> None:
-        """Forget a plan that nobody wants."""
+        """Removes the plan of a run that is not approved."""
         self._record.remove()
 
     def purge(self) -> PurgeRun:
-        """Purge the planned, but for those of which there is news."""
+        """Sends purges for the planned entities, except those that have newer messages.
+
+        Raises NotPlanned where the run has no plan.
+        """
         found = self._record.planned()
         if found is None:
             raise NotPlanned(self.pipeline, self.run)
         with self.log.held(self.run) as log:
-            # Before anything is sent: what a purge overtakes must still be there when it is looked for.
+            # Taken before anything is sent, so that compaction keeps appends that a purge may overtake.
             add_hold(log.control, Hold(self.run, log.end))
             reach(FaultPoint.EXPIRY_HELD)
             try:
                 return self._purging(log).purge(found)
             except Exception:
-                if not self._record.batches():  # nothing was sent, so nobody has to wait for this run
+                if not self._record.batches():  # nothing was sent, so compaction need not wait for this run
                     release_hold(log.control, self.run)
                 raise
 
     def last_offsets(self) -> dict[TopicPartition, int]:
-        """The offset of this run's last purge in every partition."""
+        """The offset of this run's last purge in each partition."""
         return last_offsets(self._outcome(self.log).sent)
 
     def waiting(self) -> dict[TopicPartition, int]:
-        """The offsets of this run's purges that the writer has not finished with."""
+        """The offsets of this run's purges that the writer has not delivered."""
         return read_not_passed(self.log.control, self.positions, self.writer, self.last_offsets())
 
     def report(self, days: Sequence[date]) -> dict[str, Any]:
-        """What the run came to, on record; fails where a purge overtook an append, after pinning it."""
+        """Records and returns the run's report.
+
+        Raises AppendsPurged where purges overtook appends, after pinning those and recording the report.
+        """
         control = self.log.control
-        # A run that is repeated when all is over has nothing to add to what it came to.
+        # A run that is repeated after its end keeps the report it has.
         kept = None if self._record.batches() else run_of(control, self.run)
         with self.log.held(self.run) as log:
             outcome = self._outcome(log)
-            lost = self._overtaken(log, outcome)
-        for pin in pins_of(lost, self.run, self.clock()):
+            overtaken = self._overtaken(log, outcome)
+        for pin in pins_of(overtaken, self.run, self.clock()):
             add_pin(control, pin, held_by=self.run)
             reach(FaultPoint.EXPIRY_PINNED)
         states = self._days(days)
-        report = make_report(self.pipeline, self.writer, self.run, states, outcome.sent, outcome.spared, lost)
+        run = (self.pipeline, self.writer, self.run)
+        report = make_report(*run, states, outcome.sent, outcome.spared, overtaken)
         settle_days(control, report, self.clock(), is_kept=kept is not None)
         reach(FaultPoint.EXPIRY_REPORTED)
         release_hold(control, self.run)
         reach(FaultPoint.EXPIRY_RELEASED)
-        if lost:
-            raise AppendsPurged(self.pipeline, lost)
+        if overtaken:
+            raise AppendsPurged(self.pipeline, overtaken)
         self._record.remove()
         return kept or report.to_dict()
 
     def finish(self) -> dict[str, Any]:
-        """The report of a run that cannot report itself any more; its days are left to later runs."""
+        """Reports a run that cannot report itself any more. Its days are left to later runs.
+
+        Raises NotToReport where the run has not sent purges, or the writer has not delivered them.
+        """
         if self.run not in unreported_runs(self.log.control):
             raise NotToReport(self.pipeline, self.run, "is no run that has sent purges and not reported")
         with self.log.held(self.run) as log:
@@ -174,13 +189,13 @@ class ExpiryRun:
         position = state.position if state else NOTHING_YET
         upper = self.log.control.bindings_head().upper
         waiting = [binding.t for binding in self.log.control.bindings_after(position)]
-        # After the position: what was written meanwhile is found.
+        # The heads are read after the position, so that they include everything up to it.
         return {
             day: waits_for(day_end(day, self.zone), upper, waiting, len(self.find([day]))) for day in days
         }
 
     def _overtaken(self, log: PublishedLog, outcome: PurgeRun) -> list[Overtaken]:
-        """The appends that purges of this run overtook; not those that a person has dealt with."""
+        """The appends that purges of this run overtook, without those that an operator has released."""
         wanted = [one.sent_at(UNSENT) for batch in self._record.batches() for one in batch.intended]
         messages = list(_read_entities(log, outcome.looked_from, wanted))
         purges = [*outcome.sent, *find_purges(wanted, self.run, messages)]
@@ -209,6 +224,6 @@ def _read_entities(log: PublishedLog, after: int, wanted: Iterable[SentPurge]) -
             try:
                 action = read_action(record.key, record.value, *times, record.headers)
             except Undecodable:
-                continue  # stops the writer, which asks a person
+                continue  # the writer stops at such a message, and an operator decides
             if action is not None and record.id is not None:
                 yield Logged(record.id, topic, record.partition, record.offset, action)

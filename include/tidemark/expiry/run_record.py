@@ -1,9 +1,8 @@
-"""What a run planned, intended and sent: small files in the log's folder, until its report is written.
+"""The record of a run: small files in the log's folder with what it planned, intended and sent.
 
-Only what was planned, and could be looked at, is purged. A purge is intended before it is sent, with what was
-looked at; whoever takes a run up again can tell what was sent from what was not. Afterwards they are removed,
-for nothing of a purged entity is to stay anywhere; the plan first, and what is there without one is not on
-record any more.
+Only planned entities are purged. Every purge is recorded as intended before it is sent, with the offsets that
+were checked, so that a restarted run can tell which purges were sent. The files are removed after the report,
+because nothing of a purged entity must remain. The plan is removed first: without it the others do not count.
 """
 
 import json
@@ -34,29 +33,30 @@ class Intended:
     day: date
     partition: int
     checked: int
-    """The first offset of the partition that nobody had looked at."""
+    """The first offset of the partition that was not checked."""
     rows: int
+    """The number of events that the entity has."""
 
     def sent_at(self, offset: int) -> SentPurge:
-        """The purge, now that it is in Kafka."""
+        """The purge after it was sent, at its offset."""
         return SentPurge(self.topic, self.key, self.day, self.partition, self.checked, offset, self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Purges of one topic that were decided with one look."""
+    """Purges of one topic that were decided after one check."""
 
     number: int
     attempt: str
-    """Whose it is: two attempts that are alive at once never write to the same file."""
+    """The id of the attempt, so that two attempts running at once never write the same file."""
     topic: str
     log_end: int
-    """The last id of the log that the look covered."""
+    """The last id of the log that was checked."""
     intended: tuple[Intended, ...]
     spared: tuple[Spared, ...]
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The content of the batch's file."""
         intended = [{**asdict(one), "day": one.day.isoformat()} for one in self.intended]
         return _json(
             {
@@ -71,7 +71,7 @@ class Batch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Batch":
-        """What a file holds."""
+        """The batch in a file of ``to_bytes``."""
         row = json.loads(data)
         intended = [Intended(**{**one, "day": date.fromisoformat(one["day"])}) for one in row["intended"]]
         spared = [Spared.from_dict(one) for one in row["spared"]]
@@ -88,42 +88,42 @@ class RunRecord:
     run: str
 
     def keep_planned(self, found: Sequence[Expired]) -> None:
-        """Keep whom the run is to purge, in the place of what an earlier attempt has planned."""
+        """Records the entities to purge, replacing the plan of an earlier attempt."""
         if self.planned() is None:
             self._folder.remove_area(self._area)
         self._folder.replace(self._plan, json.dumps([one.to_dict() for one in found]).encode(), AREA)
 
     def planned(self) -> list[Expired] | None:
-        """Whom the run is to purge; None where there is no plan."""
+        """The entities to purge; None where there is no plan."""
         if not self._folder.exists(self._plan):
             return None
         return [Expired.from_dict(row) for row in json.loads(self._folder.read(self._plan))]
 
     def batches(self) -> list[Batch]:
-        """What was intended, in its order."""
+        """The intended batches in order; empty where there is no plan."""
         if not self._folder.exists(self._plan):
             return []
         paths = self._folder.list_files(self._area, _INTENDED)
         return [Batch.from_bytes(self._folder.read(path)) for path in paths]
 
     def sent(self, batch: Batch) -> list[SentPurge] | None:
-        """What was sent of a batch; None while nobody knows."""
+        """The purges of a batch that were sent; None where that is not recorded yet."""
         path = self._path(batch, _DONE)
         if not self._folder.exists(path):
             return None
         return [SentPurge.from_dict(row) for row in json.loads(self._folder.read(path))]
 
     def intend(self, batch: Batch) -> None:
-        """Keep what is about to be sent."""
+        """Records a batch before its purges are sent."""
         self._folder.replace(self._path(batch, _INTENDED), batch.to_bytes(), AREA)
 
     def settle(self, batch: Batch, sent: list[SentPurge]) -> None:
-        """Keep what was sent of a batch."""
+        """Records which purges of a batch were sent."""
         data = _json([one.to_dict() for one in sent])
         self._folder.replace(self._path(batch, _DONE), data, AREA)
 
     def remove(self) -> None:
-        """Remove everything of this run."""
+        """Removes all files of this run."""
         self._folder.remove(self._plan)
         reach(FaultPoint.EXPIRY_FORGOTTEN)
         self._folder.remove_area(self._area)

@@ -1,8 +1,8 @@
-"""What the control plane knows of expiry: days that are not done with, and what runs came to.
+"""Expiry's rows in the control plane: the unfinished days of each writer, and the reports of runs.
 
-Rows of the log object, one a writer for the days and one a run for the history. Days are written down before
-anybody is purged, so a run that fails leaves them to the next one; and how far scheduled runs have come, so
-the next one knows which days nobody was there for.
+They are rows of the log object: one for the days of each writer, one for each run. Days are recorded before
+anything is purged, so a failed run leaves them to the next one. The last day that a scheduled run covered is
+recorded too, so that the next one covers the days in between.
 """
 
 import json
@@ -19,42 +19,42 @@ from tidemark.log.state.holds import holds
 
 DAYS, RUNS = "expiry/days/", "expiry/run/"
 MOST = 500
-"""Runs that are remembered."""
+"""The most reports of runs that are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """What is on record about the days of one writer."""
+    """The recorded days of one writer."""
 
     unfinished: tuple[date, ...] = ()
-    """Those that have to be asked again, in their order."""
+    """The days that have to be queried again, in ascending order."""
     through: date | None = None
-    """The last one that a scheduled run has covered."""
+    """The last day that a scheduled run covered; None before the first one."""
 
     @classmethod
     def of(cls, snapshot: Snapshot, row: str) -> "Days":
-        """What a row says."""
+        """The days in a row of the log object; empty where there is no such row."""
         body = snapshot.rows.get(row)
         if body is None:
             return cls()
-        said = json.loads(body)
-        through = said["through"] and date.fromisoformat(said["through"])
-        return cls(tuple(map(date.fromisoformat, said["unfinished"])), through)
+        stored = json.loads(body)
+        through = stored["through"] and date.fromisoformat(stored["through"])
+        return cls(tuple(map(date.fromisoformat, stored["unfinished"])), through)
 
     def to_json(self) -> str:
-        """The row."""
+        """The body of the row."""
         days = [day.isoformat() for day in self.unfinished]
         return json.dumps({"unfinished": days, "through": self.through and self.through.isoformat()})
 
 
 def read_days(control: LogControl, writer: str) -> Days:
-    """What is on record about a writer's days."""
+    """The recorded days of a writer."""
     row = _days_row(writer)
     return Days.of(control.read_log_rows([row]), row)
 
 
 def open_days(control: LogControl, writer: str, days: Iterable[date], *, is_scheduled: bool = False) -> None:
-    """Write down that these days are to be asked until they are done with."""
+    """Records these days as unfinished, and as covered where the run is scheduled."""
     row, wanted = _days_row(writer), tuple(days)
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
@@ -67,9 +67,9 @@ def open_days(control: LogControl, writer: str, days: Iterable[date], *, is_sche
 
 
 def settle_days(control: LogControl, report: PurgeReport, at: int, *, is_kept: bool = False) -> None:
-    """Take the days that are done with off the list, and put the run on record, unless it is there already.
+    """Removes the finished days from the record, and records the report without the names of entities.
 
-    Names of entities are not kept.
+    With ``is_kept`` the run's recorded report is left as it is.
     """
     row, outcomes = _days_row(report.writer), {day.day: day.waits_for for day in report.days}
 
@@ -81,34 +81,34 @@ def settle_days(control: LogControl, report: PurgeReport, at: int, *, is_kept: b
         known_runs = control.scan_log(RUNS, MOST).rows
         own = next((name for name, body in known_runs.items() if json.loads(body)["run"] == report.run), None)
         number = int(max(known_runs).removeprefix(RUNS)) + 1 if known_runs else 1
-        puts = {row: days.to_json(), own or _run_row(number): _kept(report, at)}
+        puts = {row: days.to_json(), own or _run_row(number): _report_body(report, at)}
         return Change(puts, [_run_row(number - MOST)] if not own and number > MOST else []), None
 
     control.amend_log([row], decide)
 
 
 def left_over(known: Iterable[date], outcomes: Mapping[date, WaitsFor | None]) -> tuple[date, ...]:
-    """The days that have to be asked again, now that some were."""
+    """The unfinished days after a run: ``outcomes`` has its days, with None for those that are finished."""
     again = {day for day, why in outcomes.items() if why}
     return tuple(sorted({day for day in known if day not in outcomes} | again))
 
 
 def runs(control: LogControl, limit: int = MOST) -> list[dict[str, Any]]:
-    """What the newest runs came to, oldest first."""
+    """The reports of the newest runs, oldest first."""
     return [json.loads(body) for body in control.scan_log(RUNS, limit).rows.values()]
 
 
 def unreported_runs(control: LogControl) -> list[str]:
-    """The runs that may have sent purges and have not looked for what these overtook: compaction waits."""
+    """The runs that may have sent purges and have not reported yet. Compaction waits for them."""
     return [hold.holder for hold in holds(control)]
 
 
 def run_of(control: LogControl, run: str) -> dict[str, Any] | None:
-    """What a run came to, if it is on record."""
+    """The report of a run; None where there is none."""
     return next((row for row in reversed(runs(control)) if row["run"] == run), None)
 
 
-def _kept(report: PurgeReport, at: int) -> str:
+def _report_body(report: PurgeReport, at: int) -> str:
     row = report.to_dict()
     del row["spared"]
     row["overtaken"] = [one.id for one in report.overtaken]

@@ -1,6 +1,8 @@
-"""Actions of a kafka-journal topic and what they do to one entity. Pure: no I/O, no Spark, no Airflow.
+"""The actions of a kafka-journal topic and their effect on an entity.
 
-A Kafka record becomes an action (``record.read_action``), the actions of an entity fold onto its head
-(``fold.fold``), and what comes out is what to write (``effect.Effect``). The other way round,
-``action.append`` and ``record.write_action`` make the Kafka record of an action.
+Pure: no I/O, no Spark, no Airflow, no clock.
+
+``codec.record.read_action`` decodes a Kafka record into an action. ``fold.fold`` applies the actions of one
+entity to its head and returns the writes to make (``effect.Effect``). In the other direction,
+``action.append`` and ``codec.record.write_action`` encode an action as a Kafka record.
 """

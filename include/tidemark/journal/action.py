@@ -1,6 +1,7 @@
-"""Actions: what a kafka-journal message says. Their Kafka form is in ``record``, their effect in ``fold``.
+"""Actions: the decoded content of kafka-journal messages.
 
-They are msgspec's structs because one is made for every message: a frozen dataclass takes many times as long.
+``codec.record`` has their Kafka form and ``fold`` their effect; this module does neither. One action is
+created for every message, so they are msgspec structs: creating a frozen dataclass takes many times as long.
 """
 
 from collections.abc import Mapping
@@ -13,24 +14,27 @@ from tidemark.journal.events import Events
 
 
 class Append(Struct, frozen=True):
-    """Events were added to an entity. The payload stays encoded until the fold needs it."""
+    """Adds events to an entity. The payload stays encoded until the fold decodes it."""
 
     key: str
     timestamp: int
-    """Kafka's, in milliseconds; part of a row's primary key."""
+    """The Kafka record's timestamp in milliseconds. It is part of a row's primary key."""
     first: int
+    """The sequence number of the first event."""
     last: int
+    """The sequence number of the last event."""
     form: Form
     payload: bytes
     origin: str | None = None
     version: str | None = None
     metadata: str | None = None
-    """The header's own ``metadata.data``, as canonical JSON text."""
+    """The header's ``metadata.data`` as canonical JSON text; None where it has none."""
     headers: Mapping[str, str] = field(default_factory=dict)
+    """The Kafka headers other than ``journal.action``."""
 
 
 class Mark(Struct, frozen=True):
-    """A reader's sign that it has been here. Changes nothing."""
+    """A marker that a reader sends to find the end of its partition. Changes nothing."""
 
     key: str
     timestamp: int
@@ -40,7 +44,7 @@ class Mark(Struct, frozen=True):
 
 
 class Delete(Struct, frozen=True):
-    """Events up to and including ``to`` are no longer wanted; later ones are not touched."""
+    """Deletes the events up to and including sequence number ``to``."""
 
     key: str
     timestamp: int
@@ -50,7 +54,7 @@ class Delete(Struct, frozen=True):
 
 
 class Purge(Struct, frozen=True):
-    """Nothing of the entity is wanted any more. An append after it begins a new incarnation."""
+    """Deletes the whole entity. A later append begins a new incarnation."""
 
     key: str
     timestamp: int
@@ -71,7 +75,10 @@ def append(
     metadata: str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Append:
-    """An append of these events, in the form the original's writer would choose."""
+    """An append of these events, encoded in the form that kafka-journal's writer would choose.
+
+    Raises Unwritable where there are no events, or where the first sequence number is above the last.
+    """
     form, payload = encode(events)
     first, last = events.events[0].seq_nr, events.events[-1].seq_nr
     if first > last:

@@ -1,7 +1,7 @@
-"""Two visible states of one entity, compared: by what a reader can tell, and row by row as they are found.
+"""Compares the visible states of one entity: the expected one against the one found in the tables.
 
-What is expected is given whole, as digests; what is found passes by, so that nothing of it has to be kept.
-The value of ``record_id``, and a head's times, origin and offset, are not compared: no reader can tell them.
+The expected state is given whole, as digests. The found rows are given one by one and are not kept. The value
+of ``record_id`` and a head's times, origin and offset are not compared, because readers cannot see them.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,61 +14,66 @@ from tidemark.journal.head import Head
 from tidemark.journal.visible import FoundRow, Hidden, Visible, place_of, read_place, why_hidden
 
 MOST = 20
-"""Differences of one entity that are told; more are counted."""
+"""The most differences of one entity that are returned; the rest are only counted."""
 _FIELDS = ("seq_nr", "delete_to", "segment_size", "expire_after")
 
 
 class Comparison:
-    """One entity: what it should be against what is found."""
+    """The comparison of one entity: ``expected`` against ``found``, its head, and the rows given to ``take``.
+
+    Consumes ``expected.rows``. At most ``most`` differences are returned; ``total`` counts all of them.
+    """
 
     def __init__(self, topic: str, key: str, expected: Visible, found: Head | None, most: int = MOST) -> None:
         self._topic, self._key, self._expected, self._found, self._most = topic, key, expected, found, most
-        self._left = expected.rows
-        self._told: list[Difference] = []
+        self._missing = expected.rows
+        self._differences: list[Difference] = []
         self._hidden: dict[bytes, Hidden] = {}
         self._rows = 0
         self.total = 0
-        """How many differences there are, told or not."""
+        """How many differences there are, returned or not. Complete after ``conclude``."""
 
     def take(self, row: FoundRow) -> None:
-        """Compare the next row; none may come twice."""
+        """Compares the next stored row, hidden or not. Every row may be given only once."""
         self._rows += 1
         if self._expected.head is None or self._found is None:
             return
         place = place_of(row.seq_nr, row.timestamp)
         if reason := why_hidden(self._found, row):
-            if place in self._left:
+            if place in self._missing:
                 self._hidden[place] = reason
         else:
             self.take_readable(place, row.digest)
 
     def take_readable(self, place: bytes, digest: bytes) -> None:
-        """Compare the next row of those that a reader gets."""
-        wanted = self._left.pop(place, None)
+        """Compares the next row that is known to be readable."""
+        wanted = self._missing.pop(place, None)
         if wanted is None:
             offset = f"offset {source_of(digest)[1]}"
-            self._tell(lambda: self._row(DifferenceKind.ROW_EXTRA, place, detail=offset))
+            self._add(lambda: self._row_difference(DifferenceKind.ROW_EXTRA, place, detail=offset))
         elif changed := changed_columns(wanted, digest):
-            self._tell(lambda: self._row(DifferenceKind.ROW_DIFFERS, place, columns=changed))
+            self._add(lambda: self._row_difference(DifferenceKind.ROW_DIFFERS, place, columns=changed))
 
     def conclude(self) -> list[Difference]:
-        """What is different, heads first; the expected rows are used up."""
+        """Returns the differences, those of the head first. Call it once, after the last row."""
         expected, found = self._expected.head, self._found
         if expected is None or found is None:
             heads = list(self._existence(expected, found))
             self.total = len(heads)
             return heads
-        heads = list(self._of_heads(expected, found))
-        self.total += len(heads) + len(self._left)
+        heads = list(self._head_differences(expected, found))
+        self.total += len(heads) + len(self._missing)
         missing = (
-            self._row(DifferenceKind.ROW_MISSING, place, detail=_hidden_as(self._hidden.get(place), found))
-            for place in sorted(self._left)
+            self._row_difference(
+                DifferenceKind.ROW_MISSING, place, detail=_hidden_as(self._hidden.get(place), found)
+            )
+            for place in sorted(self._missing)
         )
-        return [*heads, *self._told, *islice(missing, max(self._most - len(self._told), 0))]
+        return [*heads, *self._differences, *islice(missing, max(self._most - len(self._differences), 0))]
 
     def _existence(self, expected: Head | None, found: Head | None) -> Iterator[Difference]:
         if expected is not None:
-            rows = f"{self._rows} rows of it are there, and nobody can read them" if self._rows else ""
+            rows = f"{self._rows} rows of it are there, and no reader can get them" if self._rows else ""
             kind = DifferenceKind.HEAD_MISSING
             yield Difference(kind, self._topic, self._key, expected=expected.seq_nr, detail=rows)
         elif found is not None:
@@ -76,30 +81,31 @@ class Comparison:
             kind = DifferenceKind.HEAD_EXTRA
             yield Difference(kind, self._topic, self._key, found=found.seq_nr, detail=rows)
 
-    def _of_heads(self, expected: Head, found: Head) -> Iterator[Difference]:
-        # Who began the incarnation counted its days: another replicator did so by its own clock.
+    def _head_differences(self, expected: Head, found: Head) -> Iterator[Difference]:
+        # ``expire_on`` is computed by the process that began the incarnation. With another ``record_id`` that
+        # was a replicator, which used its own clock.
         fields = (*_FIELDS, "expire_on") if expected.record_id == found.record_id else _FIELDS
         is_old = found.partition == expected.partition and found.offset < expected.offset
         age = f"the head is too old: offset {found.offset}, not {expected.offset}" if is_old else ""
         for name in fields:
-            wanted, has = getattr(expected, name), getattr(found, name)
-            if wanted != has and not (name == "delete_to" and not wanted and not has):
+            wanted, actual = getattr(expected, name), getattr(found, name)
+            if wanted != actual and not (name == "delete_to" and not wanted and not actual):
                 yield Difference(
                     DifferenceKind.HEAD_DIFFERS,
                     self._topic,
                     self._key,
                     columns=(name,),
                     expected=_plain(wanted),
-                    found=_plain(has),
+                    found=_plain(actual),
                     detail=age,
                 )
 
-    def _tell(self, make: Callable[[], Difference]) -> None:
+    def _add(self, make: Callable[[], Difference]) -> None:
         self.total += 1
-        if len(self._told) < self._most:
-            self._told.append(make())
+        if len(self._differences) < self._most:
+            self._differences.append(make())
 
-    def _row(
+    def _row_difference(
         self, kind: DifferenceKind, place: bytes, columns: tuple[str, ...] = (), detail: str = ""
     ) -> Difference:
         seq_nr, timestamp = read_place(place)
@@ -109,7 +115,7 @@ class Comparison:
 
 
 def compare(topic: str, key: str, expected: Visible, found: Visible) -> list[Difference]:
-    """What is different between two states that are known whole; both are left as they are."""
+    """The differences between two complete states, neither of which is changed."""
     comparison = Comparison(topic, key, Visible(expected.head, dict(expected.rows)), found.head, most=maxsize)
     if expected.head is not None and found.head is not None:
         for place, digest in found.rows.items():
@@ -118,7 +124,7 @@ def compare(topic: str, key: str, expected: Visible, found: Visible) -> list[Dif
 
 
 def explain(hidden: Hidden, head: Head | None) -> str:
-    """Why a row is hidden, for people."""
+    """The reason why a row is hidden, as text for operators."""
     match hidden:
         case Hidden.NO_HEAD:
             return "the entity has no head"

@@ -1,4 +1,4 @@
-"""A difference between what a journal should hold and what it holds: a sentence, and its fields."""
+"""A difference between the expected and the stored content of a journal, as fields and as a sentence."""
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class DifferenceKind(StrEnum):
-    """What is wrong."""
+    """The kinds of differences. Their values are part of the JSON output."""
 
     HEAD_MISSING = "head missing"
     HEAD_EXTRA = "head extra"
@@ -21,31 +21,31 @@ class DifferenceKind(StrEnum):
 
     @property
     def is_about_pointer(self) -> bool:
-        """Whether it is a partition's and not an entity's."""
+        """Whether it concerns a partition's pointer instead of an entity."""
         return self in (self.POINTER_MISSING, self.POINTER_BEHIND, self.POINTER_TOO_FAR)
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as it should be."""
+    """One difference. The fields that do not apply to its kind are None or empty."""
 
     kind: DifferenceKind
     topic: str
     key: str | None = None
-    """The entity; None for a pointer."""
+    """The entity's key; None for a pointer."""
     partition: int | None = None
     seq_nr: int | None = None
     timestamp: int | None = None
     columns: tuple[str, ...] = ()
-    """Those that differ."""
+    """The columns that differ."""
     expected: int | str | None = None
     found: int | str | None = None
     detail: str = ""
-    """What else is known, to be put behind the sentence."""
+    """Further details, appended to the sentence in parentheses."""
 
     @property
     def where(self) -> str:
-        """The entity or the partition."""
+        """The entity or the partition, as text."""
         return (
             f"{self.topic}/{self.partition}"
             if self.key is None
@@ -54,10 +54,10 @@ class Difference:
 
     @property
     def what(self) -> str:
-        """What is wrong, without where."""
-        return f"{self._said()} ({self.detail})" if self.detail else self._said()
+        """The sentence without the entity or partition."""
+        return f"{self._sentence()} ({self.detail})" if self.detail else self._sentence()
 
-    def _said(self) -> str:
+    def _sentence(self) -> str:
         columns, found = ", ".join(self.columns), "nothing" if self.found is None else self.found
         expected = "nothing" if self.expected is None else self.expected
         match self.kind:
@@ -83,7 +83,10 @@ class Difference:
                 return f"pointer2 is too far: {found} instead of {expected}; readers miss what is between"
 
     def between(self, old: str, new: str) -> str:
-        """The same, where neither of two keyspaces is known to be right: one was expected, one found."""
+        """The sentence for a comparison of two keyspaces, neither of which is known to be right.
+
+        ``old`` names the keyspace of the expected state, ``new`` that of the found one.
+        """
         columns = ", ".join(self.columns)
         match self.kind:
             case DifferenceKind.HEAD_MISSING:
@@ -105,6 +108,6 @@ class Difference:
         return f"{self.where}: {self.what}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``."""
+        """The JSON object that ``--json`` prints."""
         given = {name: value for name, value in asdict(self).items() if value not in (None, (), "")}
         return {**given, "kind": self.kind.value, "said": str(self)}

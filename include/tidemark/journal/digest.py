@@ -1,14 +1,15 @@
-"""A row of ``journal`` as digests of its columns: small enough to keep a million of them, and comparable.
+"""Digests of ``journal`` rows, column by column: small enough to hold millions, and comparable.
 
-Two rows have the same digest when a reader cannot tell their columns apart: JSON counts by its value, tags
-as a set, headers as a map, ``expireAfter`` by its length (earlier versions wrote ``1 day`` for ``24 hours``),
-and an empty collection is none at all. ``meta_record_id`` is left out: it says to
-whom a row belongs, and its value means nothing.
+Two rows have the same digest where a reader cannot tell their columns apart. JSON is compared by value, tags
+as a set, headers as a map, ``expireAfter`` by its length (earlier versions wrote ``1 day`` for ``24 hours``);
+an empty collection equals a null. ``meta_record_id`` is left out: it ties a row to an incarnation, and its
+value has no other meaning.
 """
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 from hashlib import blake2b
+from operator import attrgetter
 from struct import Struct
 
 from tidemark.journal.codec.expire_after import read_expire_after
@@ -20,18 +21,19 @@ COLUMNS = (
     *("partition", "offset", "origin", "version", "tags", "metadata", "payload_type"),
     *("payload_txt", "payload_bin", "headers"),
 )
-"""In the order of ``row_digest``."""
+"""The columns in a digest, in the order of the parameters of ``row_digest``."""
 _UNSET = frozenset({"origin", "version", "payload_type", "payload_txt", "payload_bin"})
-"""Columns that a row leaves as they are where it has nothing for them."""
+"""Columns that are not written where a row has no value for them, so that an older value remains."""
 NOWHERE = -1
-"""Partition and offset of a row that has none."""
+"""The partition and the offset of a row without them."""
+_columns_of = attrgetter(*COLUMNS)
 _NULL = bytes(8)
 _SHORT = 100
 _pack = Struct(">iq").pack
 _unpack = Struct(">iq").unpack_from
 _split = Struct("4s8s" + 8 * "8s").unpack
 _UNREAD = b"\1" * 8
-"""The digest of text that nobody reads."""
+"""The digest of a ``payload_txt`` that no reader uses: it equals everything."""
 
 
 def row_digest(
@@ -46,7 +48,10 @@ def row_digest(
     payload_bin: bytes | None,
     headers: Mapping[str, str] | None,
 ) -> bytes:
-    """The digest of a row's columns; where it comes from is in it as it is."""
+    """The digest of a row's columns.
+
+    It contains the partition and the offset in the clear (``source_of``).
+    """
     return b"".join(
         (
             _pack(NOWHERE if partition is None else partition, NOWHERE if offset is None else offset),
@@ -63,41 +68,30 @@ def row_digest(
 
 
 def digest_of(row: Row) -> bytes:
-    """The digest of a row that the fold has made."""
-    return row_digest(
-        row.partition,
-        row.offset,
-        row.origin,
-        row.version,
-        row.tags,
-        row.metadata,
-        row.payload_type,
-        row.payload_txt,
-        row.payload_bin,
-        row.headers,
-    )
+    """The digest of a row from the fold."""
+    return row_digest(*_columns_of(row))
 
 
 def source_of(digest: bytes) -> tuple[int, int]:
-    """The partition and the offset that a row says it comes from."""
+    """The partition and the offset columns of a row; ``NOWHERE`` for a null."""
     partition, offset = _unpack(digest)
     return partition, offset
 
 
 def changed_columns(one: bytes, other: bytes) -> tuple[str, ...]:
-    """The columns in which two rows differ."""
+    """The names of the columns in which two rows differ."""
     if one == other:
         return ()
     columns = zip(COLUMNS, _split(one), _split(other), strict=True)
-    return tuple(name for name, has, wants in columns if has != wants and _UNREAD not in (has, wants))
+    return tuple(name for name, a, b in columns if a != b and _UNREAD not in (a, b))
 
 
 def overwritten(old: bytes, new: bytes) -> bytes:
-    """What is there when a row was written over another one at the same place."""
+    """The digest of the stored row after ``new`` was written over ``old`` at the same place."""
     before, after = (dict(zip(COLUMNS, _split(digest), strict=True)) for digest in (old, new))
     kept = {name: after[name] if after[name] != _NULL else before[name] for name in _UNSET}
     if after["payload_txt"] == _NULL != before["payload_txt"]:
-        # It counts as what the row's type says, and that may be another one by now.
+        # Readers interpret the remaining text by ``payload_type``, which the new row may have changed.
         is_other = kept["payload_type"] != before["payload_type"]
         kept["payload_txt"] = _UNREAD if is_other else before["payload_txt"]
     return b"".join((after | kept).values())
@@ -114,7 +108,7 @@ def _text(text: str) -> bytes:
 def _json(text: str) -> bytes:
     try:
         return _bytes(ordered(text.encode()))
-    except Undecodable:  # somebody else's doing: it differs from every document
+    except Undecodable:  # written by another program; made different from every JSON document
         return _bytes(b"\0" + text.encode())
 
 
@@ -131,10 +125,10 @@ def _any_metadata(text: str) -> bytes:
         if isinstance(payload, dict) and isinstance(written := payload.get("expireAfter"), str):
             payload["expireAfter"] = f"{read_expire_after(written).nanos} ns"
         return _json(canonical(value))
-    except Undecodable:  # another writer's doing: it is compared as it is
+    except Undecodable:  # written by another program; compared as it is
         return _json(text)
 
 
-# What comes again and again is short.
+# Texts that repeat are short, so only those are worth a cache.
 _known_text = lru_cache(maxsize=4096)(_text)
 _known_metadata = lru_cache(maxsize=4096)(_any_metadata)

@@ -1,7 +1,7 @@
-"""What goes into the fold and what comes out of it: messages, and the writes they amount to.
+"""The fold's input and output: messages, and the writes they result in. Data only, no logic.
 
-Every write carries the write time of the message it comes from, so the writes of one or many folds may be
-repeated, cut differently or arrive late without hiding anything newer.
+Every write carries the write time of its message. The writes of one or several folds can therefore be
+repeated, batched differently or delayed, and never hide newer data.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,19 @@ from tidemark.journal.head import Head
 
 
 class Message(NamedTuple):
-    """One action and its place; both times in microseconds."""
+    """One action with its id, its Kafka partition and offset, and its times (microseconds since 1970)."""
 
     id: int
     partition: int
     offset: int
     write_time: int
     bound_at: int
-    """The t of the binding that holds the message: what the original would have called now."""
+    """The ``t`` of the binding that holds the message. It stands in for kafka-journal's current time."""
     action: Action
 
 
 class Row(NamedTuple):
-    """One row of ``journal``, columns in the order of its table. None means: do not write the cell."""
+    """One row of ``journal``, columns in the order of the table. The cell of a None is not written."""
 
     id: str
     topic: str
@@ -48,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Tombstone(NamedTuple):
-    """Rows of one ``journal`` segment to delete: those up to ``up_to``, or with None the whole partition."""
+    """Rows of one ``journal`` segment to delete: those up to ``up_to``, or all of them where it is None."""
 
     segment: int
     up_to: int | None
@@ -56,24 +56,24 @@ class Tombstone(NamedTuple):
 
 
 class HeadTombstone(NamedTuple):
-    """The entity's row of ``metajournal`` to delete, wherever it may be."""
+    """The entity's row of ``metajournal`` to delete, in each of the segments that can hold it."""
 
     segments: tuple[int, ...]
     write_time: int
 
 
 class Duplicate(NamedTuple):
-    """An event whose sequence number had been used already. Its row is written like any other."""
+    """An event whose sequence number was already in use. Its row is written like any other."""
 
     seq_nr: int
     offset: int
 
 
 class Effect(NamedTuple):
-    """The writes that a run of one entity's actions amounts to.
+    """The writes that a run of one entity's actions results in.
 
-    Their order is: ``tombstones``, ``rows``, then ``head_tombstone`` and the head. A head must not move, and
-    above all not vanish, before the rows have: it is what a second attempt knows them by.
+    Write them in this order: ``tombstones``, ``rows``, then ``head_tombstone`` and ``head``. A retry finds
+    the rows to delete through the head, so the head must not change, let alone be deleted, before the rows.
     """
 
     topic: str
@@ -82,16 +82,17 @@ class Effect(NamedTuple):
     rows: tuple[Row, ...]
     head_tombstone: HeadTombstone | None
     head: Head | None
-    """After the run, to be written whole when ``write_time`` is set. None: gone, or never there."""
+    """The head after the run, written whole where ``write_time`` is set; None where there is no head."""
     write_time: int | None
-    """That of the last action applied; None when the run changed nothing."""
+    """The write time of the last action applied; None where the run changed nothing."""
     applied: int
+    """How many actions were applied."""
     skipped: int
-    """Actions that the head already had."""
+    """How many actions the head already contained."""
     events: int
-    """Of the appends applied, whether their rows are still to be written or not."""
+    """How many events the applied appends had, including those without a row in ``rows``."""
     duplicates: tuple[Duplicate, ...]
     hidden: int
-    """Events appended at or below ``delete_to``: no reader could ever see them, so they have no rows."""
+    """How many events were appended at or below ``delete_to``. No reader could see them: they get no rows."""
     metadata_dropped: tuple[int, ...]
-    """Offsets of appends whose payload metadata was unreadable (``Events.metadata_dropped``)."""
+    """Offsets of the appends whose payload metadata was unreadable (``Events.metadata_dropped``)."""

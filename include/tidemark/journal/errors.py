@@ -1,20 +1,20 @@
-"""What can be wrong with a message or with a history: errors with fields, so that a caller can act on them.
+"""Errors of messages and histories, with fields that callers can act on.
 
-They are ``ValueError`` too, because each is about a value that was given.
+They are ``ValueError`` too, because each is caused by an invalid value.
 """
 
 from tidemark.errors import TidemarkError, with_fields
 
 
 class JournalError(TidemarkError, ValueError):
-    """The root of everything this package raises on purpose."""
+    """The root of the errors of this package."""
 
 
 @with_fields
 class Undecodable(JournalError):
-    """A message says that it is an action, but cannot be understood. It is never skipped.
+    """A message is marked as an action but cannot be decoded. It is never skipped.
 
-    The codecs know only the reason; whoever knows where the message came from says so with ``at``.
+    The codecs know only the reason; a caller that knows the message's place adds it with ``at``.
     """
 
     reason: str
@@ -37,7 +37,7 @@ class Undecodable(JournalError):
 
 @with_fields
 class Unwritable(JournalError):
-    """An action that no reader could take back: it was not turned into a Kafka record."""
+    """An action that no reader could decode again, so it was not encoded as a Kafka record."""
 
     reason: str
 
@@ -47,7 +47,7 @@ class Unwritable(JournalError):
 
 @with_fields
 class Repartitioned(JournalError):
-    """An entity turned up in another Kafka partition than its head's: their offsets cannot be compared."""
+    """A message of an entity is in another Kafka partition than its head, so offsets cannot be compared."""
 
     topic: str
     key: str
@@ -66,7 +66,7 @@ class Repartitioned(JournalError):
 
 @with_fields
 class OutOfOrder(JournalError):
-    """The messages of one entity were not given in the order of their write times."""
+    """The messages of one entity were not given in ascending order of their write times."""
 
     topic: str
     key: str
@@ -81,7 +81,7 @@ class OutOfOrder(JournalError):
 
 @with_fields
 class Unbounded(JournalError):
-    """A delete or purge reaches over more journal segments than any real entity has."""
+    """A delete or purge covers more journal segments than are deleted at once."""
 
     topic: str
     key: str

@@ -1,7 +1,6 @@
-"""The events of one append, as a codec read them or is to write them.
+"""The events of one append: the output of the codecs' readers and the input of their writers.
 
-JSON is held as its canonical text (``jsontext``), because that is what the tables hold; nobody here looks
-inside it.
+JSON is held as canonical text (``codec.json_text``), which is what the tables store. Nothing parses it here.
 """
 
 from typing import Literal, NamedTuple
@@ -16,7 +15,7 @@ PayloadType = Literal["json", "text", "binary"]
 
 
 class EncodedEvent(NamedTuple):
-    """One event: payload is text for ``json`` (canonical) and ``text``, bytes for ``binary``, or None."""
+    """One event. The payload is text for ``json`` (canonical) and ``text``, bytes for ``binary``, or None."""
 
     seq_nr: int
     tags: tuple[str, ...] = ()
@@ -25,14 +24,14 @@ class EncodedEvent(NamedTuple):
 
 
 class PayloadMetadata(Struct, frozen=True):
-    """What an append's payload says about itself; ``data`` is canonical JSON text."""
+    """The metadata in an append's payload; ``data`` is canonical JSON text."""
 
     expire_after: ExpireAfter | None = None
     data: str | None = None
 
     @property
     def text(self) -> str:
-        """Its JSON object: absent members are left out."""
+        """The metadata as a JSON object, without the members that are None."""
         members = []
         if self.expire_after is not None:
             members.append(f'"expireAfter":"{self.expire_after.text}"')
@@ -50,11 +49,14 @@ class Events(Struct, frozen=True):
     events: tuple[EncodedEvent, ...]
     metadata: PayloadMetadata = NO_METADATA
     metadata_dropped: bool = False
-    """The record's metadata was unreadable and, as in the original, taken for empty. Worth a log line."""
+    """The payload's metadata was unreadable and is treated as empty, as in kafka-journal. Callers log it."""
 
 
 def read_metadata(value: object) -> PayloadMetadata:
-    """PayloadMetadata from its JSON value; a missing or null member is absent, an unknown one is ignored."""
+    """Payload metadata from its JSON value. Null members count as missing, unknown members are ignored.
+
+    Raises Undecodable where the value is neither null nor an object, or ``expireAfter`` is not a duration.
+    """
     if value is None or value == {}:
         return NO_METADATA
     if not isinstance(value, dict):
@@ -70,7 +72,7 @@ _NO_RECORD_METADATA = '{"header":{},"payload":{}}'
 
 
 def record_metadata(header_data: str | None, payload: PayloadMetadata) -> str:
-    """The ``metadata`` column of a row: what the action's header and the payload carried, in one object."""
+    """The ``metadata`` column of a row: one JSON object with the header's and the payload's metadata."""
     if header_data is None and payload is NO_METADATA:
         return _NO_RECORD_METADATA
     header = "{}" if header_data is None else f'{{"data":{header_data}}}'

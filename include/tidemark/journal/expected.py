@@ -1,7 +1,8 @@
-"""What a history makes of one entity: its visible state, from nothing but its messages.
+"""The visible state that one entity should have, computed from its messages alone.
 
-The real fold does it, piece by piece, so that what has to be kept is a digest per row and never a payload.
-Knows where the incarnation that is left may have begun; whether that can be proved is not decided here.
+The messages go through the writer's fold in batches, so that memory holds a digest per row and never a
+payload. Records at which offsets the remaining incarnation may have begun; whether that can be proved is
+decided by the caller.
 """
 
 from datetime import UTC, tzinfo
@@ -16,11 +17,11 @@ from tidemark.journal.visible import Visible, place_of
 
 MESSAGES_AT_ONCE = 500
 BYTES_AT_ONCE = 4_000_000
-"""How many messages, and how much in them, is folded before rows become digests."""
+"""Limits of one batch: the messages, and the bytes of their payloads, folded before rows become digests."""
 
 
 class Expected:
-    """One entity while its messages come, oldest first."""
+    """Accumulates the expected state of one entity from its messages, given oldest first."""
 
     def __init__(
         self, topic: str, key: str, *, segment_size: int = DEFAULT_SEGMENT_SIZE, zone: tzinfo = UTC
@@ -28,19 +29,19 @@ class Expected:
         self._topic, self._key, self._segment_size, self._zone = topic, key, segment_size, zone
         self._head: Head | None = None
         self._rows: dict[int, dict[bytes, bytes]] = {}
-        """Digests by place, by segment: what a tombstone goes by."""
-        self._fold = self._begin()
-        self._waiting = self._bytes = 0
+        """Segment → place → digest of the row. By segment, because a tombstone applies to one."""
+        self._fold = self._new_fold()
+        self._pending = self._bytes = 0
         self.messages = 0
         self.partition: int | None = None
         self.purged_at: int | None = None
-        """The offset of the last purge: whatever was before, it left nothing."""
+        """The offset of the last purge. Nothing from before it remains."""
         self.appended_at: int | None = None
-        """The offset of the first message, where that appends event 1. An earlier message that is not here, a
-        delete, may have made the head nevertheless."""
+        """The offset of the first message, where it appends event 1. Even then an earlier message that was
+        not given, a delete, may have created the head."""
 
     def apply(self, message: Message) -> None:
-        """Take the next message; one that cannot be applied raises, and is as if it had not come."""
+        """Applies the next message. Raises JournalError, and changes nothing, where it cannot be applied."""
         action = message.action
         if isinstance(action, Mark):
             return
@@ -53,29 +54,29 @@ class Expected:
             self.appended_at = message.offset
         self.partition = message.partition
         self.messages += 1
-        self._waiting += 1
-        if self._waiting >= MESSAGES_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
-            self._settle()
+        self._pending += 1
+        if self._pending >= MESSAGES_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
+            self._finish_batch()
 
     @property
     def segments(self) -> set[int]:
         """The segments of ``journal`` that should have rows."""
-        self._settle()
+        self._finish_batch()
         return set(self._rows)
 
     def conclude(self) -> Visible:
-        """What a reader should see. Nothing of it is kept here."""
-        self._settle()
+        """Returns the state that a reader should see, and releases it: call this once."""
+        self._finish_batch()
         rows = self._rows.popitem()[1] if self._rows else {}
         while self._rows:
             rows.update(self._rows.popitem()[1])
         return Visible(self._head, rows)
 
-    def _begin(self) -> Fold:
+    def _new_fold(self) -> Fold:
         return Fold(self._topic, self._key, self._head, segment_size=self._segment_size, zone=self._zone)
 
-    def _settle(self) -> None:
-        if not self._waiting:
+    def _finish_batch(self) -> None:
+        if not self._pending:
             return
         effect = self._fold.effect()
         self._remove(effect)
@@ -85,10 +86,13 @@ class Expected:
             old = rows.get(place)
             rows[place] = digest if old is None else overwritten(old, digest)
         self._head = effect.head
-        self._fold, self._waiting, self._bytes = self._begin(), 0, 0
+        self._fold, self._pending, self._bytes = self._new_fold(), 0, 0
 
     def _remove(self, effect: Effect) -> None:
-        """Rows that were there before. What the effect itself has left is not among them yet."""
+        """Applies the tombstones to the rows of earlier batches.
+
+        The effect's own rows are added afterwards.
+        """
         if effect.head_tombstone is not None:
             self._rows.clear()
         for segment, up_to, _ in effect.tombstones:

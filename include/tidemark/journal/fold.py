@@ -1,8 +1,8 @@
-"""The fold: the actions of one entity, one after the other, onto its head.
+"""The fold: applies the actions of one entity to its head, one after the other, and collects the writes.
 
-This is the original's replication, action by action; it never batches, so a result does not depend on how a
-history was cut into runs. It reads no clock and no table: the head comes in, the writes go out. Two rules are
-its own: ``delete_to`` never goes back, and so a row at or below it is never written.
+It is kafka-journal's replication without its batching, so the result does not depend on how a history is cut
+into runs. It reads no clock and no table: the head is a parameter and the writes are the result. Two rules
+differ from kafka-journal: ``delete_to`` never decreases, and a row at or below it is never written.
 """
 
 from collections.abc import Iterable
@@ -18,16 +18,16 @@ from tidemark.journal.head import Head, record_id
 from tidemark.journal.segments import DEFAULT_SEGMENT_SIZE, head_segment, head_segments, row_segment
 
 MOST_SEGMENTS = 100_000
-"""Of one delete or purge: a thousand million events at the default size."""
+"""The most segments that one delete or purge may cover: a thousand million events at the default size."""
 
 _NEVER = -(2**63)
 
 
 class Fold:
-    """One entity's fold while it goes on.
+    """The fold of one entity's messages.
 
-    An action that cannot be applied raises and leaves everything as it was, so ``effect`` then tells what to
-    write of the messages before it.
+    An action that cannot be applied raises and changes nothing: ``effect`` then still returns the writes of
+    the messages before it.
     """
 
     __slots__ = (
@@ -66,8 +66,8 @@ class Fold:
         self._zone = zone
         self._rows: list[Row] = []
         self._drained: set[int] = set()
-        # The tombstones so far, by segment. One over the whole segment and a later one over a part of it can
-        # both be needed; of two over parts the later one always reaches further.
+        # Tombstones by segment. A segment can need one for all its rows and a later one for some of them. Of
+        # two partial tombstones the later one always covers the earlier.
         self._whole: dict[int, int] = {}
         self._partial: dict[int, tuple[int, int]] = {}
         self._head_tombstone: HeadTombstone | None = None
@@ -80,7 +80,11 @@ class Fold:
         self._dropped: list[int] = []
 
     def apply(self, message: Message) -> None:
-        """Take the next message of the entity."""
+        """Applies the next message of the entity.
+
+        A mark, or an action that the head contains, changes nothing. Raises Undecodable, Repartitioned,
+        OutOfOrder or Unbounded, and JournalError for another entity's message.
+        """
         action = message.action
         kind = type(action)
         if kind is Mark:
@@ -95,7 +99,8 @@ class Fold:
         if head is not None:
             if message.partition != head.partition:
                 raise Repartitioned(self._topic, self._key, head.partition, message.partition, message.offset)
-            # The original keeps the head's offset while it purges: one at that very offset was not finished.
+            # kafka-journal keeps the head's offset while it purges, so a head at the offset of a purge means
+            # that the purge did not finish.
             if message.offset < head.offset or (message.offset == head.offset and kind in (Append, Delete)):
                 self._skipped += 1
                 return
@@ -213,7 +218,9 @@ class Fold:
         seq_nr, deleted = head.seq_nr, head.delete_to or 0
         first, last = deleted + 1, min(action.to, seq_nr)
         if first <= last:
-            segments = self._span(row_segment(first, head.segment_size), row_segment(last, head.segment_size))
+            segments = self._checked_range(
+                row_segment(first, head.segment_size), row_segment(last, head.segment_size)
+            )
             for segment in segments if last == seq_nr else segments[:-1]:
                 self._whole[segment] = message.write_time
                 self._partial.pop(segment, None)
@@ -228,18 +235,17 @@ class Fold:
         )
 
     def _purge(self, message: Message, head: Head | None) -> None:
-        """Delete the segments the entity can have rows in, one more at either end, and the head.
+        """Deletes the segments in which the entity can have rows, one more at either end, and the head.
 
-        Also without a head: an earlier attempt may have got as far as deleting it and may have left rows
-        behind. Those of this run's appends are in segments known here; besides them the first ones are the
-        likeliest.
+        Without a head too, because an earlier attempt may have deleted the head and left rows behind. The
+        segments of this run's appends are known; of the others, the first two are the likeliest.
         """
         places = head_segments(self._key)
         segments: Iterable[int]
         if head is None:
             segments = range(2)
         else:
-            segments = self._around(head)
+            segments = self._segments_around(head)
             places = tuple(dict.fromkeys((*places, head.segment)))
         rows = (row.segment for row in self._rows)
         touched = (*segments, *self._drained, *rows, *self._whole, *self._partial)
@@ -249,26 +255,26 @@ class Fold:
         self._head = None
         self._head_tombstone = HeadTombstone(places, message.write_time)
 
-    def _around(self, head: Head) -> Iterable[int]:
+    def _segments_around(self, head: Head) -> Iterable[int]:
         """The segments in which a head's entity can have rows, and one more at either end."""
         deleted, size = head.delete_to or 1, head.segment_size
         first, last = row_segment(deleted, size), row_segment(head.seq_nr, size)
         if deleted <= head.seq_nr:
-            return self._span(max(first - 1, 0), last + 1)
-        # Between the two there is nothing: no row at or below ``delete_to`` is ever written. A delete that is
-        # written twice can leave them as far apart as two numbers can be.
+            return self._checked_range(max(first - 1, 0), last + 1)
+        # There are no rows between the two, because rows at or below ``delete_to`` are never written. The gap
+        # is unbounded after a delete that was applied twice, so the span between them is left out.
         return sorted({s + d for s in (first, last) for d in (-1, 0, 1) if s + d >= 0})
 
-    def _span(self, first: int, last: int) -> range:
+    def _checked_range(self, first: int, last: int) -> range:
         if last - first >= MOST_SEGMENTS:
             raise Unbounded(self._topic, self._key, first, last, MOST_SEGMENTS)
         return range(first, last + 1)
 
     def drain(self) -> list[Row] | None:
-        """The rows so far, which the effect will not have; None where something was deleted.
+        """Removes the collected rows from the effect and returns them; None where there are tombstones.
 
-        They may be written at once, or any time before the effect is: should a later message delete them, its
-        tombstone hides them. Where there is a tombstone by now, rows have to wait for it.
+        The caller may write them at any time before the effect: the tombstone of a later message hides them.
+        Once there are tombstones, rows stay in the effect, because tombstones have to be written first.
         """
         if self._whole or self._partial or self._head_tombstone:
             return None
@@ -277,7 +283,10 @@ class Fold:
         return rows
 
     def effect(self) -> Effect:
-        """What the messages so far amount to. To go on in pieces: write it, and start anew from its head."""
+        """The writes of the messages so far.
+
+        To continue in batches, write them and start a new fold at ``head``.
+        """
         whole, partial, rows = self._whole, self._partial, self._rows
         tombstones: tuple[Tombstone, ...] = ()
         if whole or partial:
@@ -285,7 +294,7 @@ class Fold:
                 *(Tombstone(segment, None, time) for segment, time in whole.items()),
                 *(Tombstone(segment, up_to, time) for segment, (up_to, time) in partial.items()),
             )
-            # A row that a later delete of this run covers would be written only to be hidden.
+            # Rows that a later delete of this run covers need no write.
             rows = [row for row in rows if not self._covers(row)]
         return Effect(
             self._topic,
@@ -306,7 +315,7 @@ class Fold:
     def _covers(self, row: Row) -> bool:
         if self._whole.get(row.segment, _NEVER) > row.write_time:
             return True
-        # A row that came after such a delete lies above it, or it would not have been taken at all.
+        # No need to compare write times: rows appended after that delete are above ``up_to``.
         up_to, _ = self._partial.get(row.segment, (0, 0))
         return row.seq_nr <= up_to
 
@@ -320,11 +329,12 @@ def fold(
     segment_size: int = DEFAULT_SEGMENT_SIZE,
     zone: tzinfo = UTC,
 ) -> Effect:
-    """Fold a run of one entity's messages, oldest first, onto its head (None: it has none).
+    """Applies a run of one entity's messages, oldest first, to its head and returns the writes.
 
-    ``segment_size`` is for heads made here; one that exists keeps its own. ``zone`` is that of ``expire_on``.
+    ``head`` is None for an entity without one. ``segment_size`` applies to new heads; an existing head keeps
+    its own. ``zone`` is the time zone of the dates in ``expire_on``. Raises as ``Fold.apply`` does.
     """
-    going = Fold(topic, key, head, segment_size=segment_size, zone=zone)
+    entity = Fold(topic, key, head, segment_size=segment_size, zone=zone)
     for message in messages:
-        going.apply(message)
-    return going.effect()
+        entity.apply(message)
+    return entity.effect()

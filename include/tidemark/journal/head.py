@@ -1,6 +1,6 @@
-"""A head: the row of ``metajournal`` that says how far one entity has come.
+"""A head: the row of ``metajournal`` with the state of one entity after its last applied action.
 
-Its write time is not part of it: a head is always written whole, so one time holds for all its cells.
+The write time is not a field: a head is always written whole, so all its cells have the same one.
 """
 
 from datetime import UTC, date, datetime
@@ -12,33 +12,37 @@ _INCARNATIONS = UUID("6c1d0a54-6f0c-5c8b-9a57-2f4c8f1f5b7e").bytes
 
 
 class Head(NamedTuple):
-    """One entity's head. A writer has to write None as null, not to leave the cell as it was."""
+    """One entity's head. A field that is None is written as null, so that an older value does not remain."""
 
     segment: int
-    """Of ``metajournal``. A head found in an old segment stays there."""
+    """The segment of ``metajournal``. A head found in a segment of the old space stays there."""
     partition: int
     offset: int
     segment_size: int
     seq_nr: int
-    """That of the last event appended, which need not be the highest."""
+    """The sequence number of the event appended last, which is not necessarily the highest."""
     delete_to: int | None
     created: int
-    """Milliseconds; like ``updated`` the time of the binding, never of a clock."""
+    """Milliseconds. Like ``updated`` it is the time of a binding, never of a clock."""
     updated: int
     expire_after: int | None = None
-    """Nanoseconds; ``expiry.duration`` has the parts of the column."""
+    """Nanoseconds. ``codec.expire_after.duration`` converts them to the column's CQL duration."""
     expire_on: date | None = None
     record_id: UUID | None = None
-    """Ties rows to their incarnation. Old heads and those made by a delete have none, and never get one."""
+    """The id of the incarnation, which its rows repeat. Heads of old versions and heads created by a delete
+    have none and never get one."""
     origin: str | None = None
 
     @property
     def created_date(self) -> date:
-        """The column of that name: always in UTC."""
+        """The ``created_date`` column: the date of ``created`` in UTC."""
         return datetime.fromtimestamp(self.created // 1000, UTC).date()
 
 
 def record_id(topic: str, partition: int, key: str, offset: int) -> UUID:
-    """The id of the incarnation that the append at ``offset`` begins: always the same for the same append."""
+    """The id of the incarnation that the append at ``offset`` begins.
+
+    Computed, so a retry gets the same one.
+    """
     name = f"{topic}/{partition}/{offset}/{key}".encode()
     return UUID(bytes=sha1(_INCARNATIONS + name).digest()[:16], version=5)

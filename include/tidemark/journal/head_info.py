@@ -1,9 +1,9 @@
-"""What the tail of a partition says about one entity: the actions that its tables may not have yet.
+"""A summary of one entity's actions in the tail of a Kafka partition: those that its tables may not have yet.
 
-A fold over headers alone, small however long the tail is, and complete before an event is handed out: a
-delete at the end of the tail counts for everything before it. What a delete covers depends on how far the
-entity had come, which only its head knows; so the numbers are asked for with the head. Reads nothing, and
-never looks into a payload.
+It is folded from the actions' headers, never from their payloads, and its size does not depend on the tail's
+length. A client completes it before it returns the first event, because a delete at the end of the tail hides
+events before it. Which events a delete hides also depends on the entity's head, so the functions that return
+sequence numbers take both. Reads neither Kafka nor the tables.
 """
 
 from collections.abc import Iterable
@@ -15,55 +15,57 @@ from tidemark.journal.head import Head
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """The tail has nothing of the entity: the tables have everything."""
+    """The tail has no action of the entity: the tables are complete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The entity was deleted from, and nothing was appended since."""
+    """The tail has deletes of the entity and no append since the last purge."""
 
     to: int
-    """As far as any of the deletes asked for."""
+    """The highest ``to`` of the deletes."""
     first: int
-    """What the first of them asked for: of an entity that is not there, it makes one that got so far."""
+    """The ``to`` of the first delete. Where the entity has no head, that delete creates one with this
+    ``seq_nr``."""
     is_new: bool = False
-    """Whether a purge came before, so that what the tables have is another incarnation's."""
+    """Whether a purge came before, so that the tables' rows belong to an earlier incarnation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """Events were appended."""
+    """The tail has appends of the entity since the last purge."""
 
     offset: int
-    """Of the first append."""
+    """The offset of the first append."""
     first: int
-    """The number of its first event: of an entity that is not there, nothing below it ever will be."""
+    """The sequence number of its first event. Where the entity has no head, no lower number is ever
+    readable."""
     seq_nr: int
-    """Of the last event."""
+    """The sequence number of the last event."""
     delete_to: int | None = None
-    """As far as the tail's own events were deleted."""
+    """The highest number of the tail's own events that is deleted; None where there was no delete since."""
     before: Deleted | None = None
-    """What was deleted before the first append."""
+    """The deletes before the first append."""
     is_new: bool = False
-    """Whether a purge came before, so that what the tables have is another incarnation's."""
+    """Whether a purge came before, so that the tables' rows belong to an earlier incarnation."""
     below: int | None = None
-    """The lowest number of all events, where that is below the first one's."""
+    """The lowest sequence number, where it is below ``first``."""
     is_ordered: bool = True
-    """Whether the numbers of every append lie above those of the append before it."""
+    """Whether every append begins above the last number of the append before it."""
     is_deleted_last: bool = False
     """Whether a delete came after the last append."""
     is_deleted_behind: bool = False
-    """Whether a delete came after numbers went back."""
+    """Whether a delete came after an append whose numbers went back."""
 
     @property
     def lowest(self) -> int:
-        """The lowest number of all events."""
+        """The lowest sequence number of the tail's events."""
         return self.first if self.below is None else self.below
 
 
 @dataclass(frozen=True, slots=True)
 class Purged:
-    """The entity was purged, and that was the end of it."""
+    """The last action of the entity in the tail, apart from marks, is a purge."""
 
 
 HeadInfo = Empty | Deleted | Appended | Purged
@@ -73,7 +75,7 @@ PURGED = Purged()
 
 
 def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
-    """The next action of the entity. What comes after a purge begins anew."""
+    """The summary with the entity's next action added. An action after a purge starts a new summary."""
     if isinstance(action, Append):
         match info:
             case Appended():
@@ -91,7 +93,7 @@ def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
     if isinstance(action, Delete):
         match info:
             case Appended():
-                # Never past the last event, and never back.
+                # As in the fold: not beyond the last event, and never decreasing.
                 deleted = max(info.delete_to or 0, min(action.to, info.seq_nr))
                 behind = info.is_deleted_behind or not info.is_ordered
                 return replace(info, delete_to=deleted, is_deleted_last=True, is_deleted_behind=behind)
@@ -103,21 +105,21 @@ def take(info: HeadInfo, action: Action, offset: int) -> HeadInfo:
 
 
 def has_deletes(info: HeadInfo) -> bool:
-    """Whether the tail deletes anything of an entity that goes on."""
+    """Whether the tail has deletes that are not followed by a purge."""
     if isinstance(info, Appended):
         return info.delete_to is not None or info.before is not None
     return isinstance(info, Deleted)
 
 
 def deletes_behind(info: HeadInfo) -> bool:
-    """Whether the tail deletes where numbers went back, or may have: what that removes only a head tells."""
+    """Whether a delete follows numbers that went back, or may have: its effect depends on the head then."""
     if not isinstance(info, Appended):
         return False
     return info.is_deleted_behind or (info.is_ordered and info.delete_to is not None)
 
 
 def head_info(actions: Iterable[tuple[int, Action]]) -> HeadInfo:
-    """What a tail amounts to, from the offsets and actions of one entity in their order."""
+    """The summary of a tail, from the (offset, action) pairs of one entity in their order."""
     info: HeadInfo = EMPTY
     for offset, action in actions:
         info = take(info, action, offset)
@@ -125,22 +127,22 @@ def head_info(actions: Iterable[tuple[int, Action]]) -> HeadInfo:
 
 
 def needs_tables(info: HeadInfo) -> bool:
-    """Whether events of the tables can still be read: not behind a purge."""
+    """Whether events in the tables are still readable: False where the tail has a purge."""
     return not (isinstance(info, Purged) or (isinstance(info, Deleted | Appended) and info.is_new))
 
 
 def hidden_to(info: HeadInfo, head: Head | None) -> int:
-    """The last number that a reader does not get, when the tail is taken onto the head; 0 for none.
+    """The last sequence number hidden from readers once the tail is applied to the head; 0 for none.
 
-    The head may have some of the tail's actions already; those change nothing when they are taken again.
+    The head may contain some of the tail's actions already. Applying them again changes nothing.
     """
     if isinstance(info, Purged):
         return 0
     own = (info.delete_to or 0) if isinstance(info, Appended) else 0
     before = info.before if isinstance(info, Appended) else info if isinstance(info, Deleted) else None
     if head is None or not needs_tables(info):
-        begun = info.first - 1 if isinstance(info, Appended) else 0
-        return max(own, before.first if before else begun)
+        below_first = info.first - 1 if isinstance(info, Appended) else 0
+        return max(own, before.first if before else below_first)
     hidden = max(own, head.delete_to or 0)
     if before is None or (isinstance(info, Appended) and head.offset >= info.offset):
         return hidden
@@ -148,16 +150,16 @@ def hidden_to(info: HeadInfo, head: Head | None) -> int:
 
 
 def misses_head(info: HeadInfo) -> bool:
-    """Whether the tail looks as if the entity was there before: its first event is not the first of all."""
+    """Whether the tail suggests that the entity has a head: it does not begin with an append of event 1."""
     return isinstance(info, Deleted) or (
         isinstance(info, Appended) and (info.first > 1 or info.before is not None)
     )
 
 
 def last_seq_nr(info: HeadInfo, head: Head | None) -> int | None:
-    """The number of the last event there was, deleted or not; None when there is no such entity.
+    """The sequence number of the last event, deleted or not; None where the entity does not exist.
 
-    A delete never leaves it below what is deleted, should numbers have gone back.
+    After a delete it is at least the last deleted number, even where sequence numbers went back.
     """
     match info:
         case Appended():

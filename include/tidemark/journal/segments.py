@@ -1,11 +1,14 @@
-"""Where rows and heads live: the two ``segment`` columns. Arithmetic only, and part of every primary key."""
+"""The ``segment`` columns of ``journal`` and ``metajournal``, which are part of their primary keys.
+
+Arithmetic only.
+"""
 
 DEFAULT_SEGMENT_SIZE = 10_000
 SMALLEST_SEGMENT_SIZE = 2
 
 HEAD_SEGMENTS = 10_000
 OLD_HEAD_SEGMENTS = 100
-"""Heads written before the original went from 100 to 10,000 segments stay where they are."""
+"""The old segment space: heads written before kafka-journal went from 100 to 10,000 segments stay in it."""
 
 
 def java_hash(text: str) -> int:
@@ -22,15 +25,15 @@ def java_hash(text: str) -> int:
 
 
 def head_segment(key: str, segments: int = HEAD_SEGMENTS) -> int:
-    """``metajournal.segment`` of an entity; its topic plays no part."""
+    """``metajournal.segment`` of an entity. It depends on the key alone, not on the topic."""
     return abs(java_hash(key.lower())) % segments
 
 
 def head_segments(key: str) -> tuple[int, ...]:
-    """Where to look for a head, in this order: today's segment, then the old one if it is another."""
-    spread = abs(java_hash(key.lower()))
-    today, old = spread % HEAD_SEGMENTS, spread % OLD_HEAD_SEGMENTS
-    return (today,) if today == old else (today, old)
+    """The segments that can hold an entity's head: that of the current space first, then of the old one."""
+    key_hash = abs(java_hash(key.lower()))
+    current, old = key_hash % HEAD_SEGMENTS, key_hash % OLD_HEAD_SEGMENTS
+    return (current,) if current == old else (current, old)
 
 
 def row_segment(seq_nr: int, segment_size: int) -> int:
@@ -39,5 +42,5 @@ def row_segment(seq_nr: int, segment_size: int) -> int:
 
 
 def stored_segment_size(value: int | None) -> int:
-    """A head's ``segment_size`` as it is to be understood: missing or impossible means the default."""
+    """A head's effective ``segment_size``: the default where the column is null or too small."""
     return value if value is not None and value >= SMALLEST_SEGMENT_SIZE else DEFAULT_SEGMENT_SIZE

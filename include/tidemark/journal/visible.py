@@ -1,7 +1,7 @@
-"""What a reader can tell of one entity: its head, and the rows that are not hidden from it.
+"""The visible state of one entity: its head, and the rows that a reader can get.
 
-A row is hidden at or below ``delete_to``, when it belongs to another incarnation than the head, and in a
-segment where nobody looks for it. Rows are kept as digests by their place, never with their payloads.
+A row is hidden at or below ``delete_to``, where it belongs to another incarnation than the head, and in a
+segment that readers do not query for it. Rows are held as digests by their place, never with their payloads.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,16 +18,19 @@ _place = Struct(">qq")
 
 
 class Hidden(StrEnum):
-    """Why a row that is there cannot be read."""
+    """Why a stored row cannot be read."""
 
     NO_HEAD = "no head"
     DELETED = "deleted"
+    """The sequence number is at or below ``delete_to``."""
     OTHER_INCARNATION = "other incarnation"
+    """The row's ``meta_record_id`` is not the head's ``record_id``."""
     WRONG_SEGMENT = "wrong segment"
+    """The head's ``segment_size`` gives another segment."""
 
 
 class FoundRow(NamedTuple):
-    """A row of ``journal`` as far as a comparison needs it."""
+    """The parts of a ``journal`` row that a comparison needs."""
 
     segment: int
     seq_nr: int
@@ -43,27 +46,27 @@ class Visible:
 
     head: Head | None = None
     rows: dict[bytes, bytes] = field(default_factory=dict)
-    """Digests by place."""
+    """Place → digest of the row."""
 
     def take(self, row: FoundRow) -> None:
-        """Take a row that was found, where it can be read."""
+        """Adds a stored row, unless it is hidden."""
         if why_hidden(self.head, row) is None:
             self.rows[place_of(row.seq_nr, row.timestamp)] = row.digest
 
 
 def place_of(seq_nr: int, timestamp: int) -> bytes:
-    """The clustering key of a row in few bytes, in its order."""
+    """The clustering key of a row as 16 bytes that sort in its order."""
     return _place.pack(seq_nr, timestamp)
 
 
 def read_place(place: bytes) -> tuple[int, int]:
-    """Sequence number and timestamp of a place."""
+    """The sequence number and the timestamp of a place."""
     seq_nr, timestamp = _place.unpack(place)
     return seq_nr, timestamp
 
 
 def why_hidden(head: Head | None, row: FoundRow) -> Hidden | None:
-    """Why a reader cannot get a row; None where it can."""
+    """Why a row is hidden from readers; None where it is readable."""
     if head is None:
         return Hidden.NO_HEAD
     if head.record_id is not None and row.meta_record_id != head.record_id:
@@ -76,12 +79,12 @@ def why_hidden(head: Head | None, row: FoundRow) -> Hidden | None:
 
 
 def choose_head(key: str, heads: Mapping[int, Head]) -> Head | None:
-    """The head that a reader finds, of those in the segments of ``metajournal``."""
+    """The head that a reader uses, of those found by segment of ``metajournal``; None where there is none."""
     return next((heads[segment] for segment in head_segments(key) if segment in heads), None)
 
 
 def visible_of(head: Head | None, rows: Iterable[FoundRow]) -> Visible:
-    """The visible state of what was found."""
+    """The visible state of an entity with this head and these stored rows."""
     found = Visible(head)
     for row in rows:
         found.take(row)

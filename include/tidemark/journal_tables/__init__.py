@@ -1,1 +1,4 @@
-"""kafka-journal's keyspace: statements, cells, heads, rows and schema, for everything that uses it."""
+"""kafka-journal's keyspace: its schema, its statements, and the encoding of rows and heads.
+
+Used by the journal writer, the client, verification and expiry.
+"""

@@ -1,7 +1,7 @@
-"""Rows, heads and tombstones of a journal as the cells that Cassandra takes. Knows no session and no rules.
+"""Encodes rows, heads and tombstones of a journal as the bound values of statements. Uses no session.
 
-The order of the columns is this module's own: what has a fixed width stands together, so that a row is packed
-in few steps, and the partition key stands first, where its token is computed from.
+The order of the columns differs from the tables'. The partition key is first, because the token is computed
+from it. Columns of fixed width are adjacent, so that one ``struct`` call packs several of them.
 """
 
 from functools import lru_cache
@@ -16,37 +16,38 @@ ROW_COLUMNS = (
     *("id", "topic", "segment", "seq_nr", "partition", "offset", "timestamp", "meta_record_id", "tags"),
     *("metadata", "origin", "version", "payload_type", "payload_txt", "payload_bin", "headers"),
 )
-"""Of ``journal``; behind them comes the write time."""
+"""The columns of ``journal`` in the order of their values. The write time is the last value."""
 HEAD_COLUMNS = (
     *("topic", "segment", "id", "partition", "offset", "segment_size", "seq_nr", "delete_to", "created"),
     *("created_date", "updated", "expire_after", "expire_on", "record_id", "origin"),
 )
-"""Of ``metajournal``; behind them comes the write time."""
+"""The columns of ``metajournal`` in the order of their values. The write time is the last value."""
 
-_place = Struct(">iqiqiiiqiq").pack
+_pack_place = Struct(">iqiqiiiqiq").pack
 """segment, seq_nr, partition, offset, timestamp."""
-_head_place = Struct(">iiiqiiiq").pack
+_pack_head_place = Struct(">iiiqiiiq").pack
 """partition, offset, segment_size, seq_nr."""
-_long = Struct(">iq").pack
+_pack_long = Struct(">iq").pack
 _MOST_OF_PARTITION_KEY = 65_535 - 8 - 3 * 3
-"""Without the segment, and without what stands around each of the three."""
+"""The bytes that key and topic may have together. The segment takes 8 of Cassandra's 65,535 bytes, and the
+framing of the three components 3 each."""
 _NOTHING = cells.text_set(())
 _text = lru_cache(maxsize=4096)(cells.text)
-"""For text that comes again and again; what it keeps is short."""
+"""Cached, for short texts that repeat."""
 
 
 def longest_key(topic: str) -> int:
-    """How many bytes the key of an entity may have: it shares ``journal``'s partition key with the topic."""
+    """The most bytes of an entity's key, which shares the partition key of ``journal`` with the topic."""
     return _MOST_OF_PARTITION_KEY - len(topic.encode())
 
 
 def is_too_long(topic: str, key: str) -> bool:
-    """Whether Cassandra has no place for an entity of this key."""
+    """Whether the key is too long for the partition key of ``journal``."""
     return len(key.encode()) > longest_key(topic)
 
 
 def row_cells(row: Row) -> bytes:
-    """An INSERT into ``journal``; what the row has not is left as it is."""
+    """The values of an INSERT into ``journal``. A None is left unset, so the cell is not written."""
     (
         key,
         topic,
@@ -70,7 +71,7 @@ def row_cells(row: Row) -> bytes:
         (
             cells.text(key),
             _text(topic),
-            _place(8, segment, 8, seq_nr, 4, partition, 8, offset, 8, timestamp),
+            _pack_place(8, segment, 8, seq_nr, 4, partition, 8, offset, 8, timestamp),
             cells.uuid(record_id),
             cells.text_set(tags) if tags else _NOTHING,
             _text(metadata) if len(metadata) < 64 else cells.text(metadata),
@@ -80,35 +81,36 @@ def row_cells(row: Row) -> bytes:
             cells.text(payload_txt),
             cells.blob(payload_bin),
             cells.text_map(headers) if headers else _NOTHING,
-            _long(8, write_time),
+            _pack_long(8, write_time),
         )
     )
 
 
 def row_tombstone_cells(row: Row) -> bytes:
-    """A DELETE of one row of ``journal``, at the row's own write time: a tombstone wins a tie."""
+    """The values of a DELETE of one row of ``journal``, at the row's write time: the tombstone wins the
+    tie."""
     key = (cells.text(row.id), _text(row.topic), cells.bigint(row.segment), cells.bigint(row.seq_nr))
-    return b"".join((_long(8, row.write_time), *key, cells.timestamp(row.timestamp)))
+    return b"".join((_pack_long(8, row.write_time), *key, cells.timestamp(row.timestamp)))
 
 
 def segment_tombstone_cells(topic: str, key: str, segment: int, up_to: int | None, write_time: int) -> bytes:
-    """A DELETE of a segment of ``journal``, or of its rows up to a sequence number."""
-    place = _long(8, write_time) + cells.text(key) + _text(topic) + _long(8, segment)
-    return place if up_to is None else place + _long(8, up_to)
+    """The values of a DELETE of a segment of ``journal``, or of its rows up to a sequence number."""
+    place = _pack_long(8, write_time) + cells.text(key) + _text(topic) + _pack_long(8, segment)
+    return place if up_to is None else place + _pack_long(8, up_to)
 
 
 def head_cells(topic: str, key: str, head: Head, write_time: int) -> bytes:
-    """An INSERT into ``metajournal``, whole: what the head has not is removed.
+    """The values of an INSERT into ``metajournal``. A None is written as null.
 
-    Else a late write of an older head, or what such a head left, would show through.
+    Otherwise a value of an older head, written earlier or arriving late, would remain visible.
     """
     after = None if head.expire_after is None else duration(head.expire_after)
     return b"".join(
         (
             _text(topic),
-            _long(8, head.segment),
+            _pack_long(8, head.segment),
             cells.text(key),
-            _head_place(4, head.partition, 8, head.offset, 4, head.segment_size, 8, head.seq_nr),
+            _pack_head_place(4, head.partition, 8, head.offset, 4, head.segment_size, 8, head.seq_nr),
             cells.bigint(head.delete_to, cells.NULL),
             cells.timestamp(head.created),
             cells.date(head.created_date),
@@ -117,11 +119,11 @@ def head_cells(topic: str, key: str, head: Head, write_time: int) -> bytes:
             cells.date(head.expire_on, cells.NULL),
             cells.uuid(head.record_id, cells.NULL),
             _text(head.origin, cells.NULL),
-            _long(8, write_time),
+            _pack_long(8, write_time),
         )
     )
 
 
 def head_tombstone_cells(topic: str, key: str, segment: int, write_time: int) -> bytes:
-    """A DELETE of a row of ``metajournal``."""
-    return _long(8, write_time) + _text(topic) + _long(8, segment) + cells.text(key)
+    """The values of a DELETE of a row of ``metajournal``."""
+    return _pack_long(8, write_time) + _text(topic) + _pack_long(8, segment) + cells.text(key)

@@ -1,4 +1,4 @@
-"""Why a journal keyspace cannot be made ready, in the words a person needs to put it right."""
+"""Errors of a journal keyspace and its schema, each with what an operator can do about it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,12 +7,12 @@ from tidemark.errors import TidemarkError, with_fields
 
 
 class JournalTablesError(TidemarkError):
-    """The tables of a journal are not as they have to be."""
+    """The tables of a journal cannot be used as they are."""
 
 
 @with_fields
 class SchemaVersionUnknown(JournalTablesError):
-    """A newer kafka-journal than the one we know has changed the keyspace."""
+    """The keyspace has a schema version of a newer kafka-journal."""
 
     needs_person = True
 
@@ -30,7 +30,7 @@ class SchemaVersionUnknown(JournalTablesError):
 
 @with_fields
 class SchemaDiffers(JournalTablesError):
-    """Tables of the right names that are not kafka-journal's, or have lost something."""
+    """Tables have the expected names, but their columns or keys are not kafka-journal's."""
 
     needs_person = True
 
@@ -48,7 +48,7 @@ class SchemaDiffers(JournalTablesError):
 
 @with_fields
 class TablesLost(JournalTablesError):
-    """Tables that held data are gone, and pointers still promise it: empty ones would hide that."""
+    """Data tables are missing although pointers vouch for their data. Empty ones would hide the loss."""
 
     needs_person = True
 
@@ -70,7 +70,7 @@ class TablesLost(JournalTablesError):
 
 @with_fields
 class GraceTooShort(JournalTablesError):
-    """What was deleted could come back from a node that was away for longer."""
+    """``gc_grace_seconds`` is too short: a node that was down for longer could bring deleted data back."""
 
     needs_person = True
 
@@ -89,7 +89,7 @@ class GraceTooShort(JournalTablesError):
 
 @with_fields
 class SchemaStepFailed(JournalTablesError):
-    """A step was refused, or nobody knows what became of it. The version has not passed it."""
+    """A schema step was refused, or its outcome is unknown. The stored version is still below it."""
 
     pipeline: str
     keyspace: str
@@ -106,7 +106,7 @@ class SchemaStepFailed(JournalTablesError):
 
 @with_fields
 class SchemaLockHeld(JournalTablesError):
-    """Somebody else is changing the schema, or died while doing so."""
+    """Another process holds the lock: it is changing the schema, or crashed while it did."""
 
     pipeline: str
     keyspace: str
@@ -115,7 +115,7 @@ class SchemaLockHeld(JournalTablesError):
     waited: float
 
     def __str__(self) -> str:
-        who = self.holder or "somebody who left no name"
+        who = self.holder or "a process without a name"
         when = f" since {self.since:%Y-%m-%d %H:%M:%S} UTC" if self.since else ""
         return (
             f"{self.pipeline}: {who} has been changing the schema of keyspace {self.keyspace}{when}; "
@@ -126,7 +126,7 @@ class SchemaLockHeld(JournalTablesError):
 
 @with_fields
 class SchemaLockOverrun(JournalTablesError):
-    """The lock ends by itself, and with it the promise that nobody else changes the schema."""
+    """The lock may expire before the next step is finished, and another process could take it."""
 
     pipeline: str
     keyspace: str

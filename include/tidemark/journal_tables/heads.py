@@ -1,9 +1,9 @@
-"""The heads of one Kafka partition's entities while a part of it is written.
+"""A cache of the heads of one Kafka partition's entities while a range of the partition is written.
 
-Each is read once, carried along from chunk to chunk, and written when all rows are. Segments of
-``metajournal`` are read whole where that is cheap, which is nearly always: one query brings the heads of
-fifty segments, and tells of all other entities there that they have none. Dense segments are asked for
-their entities by name.
+Each head is read once, updated from batch to batch, and written by the caller after all rows. Segments of
+``metajournal`` are read whole where that is cheap, which is nearly always: one query returns the heads of
+fifty segments, and shows that all other entities of those segments have none. In dense segments the heads are
+read by key.
 """
 
 from collections import Counter
@@ -19,23 +19,23 @@ from tidemark.journal_tables.statements import HEADS_OF_A_SEGMENT
 SEGMENTS_AT_ONCE = 50
 KEYS_AT_ONCE = 50
 FEW_SEGMENTS = 8
-"""So few are asked for by name: reading them whole would not pay."""
+"""Up to this many segments, the heads are read by key: reading segments whole does not pay off."""
 T = TypeVar("T")
 _DAY = 86_400_000_000_000
 
 
 class HeadTable(Protocol):
-    """Where heads are read from."""
+    """The table that heads are read from."""
 
     def read_segments(self, topic: str, groups: Any) -> Iterable[Any]:
-        """The heads of whole segments: the first of each, should there be very many."""
+        """The heads of whole segments, of each at most ``HEADS_OF_A_SEGMENT``; one query per group."""
 
     def read_heads(self, topic: str, wanted: Any) -> Iterable[Any]:
-        """The heads of these entities in these segments."""
+        """The heads of these (segment, keys) pairs that exist."""
 
 
 class ChangedHead(NamedTuple):
-    """What is to be written of an entity's head: the tombstone first, where there is one."""
+    """The writes for an entity's head: the tombstone first, where there is one, then the head."""
 
     tombstone: HeadTombstone | None
     head: Head | None
@@ -43,7 +43,11 @@ class ChangedHead(NamedTuple):
 
 
 class PartitionHeads:
-    """What is known of the entities of one partition."""
+    """The heads of one partition's entities.
+
+    ``is_ours`` tells whether this process writes an entity. Heads of other entities, read along with a whole
+    segment, are not kept.
+    """
 
     def __init__(
         self, table: HeadTable, topic: str, partition: int, is_ours: Callable[[str], bool] = lambda key: True
@@ -52,11 +56,11 @@ class PartitionHeads:
         self._known: dict[str, Head | None] = {}
         self._changed: dict[str, ChangedHead] = {}
         self._ahead: dict[tuple[int, str], Head] = {}
-        """Heads that came with others and may be asked for later."""
+        """Heads that were read with a whole segment and may be needed later, by segment and key."""
         self._elsewhere: set[str] = set()
-        """Entities that came with others and have their heads for another partition."""
+        """Entities that were read with a whole segment and whose heads name another partition."""
         self._whole: set[int] = set()
-        """Segments that were read whole."""
+        """The segments that were read whole."""
         self._is_dense = False
 
     def __len__(self) -> int:
@@ -67,15 +71,16 @@ class PartitionHeads:
 
     @property
     def changed(self) -> Mapping[str, ChangedHead]:
-        """The heads to be written."""
+        """The heads to write, by key."""
         return self._changed
 
     def created_at(self, created: int) -> Iterator[str]:
-        """The entities whose heads were created then, now or by an earlier attempt."""
+        """The entities whose heads were created at that time, by this or by an earlier attempt."""
         return (key for key, head in self._known.items() if head is not None and head.created == created)
 
     def load(self, keys: Iterable[str]) -> None:
-        """Make sure of the heads of these entities: today's segment is looked at first, then the old one."""
+        """Reads the unknown heads of these entities: first in the current segment space, then in the old
+        one."""
         missing = {key: head_segments(key) for key in keys if key not in self._known}
         for place in range(2):
             wanted: dict[int, list[str]] = {}
@@ -91,7 +96,7 @@ class PartitionHeads:
         self._known |= dict.fromkeys(missing)
 
     def apply(self, effect: Effect) -> None:
-        """Take the head that a fold has come to."""
+        """Records the head after a fold."""
         if effect.write_time is None:
             return
         key, earlier = effect.key, self._changed.get(effect.key)
@@ -100,7 +105,7 @@ class PartitionHeads:
         self._changed[key] = ChangedHead(tombstone, effect.head, effect.write_time)
 
     def forget(self) -> None:
-        """Drop everything, when it has been written."""
+        """Empties the cache, once everything is written."""
         self._known.clear()
         self._changed.clear()
         self._ahead.clear()
@@ -109,22 +114,22 @@ class PartitionHeads:
 
     def _read(self, wanted: Mapping[int, Collection[str]]) -> None:
         if self._is_dense or len(wanted) <= FEW_SEGMENTS:
-            self._read_by_name(wanted)
+            self._read_by_key(wanted)
             return
-        groups = list(_cut(sorted(wanted), SEGMENTS_AT_ONCE))
-        # The first group tells whether the others are worth reading whole.
+        groups = list(_batches(sorted(wanted), SEGMENTS_AT_ONCE))
+        # The first group shows whether the other segments are dense too.
         dense = self._read_whole(groups[:1], wanted)
         self._is_dense = 2 * len(dense) > len(groups[0])
         if self._is_dense:
             dense |= {segment: wanted[segment] for group in groups[1:] for segment in group}
         else:
             dense |= self._read_whole(groups[1:], wanted)
-        self._read_by_name(dense)
+        self._read_by_key(dense)
 
     def _read_whole(
         self, groups: Collection[Sequence[int]], wanted: Mapping[int, Collection[str]]
     ) -> dict[int, Collection[str]]:
-        """Read segments whole; those that turn out to be too large for it."""
+        """Reads segments whole and returns those that have too many heads for it, with their keys."""
         counts: Counter[int] = Counter()
         for row in self._table.read_segments(self._topic, groups):
             counts[row.segment] += 1
@@ -134,30 +139,30 @@ class PartitionHeads:
                 continue
             elif row.partition == self._partition:
                 self._ahead[row.segment, row.id] = head_of(row)
-            else:  # should it be wanted later, that it is elsewhere must not go unnoticed
+            else:  # so that a later message of it in this partition is detected
                 self._elsewhere.add(row.id)
         segments = {segment for group in groups for segment in group}
         dense = {segment for segment in segments if counts[segment] >= HEADS_OF_A_SEGMENT}
         self._whole |= segments - dense
         return {segment: wanted[segment] for segment in dense}
 
-    def _read_by_name(self, wanted: Mapping[int, Collection[str]]) -> None:
-        for row in self._table.read_heads(self._topic, _by_name(wanted)):
+    def _read_by_key(self, wanted: Mapping[int, Collection[str]]) -> None:
+        for row in self._table.read_heads(self._topic, _key_batches(wanted)):
             self._ahead[row.segment, row.id] = head_of(row)
 
 
-def _by_name(wanted: Mapping[int, Collection[str]]) -> Iterator[tuple[int, Sequence[str]]]:
+def _key_batches(wanted: Mapping[int, Collection[str]]) -> Iterator[tuple[int, Sequence[str]]]:
     for segment, keys in wanted.items():
-        for some in _cut(list(keys), KEYS_AT_ONCE):
+        for some in _batches(list(keys), KEYS_AT_ONCE):
             yield segment, some
 
 
-def _cut(things: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    return (things[start : start + size] for start in range(0, len(things), size))
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    return (items[start : start + size] for start in range(0, len(items), size))
 
 
 def head_of(row: Any) -> Head:
-    """A row of ``metajournal`` as a head."""
+    """The head in a row of ``metajournal``."""
     after, expires = row.expire_after, row.expire_on
     return Head(
         row.segment,
@@ -176,5 +181,5 @@ def head_of(row: Any) -> Head:
 
 
 def milliseconds(moment: datetime | None) -> int:
-    """A ``timestamp`` of the driver's as the column holds it."""
+    """A ``timestamp`` column, as the driver returns it, in milliseconds since 1970; 0 for null."""
     return 0 if moment is None else round(moment.replace(tzinfo=UTC).timestamp() * 1000)

@@ -1,7 +1,7 @@
-"""What a journal keyspace holds of given entities: heads in both segment spaces, rows of given segments.
+"""Reads given entities from a journal keyspace: heads in both segment spaces, rows of given segments.
 
-Reads with the writer's own consistency, and decides nothing. Of a key that Cassandra does not take there is
-nothing, and nothing is asked.
+Reads with the writer's consistency level, and judges nothing. Keys that are too long for Cassandra are
+skipped, because they cannot have rows.
 """
 
 from collections import deque
@@ -26,7 +26,7 @@ from tidemark.pipeline.model import JournalDeclaration
 KEYS_AT_ONCE = 50
 ROWS_A_PAGE = 1_000
 MOST_SEGMENTS = 100_000
-"""More than that is no entity but a damaged head: its ends are looked at."""
+"""A head that spans more segments is damaged: only the first and the last one are read."""
 
 
 @with_fields
@@ -41,26 +41,26 @@ class TablesMissing(JournalTablesError):
     def __str__(self) -> str:
         return (
             f"Keyspace {self.keyspace} has no journal that could be read ({self.reason.rstrip('.')}). "
-            "Nothing was verified. If somebody has dropped it, rebuild it from the log: see "
+            "Nothing was verified. If it was dropped, rebuild it from the log: see "
             "docs/verification.md."
         )
 
 
 class FoundTables(Protocol):
-    """The tables of a keyspace, as far as entities are read by name."""
+    """The tables of a keyspace, read by key."""
 
     def read_heads(self, topic: str, keys: Sequence[str]) -> Mapping[str, Head]:
-        """The heads that a reader finds."""
+        """The heads that a journal's reader would use, by key; entities without a head are left out."""
 
     def read_rows(self, topic: str, wanted: Iterable[tuple[str, int]]) -> Iterator[tuple[str, FoundRow]]:
-        """The rows of these keys and segments, in their order, page by page."""
+        """The rows of these (key, segment) pairs with their keys, in that order, page by page."""
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The pointers that there are."""
+        """The offsets of the pointers of these partitions; partitions without a pointer are left out."""
 
 
 class JournalReader:
-    """The same in Cassandra."""
+    """``FoundTables`` in Cassandra."""
 
     def __init__(self, session: Session, journal: JournalDeclaration) -> None:
         self._session, self._tables = session, JournalTables.of(session, journal)
@@ -74,7 +74,7 @@ class JournalReader:
 
     @classmethod
     def open(cls, connection: CassandraConnection, journal: JournalDeclaration) -> "JournalReader":
-        """The tables of a writer; refuses a keyspace that does not have them."""
+        """The tables of a writer. Raises TablesMissing where the keyspace does not have them."""
         try:
             return cls(connect(connection), journal)
         except InvalidRequest as error:
@@ -96,7 +96,7 @@ class JournalReader:
         found: dict[str, dict[int, Head]] = {}
         for row in self._tables.read_heads(topic, wanted):
             head = head_of(row)
-            # A damaged head may lack what every head has.
+            # A damaged head may have nulls in columns that are always written.
             whole = head._replace(
                 partition=head.partition or 0, offset=head.offset or 0, seq_nr=head.seq_nr or 0
             )
@@ -106,33 +106,36 @@ class JournalReader:
 
     def read_rows(self, topic: str, wanted: Iterable[tuple[str, int]]) -> Iterator[tuple[str, FoundRow]]:
         """See ``FoundTables``."""
-        asked: deque[tuple[str, Any]] = deque()
+        queries: deque[tuple[str, Any]] = deque()
         for key, segment in wanted:
             if is_too_long(topic, key):
                 continue
-            asked.append((key, self._session.execute_async(self._select, (key, topic, segment))))
-            if len(asked) >= READS_IN_FLIGHT:
-                yield from _answered(*asked.popleft())
-        for one in asked:
-            yield from _answered(*one)
+            queries.append((key, self._session.execute_async(self._select, (key, topic, segment))))
+            if len(queries) >= READS_IN_FLIGHT:
+                yield from _found_rows(*queries.popleft())
+        for query in queries:
+            yield from _found_rows(*query)
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
         """See ``FoundTables``."""
         return self._tables.read_pointers(places)
 
 
-def _answered(key: str, future: Any) -> Iterator[tuple[str, FoundRow]]:
+def _found_rows(key: str, future: Any) -> Iterator[tuple[str, FoundRow]]:
     return ((key, found_row(row)) for row in future.result())
 
 
 def found_row(row: Any) -> FoundRow:
-    """A row of ``journal`` in the order of the reader's columns."""
+    """A row of ``journal``, its columns in the order of the reader's SELECT, with the others as a digest."""
     segment, seq_nr, timestamp, meta_record_id, *columns = row
     return FoundRow(segment, seq_nr, milliseconds(timestamp), meta_record_id, row_digest(*columns))
 
 
 def segments_to_read(expected: Iterable[int], head: Head | None) -> list[int]:
-    """Where rows of an entity may be: where they should be, where its head says, and one more each side."""
+    """The segments to search for an entity's rows.
+
+    These are the expected ones, those its head spans, and one more at either side of each.
+    """
     segments = set(expected)
     if head is not None:
         first = row_segment((head.delete_to or 0) + 1, head.segment_size)

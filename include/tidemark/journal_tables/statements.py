@@ -1,7 +1,7 @@
-"""The statements of a kafka-journal keyspace, and nothing that decides.
+"""The CQL statements on the data tables of a kafka-journal keyspace. Decides nothing.
 
-Every write carries its message's write time, so writes may be repeated and may arrive late. A head is written
-whole, null where it has nothing; a row leaves out what it has not.
+Every write carries its message's write time, so writes can be repeated and can arrive late. A head is written
+whole, with nulls. A row's None is left unset.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,11 +24,11 @@ from tidemark.pipeline.model import JournalDeclaration
 
 READS_IN_FLIGHT = 16
 HEADS_OF_A_SEGMENT = 32
-"""How many heads of one segment are read whole before they are asked for one by one: what comes along must
-not cost more, in time and in memory, than what is wanted."""
+"""The most heads of one segment that are read with it. A segment with more is dense, and its heads are read
+by key: the heads that are not needed must not cost more time and memory than those that are."""
 
 NO_TOPIC = "tidemark probe"
-"""A name that no topic of Kafka's can have."""
+"""A name that no Kafka topic can have."""
 SELECTED = (
     "segment, id, partition, offset, segment_size, seq_nr, delete_to, created, updated, expire_after, "
     "expire_on, record_id, origin"
@@ -41,11 +41,11 @@ class Pointer(NamedTuple):
 
     offset: int
     written: int
-    """The write timestamp of the offset, in µs: tells our pointers from another replicator's."""
+    """The write timestamp of the offset in microseconds. It tells our pointers from a replicator's."""
 
 
 def are_there(session: Session, journal: JournalDeclaration) -> bool:
-    """Whether the keyspace has the tables that hold data, as far as the driver has heard."""
+    """Whether the keyspace has the data tables, according to the driver's copy of the schema."""
     keyspace = session.cluster.metadata.keyspaces.get(journal.keyspace)
     needed = {journal.tables.journal, journal.tables.metajournal, journal.tables.pointer2}
     return keyspace is not None and needed <= {*keyspace.tables}
@@ -97,7 +97,7 @@ class JournalTables:
 
     @classmethod
     def of(cls, session: Session, journal: JournalDeclaration) -> "JournalTables":
-        """The tables over a session: prepared once, because messages may come singly."""
+        """The tables over a session, prepared once per session because a batch can be a single message."""
         key = (journal.keyspace, journal.consistency.value, *dict(journal.tables).values())
         opened = _opened.setdefault(session, {})
         if key not in opened:
@@ -105,11 +105,11 @@ class JournalTables:
         return opened[key]
 
     def bulk(self, check: Callable[[], None] | None = None) -> BulkWriter:
-        """What rows, heads and tombstones are added to."""
+        """A bulk writer for the ``add_`` methods; it calls ``check`` before every batch of writes."""
         return BulkWriter(self._session, self._consistency, check=check)
 
     def add_tombstones(self, bulk: BulkWriter, effects: Iterable[Effect]) -> bool:
-        """Delete what deletes and purges leave of an entity's rows; whether there was anything."""
+        """Adds the tombstones of these effects and returns whether there were any."""
         found = False
         for effect in effects:
             for segment, up_to, write_time in effect.tombstones:
@@ -120,64 +120,65 @@ class JournalTables:
         return found
 
     def encode_rows(self, rows: Iterable[Row]) -> list[bytes]:
-        """Rows as they travel."""
+        """Encodes rows for ``add_rows``."""
         return list(map(journal_cells.row_cells, rows))
 
     def add_rows(self, bulk: BulkWriter, rows: Iterable[bytes]) -> None:
-        """Write encoded rows."""
+        """Adds encoded rows."""
         statement, add = self._insert_row, bulk.add
         for row in rows:
             add(statement, row)
 
     def remove_rows(self, rows: Iterable[Row]) -> None:
-        """Take single rows back."""
+        """Deletes single rows at their own write times, and waits for the writes."""
         with self.bulk() as bulk:
             for row in rows:
                 bulk.add(self._delete_row, journal_cells.row_tombstone_cells(row))
 
     def add_head(self, bulk: BulkWriter, topic: str, key: str, head: Head, write_time: int) -> None:
-        """Write a head."""
+        """Adds a head, written whole."""
         bulk.add(self._insert_head, journal_cells.head_cells(topic, key, head, write_time))
 
     def add_head_tombstone(self, bulk: BulkWriter, topic: str, key: str, tombstone: HeadTombstone) -> None:
-        """Delete an entity's head, wherever it may be."""
+        """Adds the tombstones of an entity's head, one for each segment that can hold it."""
         for segment in tombstone.segments:
             place = (topic, key, segment, tombstone.write_time)
             bulk.add(self._delete_head, journal_cells.head_tombstone_cells(*place))
 
     def read_segments(self, topic: str, groups: Sequence[Sequence[int]]) -> Iterable[Any]:
-        """The heads of whole segments: the first of each, should there be very many."""
+        """The heads of whole segments, of each at most ``HEADS_OF_A_SEGMENT``; one query per group."""
         for found in self._run(self._select_segments, [(topic, list(group)) for group in groups]):
             yield from found
 
     def read_heads(self, topic: str, wanted: Iterable[tuple[int, Sequence[str]]]) -> Iterable[Any]:
-        """The heads of these entities in these segments."""
+        """The heads of these (segment, keys) pairs that exist."""
         for found in self._run(
             self._select_heads, [(topic, segment, list(keys)) for segment, keys in wanted]
         ):
             yield from found
 
     def has_heads(self) -> bool:
-        """Whether there is any entity, of whatever topic."""
+        """Whether the keyspace has any entity, of any topic."""
         return self._session.execute(self._select_any_head).one() is not None
 
     def read_rows(self, topic: str, key: str, segments: Iterable[int]) -> Iterator[Any]:
-        """Where the rows in some segments of an entity come from."""
+        """The rows of an entity in these segments: their places, sources and incarnations, without
+        payloads."""
         for found in self._run(self._select_rows, [(key, topic, segment) for segment in segments]):
             yield from found
 
     def read_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The offset up to which a partition is visible, of those that have one."""
+        """The offsets up to which these partitions are visible; partitions without a pointer are left out."""
         return {place: one.offset for place, one in self.read_timed_pointers(places).items()}
 
     def read_timed_pointers(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, Pointer]:
-        """The same, with the time at which each was written."""
+        """The pointers with their write timestamps; partitions without a pointer are left out."""
         found = self._run(self._select_pointer, places)
         rows = zip(places, (result.one() for result in found), strict=True)
         return {place: Pointer(int(row.offset), int(row.written)) for place, row in rows if row is not None}
 
     def pointers_made(self, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """When the pointer of a partition was made (µs), of those that have one."""
+        """The ``created`` times of the pointers, in microseconds; partitions without one are left out."""
         query = f"SELECT created FROM {self._pointers} WHERE topic = ? AND partition = ?"
         found = self._run(self._prepare(query), places)
         rows = zip(places, (result.one() for result in found), strict=True)
@@ -188,14 +189,15 @@ class JournalTables:
         }
 
     def try_writing(self) -> None:
-        """Write to every table, with the consistency that writing takes, what no reader can ever see."""
+        """Probes every data table with a write that no reader can see, at the consistency of real writes."""
         for statement, place in self._probes:
             self._run(statement, [place])
 
     def write_pointers(self, pointers: Mapping[TopicPartition, tuple[int, int]], at: int) -> None:
-        """Promise readers that everything up to an offset is visible, each with its write time.
+        """Moves pointers forward: readers rely on everything up to a pointer being in the tables.
 
-        A pointer that is further already stays where it is.
+        ``pointers`` has the offset and the write time for each partition, ``at`` is the time for ``created``
+        and ``updated`` in microseconds. A pointer that is already at or beyond the offset does not change.
         """
         moment = datetime.fromtimestamp(at // 1000 / 1000, UTC)
         found = self.read_pointers(list(pointers))

@@ -2,7 +2,7 @@
 
 Whatever its numbers are: used twice, going back, jumping over segments, deleted before they are appended, of
 the same millisecond. One thing is left out: where numbers went back before a purge, and a delete is the first
-action after it, rows may show that the purge did not reach (docs/compatibility.md, "Limits we share").
+action after it, rows may show that the purge did not reach (docs/compatibility.md, "Shared limits").
 """
 
 import re

@@ -60,7 +60,7 @@ def test_a_head_that_is_missing() -> None:
     assert (found.kind, found.expected) == (DifferenceKind.HEAD_MISSING, 3)
     assert str(found) == (
         "orders: k: the head is missing; it should be at event 3 "
-        "(3 rows of it are there, and nobody can read them)"
+        "(3 rows of it are there, and no reader can get them)"
     )
 
 

@@ -165,7 +165,7 @@ def test_after_a_minute_of_waiting_the_error_names_the_holder_and_since_when(loc
 
 def test_a_holder_without_a_name_is_an_error_all_the_same(locks):
     locks.held_by(None)
-    with pytest.raises(SchemaLockHeld, match="somebody who left no name"), held(locks):
+    with pytest.raises(SchemaLockHeld, match="a process without a name"), held(locks):
         pytest.fail("got a lock that another has")
 
 

@@ -1,1 +1,1 @@
-"""Actions as Kafka records and their payloads, in both directions. Pure."""
+"""Encoding and decoding of actions: their Kafka records and the payloads of appends. Pure."""

@@ -1,7 +1,7 @@
-"""The binary payload of an append: version 1 as it is written, version 0 and anything else as it is read.
+"""The binary payload of an append: writes version 1, reads version 1, version 0 and any other version byte.
 
-Big-endian, lengths as signed 32-bit numbers of bytes. A length that is negative or points past its frame is
-an error; bytes left over inside an event are not. Nothing here guesses at what a payload means.
+Numbers are big-endian, lengths are signed 32-bit numbers of bytes. A length that is negative or points past
+its frame is an error; unused bytes at the end of an event are not. Payloads of events are not interpreted.
 """
 
 import struct
@@ -29,11 +29,11 @@ _PAYLOAD = struct.Struct(">Bi")  # kind, length of the body
 
 
 def decode_binary(data: bytes) -> Events:
-    """The events of a binary payload.
+    """The events of a binary payload. Raises Undecodable where it has none or is malformed.
 
-    The original tries version 1, then 0, then "skip a byte and read on as version 0". All three lay out the
-    events alike, so one pass serves; what remains visible is that version 1 with unreadable metadata ends up
-    with none.
+    kafka-journal tries version 1, then version 0, then version 0 with the first byte skipped. All three have
+    the same layout of events, so one pass is enough. The only visible consequence of the fallback is that
+    unreadable metadata of version 1 is dropped instead of refused.
     """
     if len(data) < 1 + _INT.size:
         raise Undecodable("binary payload: shorter than its own head")
@@ -64,7 +64,7 @@ def _metadata(data: bytes) -> PayloadMetadata:
 
 
 def _sized(data: bytes, position: int, what: str) -> tuple[bytes, int]:
-    """The frame that starts with its length at ``position``, and where the next one starts."""
+    """The frame whose length is at ``position``, and the position after it."""
     start = position + _INT.size
     if start > len(data):
         raise Undecodable(f"binary payload: no {what} at byte {position}")
@@ -115,7 +115,7 @@ def _text(data: bytes) -> str:
 
 
 def encode_binary(events: Events) -> bytes:
-    """Version 1, with metadata."""
+    """Encodes events and their metadata as version 1. Raises Unwritable for an invalid sequence number."""
     frames = b"".join(_prefixed(_encode_event(event)) for event in events.events)
     head = bytes((_VERSION_WITH_METADATA,)) + _INT.pack(len(events.events))
     return head + frames + events.metadata.text.encode()

@@ -1,7 +1,7 @@
-"""``expireAfter``: its text, its length, and the date it leads to.
+"""``expireAfter``: a duration, its text, and the date on which an entity expires.
 
-Read as Scala reads a duration, because the text we write into the ``metadata`` column must be the one the
-original would have written. "Now" is a parameter: nothing here knows what time it is.
+Parsed and written as Scala's ``Duration``, so that the ``metadata`` column gets the same text as from
+kafka-journal. The current time is a parameter; no clock is read here.
 """
 
 import math
@@ -22,7 +22,7 @@ _NANOS = {
     "microsecond": 1_000,
     "nanosecond": 1,
 }
-# The first label of a unit has no plural.
+# The labels that Scala accepts. The first of each unit has no plural.
 _LABELS = {
     "day": "d day",
     "hour": "h hr hour",
@@ -41,7 +41,7 @@ _UNITS = {
 _WHOLE = re.compile(r"([+-]?)0*([0-9]+)")
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _LONGEST = len(str(LONG_MAX))
-"""Digits that a long can have; Python refuses to read some thousand of them."""
+"""The most digits of a long. Checked first, because ``int`` raises for texts of several thousand digits."""
 _NOT_JAVA_WHITESPACE = "\x85\xa0\u2007\u202f"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,24 +49,24 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class ExpireAfter:
-    """A duration with the unit it is written in: 60 seconds and 1 minute are equally long, not equal."""
+    """A duration with the unit it is written in: 60 seconds and 1 minute are equally long but not equal."""
 
     length: int
     unit: str
 
     @property
     def nanos(self) -> int:
-        """How long it is, in nanoseconds."""
+        """The length in nanoseconds."""
         return self.length * _NANOS[self.unit]
 
     @property
     def text(self) -> str:
-        """As Scala writes it: ``1 day``, ``30 days``."""
+        """The text that Scala writes, such as ``1 day`` or ``30 days``."""
         return f"{self.length} {self.unit}{'' if self.length == 1 else 's'}"
 
     @classmethod
     def of_nanos(cls, nanos: int) -> "ExpireAfter":
-        """In the coarsest unit that is exact."""
+        """A duration of so many nanoseconds, in the coarsest unit that is exact."""
         for unit, size in _NANOS.items():
             if nanos % size == 0:
                 return _bounded(nanos // size, unit, f"{nanos} nanoseconds")
@@ -74,9 +74,10 @@ class ExpireAfter:
 
 
 def read_expire_after(value: object) -> ExpireAfter:
-    """The ``expireAfter`` of a payload's metadata: text with a unit, or a number of milliseconds.
+    """The duration of a payload's ``expireAfter``: a text with a unit, or a number of milliseconds.
 
-    A whole number keeps its unit; any other one is given in the coarsest unit that is exact.
+    A whole number keeps its unit; a fraction is converted to the coarsest unit that is exact. Raises
+    Undecodable where the value is not a duration, or longer than 2^63 - 1 nanoseconds.
     """
     if isinstance(value, str):
         return _read_text(value)
@@ -99,7 +100,7 @@ def _read_text(text: str) -> ExpireAfter:
 
 
 def _whole(number: str) -> int | None:
-    """A number that is a Java long, which keeps its unit; None for one that Scala reads as a double."""
+    """The number where it is a Java long; None where Scala would parse it as a double."""
     found = _WHOLE.fullmatch(number)
     if found is None or len(found[2]) > _LONGEST:
         return None
@@ -108,7 +109,7 @@ def _whole(number: str) -> int | None:
 
 
 def _rounded(nanos: float, text: str) -> int:
-    """As Java rounds: half up, and 2^63 still counts as the largest long."""
+    """Rounds as Java's ``Math.round``: half up, and 2^63 becomes the largest long."""
     if abs(nanos) > 2.0**63:
         raise Undecodable(f"expireAfter {shown(text)} is out of range")
     floor = math.floor(nanos)
@@ -122,13 +123,17 @@ def _bounded(length: int, unit: str, text: str) -> ExpireAfter:
 
 
 def duration(nanos: int) -> tuple[int, int, int]:
-    """Months, days and nanoseconds of a CQL duration: whole days, and the rest with the same sign."""
+    """The months, days and nanoseconds of a CQL duration: whole days, and a remainder of the same sign."""
     days, rest = divmod(abs(nanos), _NANOS["day"])
     return (0, days, rest) if nanos >= 0 else (0, -days, -rest)
 
 
 @lru_cache(maxsize=4096)
 def expire_on(bound_at: int, nanos: int, zone: tzinfo) -> date:
-    """The date in ``zone`` on which an entity expires that was touched at ``bound_at`` (µs since 1970)."""
+    """The date, in ``zone``, on which an entity expires.
+
+    ``bound_at`` is the time of its last append's binding in microseconds since 1970, ``nanos`` its
+    ``expireAfter`` in nanoseconds.
+    """
     moment = _EPOCH + timedelta(microseconds=bound_at + nanos // 1000)
     return moment.astimezone(zone).date()

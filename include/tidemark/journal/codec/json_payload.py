@@ -1,9 +1,8 @@
-"""The JSON payload of an append, in both directions.
+"""Encoding and decoding of the JSON payload of an append.
 
-Reads what either of the original's writers produces: one leaves absent members out, the other writes them as
-null. Writes the first form. A JSON payload that is null cannot be told from no payload; it is read as none.
-What the writers would write is read quickly. Anything else is looked at member by member, and only there is
-it refused.
+kafka-journal has two JSON writers: one omits absent members, the other writes them as null. Both forms are
+read, the first is written. An event's JSON payload of null is read as no payload. Documents of the usual form
+take a fast path in msgspec. All others are checked member by member, and only that slow path refuses.
 """
 
 from collections.abc import Callable
@@ -30,10 +29,10 @@ from tidemark.journal.errors import Undecodable, Unwritable
 from tidemark.journal.events import NO_METADATA, EncodedEvent, Events, PayloadMetadata, read_metadata
 
 SHALLOW = 200
-"""With fewer brackets than that, a document cannot be nested too deeply."""
+"""The depth of a document with at most this many opening brackets is not checked: it cannot be too deep."""
 NOTABLE_NUMBER = r"[:,\[ \t\n\r]-?(?:[0-9.]{20}|[0-9.]+[eE])"
-"""Finds every number of an object that has 20 digits or an exponent, and some text that looks like one. Any
-other number is small enough to be kept."""
+"""A regular expression that matches every number of 20 digits or more or with an exponent, and some texts
+that look like one. Every other number can be stored without loss."""
 
 
 class _Event(Struct, forbid_unknown_fields=True, rename="camel"):
@@ -70,7 +69,7 @@ _read_outline = Decoder(_OutlinedDocument).decode
 
 
 def decode_json(data: bytes) -> Events:
-    """The events of a JSON payload."""
+    """The events of a JSON payload. Raises Undecodable where it has none or is malformed."""
     try:
         document = _read_document(data)
         if document.events:
@@ -83,7 +82,10 @@ def decode_json(data: bytes) -> Events:
 
 
 def json_sequence_numbers(data: bytes) -> list[int]:
-    """The numbers of a JSON payload's events, without the texts that ``decode_json`` makes of them."""
+    """The sequence numbers of a JSON payload's events.
+
+    Refuses what ``decode_json`` refuses, and is faster.
+    """
     try:
         document = _read_document(data)
         if document.events and data.count(b"{") + data.count(b"[") <= SHALLOW:
@@ -96,10 +98,10 @@ def json_sequence_numbers(data: bytes) -> list[int]:
 
 
 def outlined_sequence_numbers(data: bytes) -> list[int] | None:
-    """The same without making anything of what the events carry; None where only that would tell.
+    """The sequence numbers, without decoding the events' payloads; None where they have to be decoded.
 
-    Only for a payload that is UTF-8 and has no ``NOTABLE_NUMBER`` in it: what msgspec skips it knows by the
-    grammar alone. Whoever has many asks that of all at once.
+    msgspec checks only the grammar of what it skips. The caller must therefore have checked that ``data`` is
+    UTF-8 and has no ``NOTABLE_NUMBER``, which is cheap for many payloads at once.
     """
     try:
         document = _read_outline(data)
@@ -108,7 +110,7 @@ def outlined_sequence_numbers(data: bytes) -> list[int] | None:
             read_expire_after(metadata.expire_after)
         if metadata is not None and metadata.data is not None:
             return None
-        # Every level takes two brackets.
+        # Every level of nesting takes two bytes, so a shorter document needs no count.
         if len(data) > 2 * SHALLOW and data.count(b"{") + data.count(b"[") > SHALLOW:
             return None
         numbers = []
@@ -189,7 +191,10 @@ def _tags(value: object) -> tuple[str, ...]:
 
 
 def encode_json(events: Events) -> bytes:
-    """Compact, members in the order of the original's writer."""
+    """Encodes events as compact JSON, members in kafka-journal's order.
+
+    Raises Unwritable for an invalid sequence number or a binary payload.
+    """
     items = ",".join(map(_encode_event, events.events))
     return f'{{"events":[{items}],"metadata":{events.metadata.text}}}'.encode()
 

@@ -1,10 +1,10 @@
-"""JSON as the journal's tables hold it: parsed with care for numbers, written in one canonical form.
+"""JSON as the journal's tables store it: parsed without loss of numbers, written in one canonical form.
 
-The form is that of kafka-journal: compact, members in their order, numbers as decimals of 34 digits without
-trailing zeros. Most numbers survive an int or a double unchanged, the others are a ``Decimal``. msgspec reads
-nearly every document; those of which the original knows better (integers of 20 digits and more, lone
-surrogates, text behind the document) are parsed a second time and with care, and only that says what is wrong
-with one. Accepts exactly UTF-8; never NaN or Infinity.
+The form is kafka-journal's: compact, members in their order, numbers as decimals of at most 34 digits without
+trailing zeros. A number becomes an int or a float where that is exact, and a ``Decimal`` otherwise. msgspec
+parses nearly every document. Those that kafka-journal reads differently (integers of 20 digits or more, lone
+surrogates, text after the document) are parsed again by the standard library, and only that parser reports
+errors. Accepts only UTF-8; never NaN or Infinity.
 """
 
 import json
@@ -19,7 +19,7 @@ from tidemark.journal.errors import Undecodable
 
 LONG_MAX = 2**63 - 1
 DEEPEST = 256
-"""Levels of nesting. Python gives up somewhere above that, but where depends on who is calling."""
+"""The most levels of nesting. Python's own limit is higher, but varies with the depth of the call stack."""
 
 _DIGITS = 34
 _TOO_MANY_DIGITS = 310
@@ -36,24 +36,25 @@ _DELETE = "\\u007f"
 _LONG = 20  # shorter integers are exact, and written as they were read
 _LONG_DIGITS = b"0" * _LONG
 _LONG_INTEGER = b"," + _LONG_DIGITS
-# To look for all of them at once: every digit as 0, and all that may stand before a number as a comma.
+# Maps every digit to 0 and every character that can precede a number to a comma, so that one search finds any
+# long integer.
 _ALIKE = bytes.maketrans(b"123456789 \t\n\r:[-", b"0" * 9 + b"," * 7)
-_DEEPEST_INSIDE = DEEPEST - 3  # for a payload: the document around it has three levels
+_DEEPEST_INSIDE = DEEPEST - 3  # for an event's payload, which is three levels deep in its document
 
 SeqNr = Annotated[int, msgspec.Meta(ge=1, le=LONG_MAX)]
-"""A sequence number in the shape of a quick reader."""
+"""A sequence number in a shape for ``quick_reader``."""
 
 
 class _Exact(Exception):
-    """This value holds a number that only ``Decimal`` keeps as it is."""
+    """The value contains a ``Decimal``, which the encoder cannot write."""
 
 
 class NeedsCare(ValueError):
-    """What was read quickly may not be what the original would have read."""
+    """The fast path may give another result than kafka-journal, so the slow path has to decide."""
 
 
 UNUSUAL: Final = (msgspec.MsgspecError, ValueError, RecursionError)
-"""What the quick functions raise. It says nothing about the document but: ``parse`` it."""
+"""What the fast functions raise. The document may still be valid: use ``parse``."""
 
 
 def _integer(text: str) -> int | Decimal:
@@ -62,7 +63,7 @@ def _integer(text: str) -> int | Decimal:
 
 def _number(text: str) -> int | float | Decimal:
     """A number with a fraction or an exponent."""
-    # At most 15 significant digits: the double's shortest text is then the decimal itself, without trailing
+    # With at most 15 significant digits, the float's shortest text is the decimal itself without trailing
     # zeros.
     if len(text) <= 16:
         number = float(text)
@@ -98,14 +99,14 @@ _careful = json.JSONDecoder(
 
 
 def quick_reader(shape: Any) -> Callable[[bytes], Any]:
-    """A function that reads documents of one shape (a type for msgspec); others are one of ``UNUSUAL``.
+    """A function that parses documents of one shape (a type for msgspec) and raises ``UNUSUAL`` for others.
 
-    The shape must forbid unknown members: msgspec skips them without a look at their numbers.
+    The shape must forbid unknown members, because msgspec skips them without checking their numbers.
     """
     decode = msgspec.json.Decoder(shape, float_hook=_number).decode
 
     def read(data: bytes) -> Any:
-        # Of all that msgspec takes, only long integers would not be written as the original writes them.
+        # Of all that msgspec accepts, only long integers would be written differently from kafka-journal.
         alike = data.translate(_ALIKE)
         if _LONG_INTEGER in alike or alike.startswith(_LONG_DIGITS):
             raise NeedsCare
@@ -120,7 +121,10 @@ _ordered_encode = msgspec.json.Encoder(decimal_format="number", order="sorted").
 
 
 def quick_text(value: object) -> str:
-    """The canonical text of a value out of a quick reader; one of ``UNUSUAL`` when that is uncertain."""
+    """The canonical text of a value from a quick reader.
+
+    Raises ``UNUSUAL`` where the slow path has to decide.
+    """
     data = _quick_encode(value)
     if len(data) > _DEEPEST_INSIDE and _is_deeper(_DEEPEST_INSIDE, value, data):
         raise NeedsCare
@@ -129,7 +133,11 @@ def quick_text(value: object) -> str:
 
 
 def parse(data: bytes) -> object:
-    """The value a JSON document stands for; numbers as int, float (where that is exact) or ``Decimal``."""
+    """The value of a JSON document, its numbers as int, float (where that is exact) or ``Decimal``.
+
+    Raises Undecodable where it is not UTF-8, not JSON, nested deeper than ``DEEPEST`` levels, or has a number
+    that cannot be stored.
+    """
     try:
         value = _quick(data)
     except UNUSUAL:
@@ -140,9 +148,9 @@ def parse(data: bytes) -> object:
 
 
 def _parse_with_care(data: bytes) -> object:
-    """What the quick way did not take: long integers, something around the document, or no JSON at all.
+    """The slow path: documents with long integers, a byte order mark or text around them, and malformed ones.
 
-    The original's second parser reads one document and does not look behind it, so neither do we.
+    Text after the first document is ignored, as kafka-journal's fallback parser ignores it.
     """
     try:
         text = data.decode().removeprefix("\ufeff").lstrip(_WHITESPACE)
@@ -162,7 +170,10 @@ def _parse_with_care(data: bytes) -> object:
 
 
 def _is_deeper(levels: int, value: object, data: bytes) -> bool:
-    """Whether a value is nested deeper than so many levels; mostly its ``data`` cannot be."""
+    """Whether a value has more than so many levels.
+
+    ``data``, its JSON, mostly has too few brackets for that.
+    """
     if data.count(b"{") + data.count(b"[") <= levels:
         return False
     level: list[dict[str, object] | list[object]] = [value] if isinstance(value, dict | list) else []
@@ -183,12 +194,13 @@ _encode = _Encoder(ensure_ascii=False, separators=(",", ":"), check_circular=Fal
 
 
 def canonical(value: object) -> str:
-    """The canonical text of a value that ``parse`` gave."""
+    """The canonical text of a value from ``parse``."""
     try:
         text = _encode(value)
     except _Exact:
-        text = _written(value)
-    # Both can only stand inside a string. A lone surrogate has no UTF-8: its escape is the same JSON value.
+        text = _encode_with_decimals(value)
+    # Both occur only inside strings. A lone surrogate cannot be encoded as UTF-8; its escape is the same
+    # value.
     if "\x7f" in text:
         text = text.replace("\x7f", _DELETE)
     if not text.isascii() and _LONE_SURROGATE.search(text):
@@ -197,7 +209,7 @@ def canonical(value: object) -> str:
 
 
 def canonical_text(data: bytes) -> str:
-    """A JSON document in its canonical form."""
+    """A JSON document in canonical form. Raises Undecodable as ``parse`` does."""
     try:
         return quick_text(_quick(data))
     except UNUSUAL:
@@ -205,7 +217,7 @@ def canonical_text(data: bytes) -> str:
 
 
 def ordered(data: bytes) -> bytes:
-    """The same for two documents that stand for the same value, in whatever order their members are."""
+    """A document with sorted members: equal for two documents of the same value."""
     try:
         return _ordered_encode(_quick(data))
     except UNUSUAL:
@@ -218,20 +230,27 @@ def _sorted(value: object) -> object:
     return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
-def _written(value: object) -> str:
-    """The slow way, for values with a ``Decimal`` somewhere in them."""
+def _encode_with_decimals(value: object) -> str:
+    """The canonical text of a value that contains a ``Decimal``."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_encode(name)}:{_written(item)}" for name, item in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{_encode(name)}:{_encode_with_decimals(item)}" for name, item in value.items())
+            + "}"
+        )
     if isinstance(value, list):
-        return "[" + ",".join(map(_written, value)) + "]"
+        return "[" + ",".join(map(_encode_with_decimals, value)) + "]"
     if isinstance(value, Decimal):
-        # Java's BigDecimal and Python's Decimal write the same text, once trailing zeros are gone.
+        # Without trailing zeros, Java's BigDecimal and Python's Decimal have the same text.
         return str(value.normalize(_DECIMAL128))
     return _encode(value)
 
 
 def long(value: object, name: str) -> int:
-    """An integral JSON number in the range of a Java long; ``1.0`` and ``1e2`` count, text does not."""
+    """An integral JSON number in the range of a Java long, including ``1.0`` and ``1e2``.
+
+    Raises Undecodable, with ``name``, for any other value.
+    """
     if type(value) is int or (isinstance(value, Decimal) and value == value.to_integral_value()):
         number = int(value)
         if -LONG_MAX - 1 <= number <= LONG_MAX:
@@ -240,7 +259,7 @@ def long(value: object, name: str) -> int:
 
 
 def sequence_number(value: object, name: str) -> int:
-    """A sequence number: 1 to 2^63 - 1."""
+    """A sequence number, 1 to 2^63 - 1. Raises Undecodable, with ``name``, for any other value."""
     if type(value) is int and 1 <= value <= LONG_MAX:
         return value
     number = long(value, name)
@@ -250,7 +269,7 @@ def sequence_number(value: object, name: str) -> int:
 
 
 def optional_text(value: object, name: str) -> str | None:
-    """Text, or None for a member that is missing or null."""
+    """A text, or None for a member that is missing or null. Raises Undecodable for any other value."""
     if value is None:
         return None
     if type(value) is str:
@@ -259,12 +278,12 @@ def optional_text(value: object, name: str) -> str | None:
 
 
 def storable(text: str) -> str:
-    """Text as UTF-8 can hold it: a lone surrogate becomes ``?``, as it does in Java's own encoder."""
+    """Text that UTF-8 can encode: a lone surrogate becomes ``?``, as in Java's encoder."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def shown(value: object) -> str:
-    """A value in an error's text: its beginning is enough."""
+    """The beginning of a value, for the text of an error."""
     if value is None:
         return "nothing"
     text = canonical(value)

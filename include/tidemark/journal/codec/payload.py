@@ -1,4 +1,4 @@
-"""An append's payload: which of the two codecs reads it, and which one writes it."""
+"""An append's payload: chooses between the binary and the JSON codec."""
 
 from typing import Literal
 
@@ -11,19 +11,22 @@ Form = Literal["binary", "json"]
 
 
 def decode(form: Form, data: bytes) -> Events:
-    """The events of a payload in the form its header names."""
+    """The events of a payload; ``form`` is the ``payloadType`` of the header. Raises Undecodable."""
     return decode_json(data) if form == "json" else decode_binary(data)
 
 
 def sequence_numbers(form: Form, data: bytes) -> list[int]:
-    """The numbers of a payload's events; refuses exactly what ``decode`` refuses, and is quicker."""
+    """The sequence numbers of a payload's events. Refuses exactly what ``decode`` refuses, and is faster."""
     if form == "json":
         return json_sequence_numbers(data)
     return [event.seq_nr for event in decode_binary(data).events]
 
 
 def encode(events: Events) -> tuple[Form, bytes]:
-    """The form the original would choose, and the bytes: JSON unless an event's payload is binary."""
+    """The form that kafka-journal would choose, and the payload in that form.
+
+    The form is JSON unless an event's payload is binary. Raises Unwritable where there are no events.
+    """
     if not events.events:
         raise Unwritable("an append without events")
     if any(event.payload_type == "binary" for event in events.events):

@@ -1,9 +1,9 @@
-"""Actions as Kafka records, in both directions.
+"""Encoding and decoding of actions as Kafka records. The payload of an append is not decoded here.
 
-Reading follows the original's order of looking, because it decides which odd record is ignored and which one
-is an error: no key, no timestamp, no ``journal.action`` header, an action nobody knows yet and an append
-without a value are no actions; a header that cannot be understood is ``Undecodable``. An append as the
-original writes it is read quickly, everything else member by member. The payload is not looked at.
+The checks have the same order as in kafka-journal, because the order decides which records are ignored and
+which are errors. A record without a key, a timestamp or a ``journal.action`` header, with an unknown action,
+or an append without a value is not an action. A header that cannot be decoded is ``Undecodable``. Appends of
+the usual form take a fast path in msgspec, everything else is checked member by member.
 """
 
 import re
@@ -31,7 +31,7 @@ from tidemark.journal.errors import Undecodable, Unwritable
 
 ACTION_HEADER = "journal.action"
 NO_TIMESTAMP = -1
-"""Kafka's timestamp type of a record that has none."""
+"""Kafka's timestamp type of a record without a timestamp."""
 
 _CESU_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
@@ -40,7 +40,7 @@ _Object = dict[str, object]
 
 
 class KafkaRecord(NamedTuple):
-    """What a producer is to send; topic and partition are not an action's business."""
+    """A record for a producer. The caller chooses topic and partition. ``timestamp`` is in milliseconds."""
 
     key: bytes
     value: bytes | None
@@ -69,7 +69,7 @@ class _AppendHeader(Struct, forbid_unknown_fields=True):
     append: _Body
 
 
-# Text and bounded numbers only: there is nothing in it that msgspec could read in another way than ``parse``.
+# The header has only texts and bounded numbers, which msgspec and ``parse`` read alike.
 _read_append = Decoder(_AppendHeader).decode
 
 
@@ -80,7 +80,11 @@ def read_action(
     timestamp_type: int,
     headers: _Headers,
 ) -> Action | None:
-    """The action of a Kafka record; None when it is none. ``timestamp`` is in milliseconds."""
+    """The action of a Kafka record; None where the record is not an action.
+
+    ``timestamp`` is in milliseconds, ``timestamp_type`` is Kafka's. Raises Undecodable where the record has
+    an action header, or another header of an append, that cannot be decoded.
+    """
     if key is None or timestamp is None or timestamp_type == NO_TIMESTAMP:
         return None
     for name, header in headers:
@@ -146,7 +150,7 @@ def _append(key: str, value: bytes | None, timestamp: int, body: _Object, header
     form = body.get("payloadType")
     if form != "json" and form != "binary":
         raise Undecodable(f"append.payloadType must be json or binary, not {shown(form)}")
-    metadata = body.get("metadata")  # old writers had none, and anything but an object counts as none
+    metadata = body.get("metadata")  # old producers wrote none; anything but an object counts as none
     data = metadata.get("data") if type(metadata) is dict else None
     if value is None:
         return None
@@ -169,7 +173,10 @@ def _origin_and_version(body: _Object) -> tuple[str | None, str | None]:
 
 
 def _text_headers(headers: _Headers) -> dict[str, str]:
-    """The headers that are not the action, as text; of several with one name the last counts."""
+    """The headers other than ``journal.action`` as text.
+
+    Of several with the same name the last one counts.
+    """
     texts = {}
     for name, data in headers:
         if name == ACTION_HEADER:
@@ -184,7 +191,7 @@ def _text_headers(headers: _Headers) -> dict[str, str]:
 
 
 def read_key(key: bytes) -> str:
-    """A key as Java decodes it: what is not UTF-8 becomes U+FFFD, an encoded surrogate a single one."""
+    """A key as Java decodes it: malformed UTF-8 becomes U+FFFD, an encoded surrogate a single U+FFFD."""
     try:
         return key.decode()
     except UnicodeDecodeError:
@@ -192,7 +199,10 @@ def read_key(key: bytes) -> str:
 
 
 def write_action(action: Action) -> KafkaRecord:
-    """The record that carries an action; the payload of an append is taken as it is."""
+    """The Kafka record of an action. The payload of an append is copied as it is.
+
+    Raises Unwritable for an invalid sequence number, and where an append's headers name ``journal.action``.
+    """
     match action:
         case Append():
             if ACTION_HEADER in action.headers:

@@ -1,1 +1,1 @@
-"""The schema of a kafka-journal keyspace: created and migrated beside kafka-journal's own clients."""
+"""The schema of a kafka-journal keyspace: creation and migration, safe beside kafka-journal's own clients."""

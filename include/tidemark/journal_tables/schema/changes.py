@@ -1,7 +1,7 @@
-"""The changes that make a keyspace a journal: those for a new one, and the nine for one of any age.
+"""The schema changes of a journal keyspace: creation of a new one, and the nine migrations of an old one.
 
-Pure: statements as text, and whether a keyspace shows what they are for. No statement names a table without
-its keyspace: it would hit whatever the session is in, or nothing at all.
+Pure: each change has its CQL text and a check whether a keyspace already has it. Every statement names its
+keyspace: without it, the statement would apply to the session's keyspace or fail.
 """
 
 from dataclasses import dataclass
@@ -16,18 +16,18 @@ class SchemaChange(Protocol):
     """One change of a keyspace's schema."""
 
     def statement(self, journal: JournalDeclaration) -> str:
-        """The CQL for it."""
+        """The CQL text of the change."""
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """Whether the keyspace shows it."""
+        """Whether the keyspace already has the change."""
 
 
 @dataclass(frozen=True, slots=True)
 class CreateKeyspace:
-    """The keyspace as declared. One that is there keeps the replication it has."""
+    """Creates the keyspace as declared. An existing one keeps its replication."""
 
     usual: Copies = ONE_COPY
-    """What it gets where nothing is declared."""
+    """The replication where none is declared."""
 
     def statement(self, journal: JournalDeclaration) -> str:
         """See ``SchemaChange.statement``."""
@@ -44,7 +44,7 @@ class CreateKeyspace:
 
 @dataclass(frozen=True, slots=True)
 class CreateTable:
-    """One of ``TABLES``, under the name that is declared for it."""
+    """Creates one of ``TABLES`` under its declared name."""
 
     table: str
 
@@ -62,7 +62,7 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateIndex:
-    """An index on a column of ``metajournal``."""
+    """Creates an index on a column of ``metajournal``."""
 
     column: str
 
@@ -78,7 +78,7 @@ class CreateIndex:
 
 @dataclass(frozen=True, slots=True)
 class AddColumn:
-    """A column that a table made by an old kafka-journal does not have."""
+    """Adds a column that tables of old kafka-journal versions do not have."""
 
     table: str
     column: str
@@ -96,7 +96,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropTable:
-    """A table that kafka-journal no longer has."""
+    """Drops a table that kafka-journal no longer uses."""
 
     name: str
 
@@ -105,7 +105,8 @@ class DropTable:
         return f"DROP TABLE IF EXISTS {journal.keyspace}.{self.name}"
 
     def is_done(self, journal: JournalDeclaration, found: Found) -> bool:
-        """Also where the name was declared for one of today's tables: that one is not old."""
+        """True too where the pipeline declares that name for one of the current tables, which is not
+        dropped."""
         return self.name not in found.tables or self.name in {name for _, name in journal.tables}
 
 
@@ -116,10 +117,10 @@ MIGRATIONS: tuple[SchemaChange, ...] = (
     CreateTable("pointer2"),
     AddColumn("journal", "meta_record_id"),
     AddColumn("metajournal", "record_id"),
-    # Twice, because kafka-journal's own steps 2 and 6 name no keyspace and have dropped nothing anywhere.
+    # Repeated, because steps 2 and 6 of kafka-journal name no keyspace and therefore never dropped a table.
     DropTable("pointer"),
     DropTable("metadata"),
     DropTable("pointer"),
 )
-"""By index: the version of a keyspace is the index of the last one that was applied to it."""
+"""The migrations in order. The version of a keyspace is the index of the last one applied."""
 SCHEMA_VERSION = len(MIGRATIONS) - 1

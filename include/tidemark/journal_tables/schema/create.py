@@ -1,9 +1,9 @@
-"""Makes a keyspace ready for a journal, beside kafka-journal's clients, which do the same when they start.
+"""Creates and migrates the schema of a journal keyspace. kafka-journal's clients do the same when they start.
 
-Whoever comes first creates the tables and applies the migrations, under a lock that all keep to; the others
-find nothing to do and take no lock. A keyspace that is newer than we know, or whose tables are others than
-kafka-journal's, is refused, and so is one that has lost tables which its pointers speak of. A migration that
-fails leaves the version where it is: nothing passes it unseen.
+The first process creates the tables and applies the migrations, under a lock that kafka-journal's clients
+take too. Later processes find nothing to do and take no lock. Refuses a keyspace of a newer version, one
+whose tables are not kafka-journal's, and one that has pointers but has lost the data tables. A failed
+migration does not advance the version, so the next start tries it again.
 """
 
 import re
@@ -30,12 +30,12 @@ events = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class SchemaLimits:
-    """What only tests have otherwise."""
+    """Limits that only tests change."""
 
     wait: float = 60.0
-    """Seconds to wait for somebody else's lock."""
+    """Seconds to wait for the lock while another process holds it."""
     shortest_grace: int = 3600
-    """The ``gc_grace_seconds`` below which a data table is refused."""
+    """The smallest ``gc_grace_seconds`` that is accepted for a data table."""
 
 
 AS_DESIGNED = SchemaLimits()
@@ -43,25 +43,29 @@ AS_DESIGNED = SchemaLimits()
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What was done to a keyspace: nothing, in all starts but the first."""
+    """The changes made to a keyspace. Empty in all starts but the first."""
 
     statements: tuple[str, ...] = ()
-    """The changes of the schema that were sent."""
+    """The statements that were sent to change the schema."""
     migrations: tuple[int, ...] = ()
-    """The steps that the version has passed."""
+    """The indexes of the migrations that were applied."""
     fresh: bool = False
-    """Whether none of the tables was there, so that no migration was needed."""
+    """Whether none of the tables existed, so that no migration was needed."""
 
 
 def create_journal(
     session: Session, pipeline: str, journal: JournalDeclaration, limits: SchemaLimits = AS_DESIGNED
 ) -> Prepared:
-    """Make keyspace and tables where they are missing, and bring those that are there to today's version."""
+    """Creates the missing keyspace and tables, and migrates existing tables to the current version.
+
+    Raises SchemaVersionUnknown, SchemaDiffers, GraceTooShort or TablesLost where the keyspace is refused,
+    SchemaLockHeld or SchemaLockOverrun where the lock cannot be had or kept, SchemaStepFailed otherwise.
+    """
     return _Setup(session, pipeline, journal, limits).run()
 
 
 class _Setup:
-    """One start in one keyspace."""
+    """One run of ``create_journal``."""
 
     def __init__(
         self, session: Session, pipeline: str, journal: JournalDeclaration, limits: SchemaLimits
@@ -72,22 +76,22 @@ class _Setup:
         self._sent: list[str] = []
 
     def run(self) -> Prepared:
-        """Do what is left to do."""
+        """Makes the missing changes, under the lock where there are any."""
         self._found = self._read()
         if not self._plan():
             return Prepared()
-        # The lock is kept in the keyspace, so these two are made without it.
+        # The lock is a row of the keyspace, so these two have to be created without it.
         for change in (CreateKeyspace(default_copies(*local_nodes(self._session))), CreateTable("locks")):
             self._make(change)
         if warning := too_few_copies(self._session, self._journal.keyspace):
             events.warning("too few copies", pipeline=self._pipeline, problem=warning)
         with schema_lock(self._session, self._pipeline, self._journal, self._limits.wait) as self._check:
-            # Somebody else may have done it while we waited, at a node that ours has not heard of it from.
-            self._look_again("agree on the schema before it is changed")
+            # Another process may have made the changes meanwhile, through a node whose schema ours lacks yet.
+            self._reread("agree on the schema before it is changed")
             steps = self._plan()
-            self._refuse_lost(steps)  # only here, where no other process is in the middle of making them
+            self._refuse_lost(steps)  # under the lock, because another process may have been creating them
             for step in steps:
-                self._take(step)
+                self._apply(step)
             self._refuse(())
         migrated = tuple(step.version for step in steps if step.change and step.version is not None)
         fresh = any(step.change is None for step in steps)
@@ -104,7 +108,7 @@ class _Setup:
         refuse(self._pipeline, self._journal, self._found, steps, self._limits.shortest_grace)
 
     def _refuse_lost(self, steps: tuple[SchemaStep, ...]) -> None:
-        """Refuse to make tables anew that were dropped with what the pointers of this writer promise."""
+        """Raises TablesLost where data tables are missing although this writer's topics have pointers."""
         missing = beside_pointers(self._journal, self._found, steps)
         if not missing:
             return
@@ -112,27 +116,27 @@ class _Setup:
         try:
             topics = {row.topic for row in self._session.execute(query)}
         except FAILURES as error:
-            raise self._failed("look for pointers", _said(error)) from error
+            raise self._failed("look for pointers", _describe(error)) from error
         if own := sorted(topic for topic in topics if re.search(self._journal.namespaces, topic)):
             place = (self._pipeline, self._journal.name, self._journal.keyspace)
             raise TablesLost(*place, missing, own[0])
 
-    def _take(self, step: SchemaStep) -> None:
+    def _apply(self, step: SchemaStep) -> None:
         if step.change:
             self._make(step.change, step.version)
         if step.version is not None:
             self._write_version(step.version)
 
     def _make(self, change: SchemaChange, migration: int | None = None) -> None:
-        """Change the schema, and see that it has changed.
+        """Changes the schema and checks the result.
 
-        What counts is what the keyspace shows, not what Cassandra answers: "exists already" and "does not
-        exist" are then no errors, an answer that got lost neither, and everything else is one.
+        The schema decides, not Cassandra's answer: "already exists", "does not exist" and a timeout are no
+        errors where the change is there afterwards. Raises SchemaStepFailed where it is not.
         """
         if change.is_done(self._journal, self._found):
             return
         if isinstance(change, DropTable):
-            self._save_from(change.name)
+            self._save_old_table(change.name)
         statement, cause = change.statement(self._journal), None
         step = statement if migration is None else f"migration {migration}, {statement}"
         self._check()
@@ -143,21 +147,21 @@ class _Setup:
             if not future.is_schema_agreed:
                 cause = "the nodes do not agree on the schema"
         except FAILURES as error:
-            cause = _said(error)
-        self._look_again(step, cause)
+            cause = _describe(error)
+        self._reread(step, cause)
         if not change.is_done(self._journal, self._found):
             raise self._failed(step, cause or "Cassandra did nothing about it")
 
     def _read(self) -> Found:
         return once_usable(lambda: read_keyspace(self._session, self._journal))
 
-    def _look_again(self, step: str, cause: str | None = None) -> None:
-        """Wait until all nodes have the same schema, and read it."""
+    def _reread(self, step: str, cause: str | None = None) -> None:
+        """Waits until all nodes have the same schema, and reads it."""
         try:
             self._session.cluster.refresh_keyspace_metadata(self._journal.keyspace)
             self._found = self._read()
         except FAILURES as error:
-            raise self._failed(step, cause or _said(error)) from error
+            raise self._failed(step, cause or _describe(error)) from error
 
     def _write_version(self, version: int) -> None:
         self._check()
@@ -167,27 +171,27 @@ class _Setup:
         try:
             self._session.execute(with_consistency(self._journal, query), values)
         except FAILURES as error:
-            raise self._failed(f"write version {version}", _said(error)) from error
+            raise self._failed(f"write version {version}", _describe(error)) from error
 
-    def _save_from(self, old_table: str) -> None:
-        """Keep what is only in a table that is about to be dropped."""
+    def _save_old_table(self, old_table: str) -> None:
+        """Saves the data of an old table before it is dropped. Raises SchemaDiffers where it is too much."""
         try:
             if old_table == "pointer":
-                self._carry_pointers()
+                self._copy_pointers()
             elif self._has_rows(f"{self._journal.keyspace}.{old_table}") and not self._has_rows(
                 qualified(self._journal, "metajournal")
             ):
-                # Too many to be moved under a lock that ends after a minute.
+                # Too many heads to move under a lock that expires after a minute.
                 raise SchemaDiffers(
                     self._pipeline,
                     self._journal.keyspace,
                     [f"its heads are all in the old table {old_table}, which would have to be dropped"],
                 )
         except FAILURES as error:
-            raise self._failed(f"save what is in {old_table}", _said(error)) from error
+            raise self._failed(f"save what is in {old_table}", _describe(error)) from error
 
-    def _carry_pointers(self) -> None:
-        # Each with the time it was written at: where pointer2 has a newer one, that one stays.
+    def _copy_pointers(self) -> None:
+        # Each keeps its write timestamp, so that a newer one in pointer2 wins.
         old, new = f"{self._journal.keyspace}.pointer", qualified(self._journal, "pointer2")
         columns = "topic, partition, offset, created, updated"
         select = with_consistency(self._journal, f"SELECT {columns}, WRITETIME(offset) FROM {old}")
@@ -204,5 +208,5 @@ class _Setup:
         return SchemaStepFailed(self._pipeline, self._journal.keyspace, step, cause)
 
 
-def _said(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"

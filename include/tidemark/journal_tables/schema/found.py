@@ -1,6 +1,6 @@
-"""Looks at a keyspace: which tables it has, what they are like, and which version somebody wrote into it.
+"""Reads the current schema of a keyspace: its tables, their columns and indexes, and the stored version.
 
-Asks Cassandra's own tables instead of the driver, whose picture of a schema may be seconds old.
+Queries Cassandra's ``system_schema``, because the driver's metadata may be seconds old. Changes nothing.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from tidemark.pipeline.model import JournalDeclaration
 
 VERSION_KEY = "schema-version"
 
-_QUESTIONS = (
+_QUERIES = (
     "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = %s",
     "SELECT table_name, gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = %s",
     "SELECT table_name, column_name, type, kind, position, clustering_order FROM system_schema.columns "
@@ -22,9 +22,9 @@ _QUESTIONS = (
 
 
 def read_keyspace(session: Session, journal: JournalDeclaration) -> Found:
-    """What the keyspace has now, as the node that answers knows it."""
-    asked = [session.execute_async(question, (journal.keyspace,)) for question in _QUESTIONS]
-    keyspaces, tables, columns, indexes = [list(future.result()) for future in asked]
+    """The keyspace's schema as the coordinating node knows it now."""
+    futures = [session.execute_async(query, (journal.keyspace,)) for query in _QUERIES]
+    keyspaces, tables, columns, indexes = [list(future.result()) for future in futures]
     shapes = _shapes(columns)
     return Found(
         is_there=bool(keyspaces),
@@ -36,7 +36,7 @@ def read_keyspace(session: Session, journal: JournalDeclaration) -> Found:
 
 
 def with_consistency(journal: JournalDeclaration, query: str) -> SimpleStatement:
-    """A statement about rows, as the journal's own are sent."""
+    """A statement on rows, with the journal's consistency level."""
     level = ConsistencyLevel.name_to_value[journal.consistency.value]
     return SimpleStatement(query, consistency_level=level, is_idempotent=True)
 
@@ -55,7 +55,7 @@ def _shapes(columns: list[Any]) -> dict[str, Shape]:
         tables[row.table_name].append(row)
     return {
         name: Shape(
-            # A static column is one for the whole partition: not what is meant by its type alone.
+            # A static column has one value per partition: it must differ from a regular one of its type.
             {r.column_name: f"static {r.type}" if r.kind == "static" else r.type for r in rows},
             partition=_key(rows, "partition_key"),
             clustering=_key(rows, "clustering"),

@@ -1,6 +1,6 @@
-"""What a kafka-journal keyspace consists of, and what one has to know of a keyspace to compare the two.
+"""The tables of a kafka-journal keyspace, and the description of an existing keyspace to compare with them.
 
-Nothing here asks Cassandra or changes anything.
+Data only: neither reads nor changes Cassandra.
 """
 
 from collections.abc import Mapping
@@ -11,33 +11,34 @@ from tidemark.pipeline.model import JournalDeclaration
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What has to be known of a table before writing into it."""
+    """The columns and the primary key of a table."""
 
     columns: Mapping[str, str]
-    """Types by name."""
+    """CQL types by column name."""
     partition: tuple[str, ...]
+    """The columns of the partition key."""
     clustering: tuple[str, ...] = ()
-    """Names; with `` desc`` behind those that are kept in descending order."""
+    """The clustering columns, with the suffix `` desc`` where the order is descending."""
 
     @property
     def primary_key(self) -> str:
-        """As CQL has it."""
+        """The primary key in CQL's notation."""
         partition = f"({', '.join(self.partition)})"
         return f"({', '.join([partition, *self.clustering])})"
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a keyspace has by now."""
+    """The schema of an existing keyspace."""
 
     is_there: bool = False
     tables: Mapping[str, Shape] = field(default_factory=dict)
     graces: Mapping[str, int] = field(default_factory=dict)
     """``gc_grace_seconds`` by table."""
     indexed: frozenset[tuple[str, str]] = frozenset()
-    """Tables and the columns of theirs that have an index, whatever it is called."""
+    """(table, column) pairs that have an index, whatever its name."""
     version: str | None = None
-    """The value of the row ``schema-version``, as somebody wrote it."""
+    """The value of the row ``schema-version``, unchecked; None where there is none."""
 
 
 TABLES: Mapping[str, Shape] = {
@@ -106,23 +107,24 @@ TABLES: Mapping[str, Shape] = {
     ),
 }
 CREATED = ("journal", "pointer2", "setting", "metajournal")
-"""In this order. ``locks`` is not among them: it has to be there before."""
+"""The tables to create under the lock, in this order. ``locks`` is created before, because it holds the
+lock."""
 PROMISED = ("journal", "metajournal")
-"""What the pointers say is there."""
+"""The tables whose data the pointers vouch for."""
 DATA = (*PROMISED, "pointer2")
 INDEXED = ("created_date", "expire_on")
-"""Columns of ``metajournal``."""
+"""The columns of ``metajournal`` that have an index."""
 NEVER_NAMED = {("metajournal", "metadata"), ("setting", "metadata")}
-"""Columns that no statement mentions, neither kafka-journal's nor ours: nothing breaks without them."""
+"""Columns that no statement uses, neither kafka-journal's nor ours, so that they may be missing."""
 OLD_KEYS = {"metadata": "((topic), id)", "pointer": "((topic), partition)"}
-"""The primary keys of the tables that are dropped, so that nobody else's table of that name is."""
+"""The primary keys of the tables that are dropped, to tell them from other tables of the same name."""
 
 
 def name_of(journal: JournalDeclaration, table: str) -> str:
-    """What one of ``TABLES`` is called in this keyspace."""
+    """The declared name of one of ``TABLES``, without the keyspace."""
     return str(getattr(journal.tables, table))
 
 
 def qualified(journal: JournalDeclaration, table: str) -> str:
-    """The same, with its keyspace."""
+    """The declared name of one of ``TABLES``, with the keyspace."""
     return f"{journal.keyspace}.{name_of(journal, table)}"

@@ -1,7 +1,7 @@
-"""The lock under which the schema of a journal keyspace is changed: kafka-journal's, so that both keep to it.
+"""The lock for schema changes of a journal keyspace. It is kafka-journal's lock, so both respect it.
 
-A row of the table ``locks`` that exists or does not, and ends by itself after a minute. Nothing here takes a
-lock away from somebody, and nobody goes on changing the schema when their own may have ended.
+The lock is a row of the table ``locks`` that expires after a minute. A process never takes the lock from
+another one, and stops changing the schema before its own lock can have expired.
 """
 
 import socket
@@ -25,18 +25,18 @@ events = structlog.get_logger()
 
 ID = "kafka-journal"
 EXPIRY = 60
-"""Seconds after which a lock ends that nobody has given back."""
+"""Seconds until a lock that was not released expires."""
 STEP = 30.0
-"""Seconds that one step may take: the answer to a statement, and the nodes' agreement."""
+"""The most seconds of one step: the answer to a statement, and the nodes' schema agreement."""
 LONGEST = EXPIRY - STEP - 5
-"""Seconds after which no further step may begin, for it might outlive the lock."""
+"""Seconds for which a lock may have been held when a step begins; a later step could outlast the lock."""
 
 _this_process = threading.Lock()
-"""Threads do not compete in Cassandra: origin and time would not tell them apart."""
+"""Serializes the threads of a process, because origin and timestamp do not tell them apart in Cassandra."""
 
 
 def origin() -> str:
-    """Who we are, in locks and in the row of the version."""
+    """This host's name, written into locks and into the row of the schema version."""
     return socket.gethostname()
 
 
@@ -44,7 +44,10 @@ def origin() -> str:
 def schema_lock(
     session: Session, pipeline: str, journal: JournalDeclaration, wait: float, clock: Clock = CLOCK
 ) -> Iterator[Callable[[], None]]:
-    """Hold the lock; what is given is to be called before every step, and refuses it when time is up."""
+    """Holds the lock. Yields a check to call before every step; it raises SchemaLockOverrun when time is up.
+
+    Waits up to ``wait`` seconds for the lock, then raises SchemaLockHeld.
+    """
     if not _this_process.acquire(timeout=wait):
         raise SchemaLockHeld(pipeline, journal.keyspace, f"this process on {origin()}", None, wait)
     try:
@@ -60,18 +63,19 @@ def schema_lock(
 
 @dataclass
 class _Claim:
-    """Our attempts to get the lock, and which of them may have got it."""
+    """The attempts of this process to insert the lock's row, and which of them may have succeeded."""
 
     session: Session
     pipeline: str
     journal: JournalDeclaration
     clock: Clock
     sent: dict[datetime, float] = field(default_factory=dict)
-    """Those that were applied or had no answer, with the time they were sent at."""
+    """The timestamps of the attempts that were applied or not answered, with the times they were sent at."""
     since: float = 0.0
+    """When the successful attempt was sent, by the monotonic clock."""
 
     def take(self, wait: float) -> None:
-        """Get the lock, or say who has it."""
+        """Takes the lock, or raises SchemaLockHeld with its holder."""
         give_up_at = self.clock.elapsed() + wait
         holder: Any = None
         lost: Exception | None = None
@@ -80,7 +84,7 @@ class _Claim:
             try:
                 answer = self._insert(stamp)
             except FAILURES as error:
-                # Refusing this attempt says nothing about an earlier one.
+                # A refusal of this attempt does not mean that an earlier one failed.
                 if not self.sent and isinstance(error, REFUSALS):
                     raise self._failed(error) from error
                 self.sent[stamp], lost = at, error
@@ -88,8 +92,8 @@ class _Claim:
                 if answer.applied:
                     self.sent[stamp] = self.since = at
                     return
-                # The row that is in the way may be ours: the answer to an earlier attempt was lost, but the
-                # attempt was not. Whatever of it was still under way, this one has settled it.
+                # The existing row may be ours: an earlier attempt was applied and its answer was lost. If
+                # that attempt was still in progress, this transaction has completed it.
                 if answer.metadata == origin() and answer.timestamp in self.sent:
                     self.since = self.sent[answer.timestamp]
                     return
@@ -103,19 +107,19 @@ class _Claim:
         raise SchemaLockHeld(self.pipeline, keyspace, holder.metadata, holder.timestamp, wait)
 
     def check(self) -> None:
-        """Refuse a step that might outlive the lock."""
+        """Raises SchemaLockOverrun where the next step could outlast the lock."""
         held = self.clock.elapsed() - self.since
         if held > LONGEST:
             raise SchemaLockOverrun(self.pipeline, self.journal.keyspace, held)
 
     def release(self) -> None:
-        """Give back what is ours, and only that.
+        """Releases this process's lock, and no other.
 
-        kafka-journal deletes the row if there is one, whoever's it is. Ours may have ended and be another's
-        by now, so it is deleted only with our origin and one of our times in it. To kafka-journal that is no
-        difference: it asks only whether there is a row, and all statements about it are transactions. What
-        the condition cannot tell apart is another process of this host that asked in the same millisecond:
-        kafka-journal's row has no room for more.
+        Our lock may have expired and another process may hold it now. The row is therefore deleted only where
+        it has our origin and one of our timestamps. kafka-journal deletes the row unconditionally, and only
+        checks whether there is one, so the condition makes no difference to it. All statements on the row are
+        transactions. The condition cannot exclude another process of this host that took the lock in the same
+        millisecond, because kafka-journal's row has no further column.
         """
         if not self.sent:
             return
@@ -124,7 +128,7 @@ class _Claim:
         try:
             self._execute(f"DELETE FROM {self._table} {query}", (ID, origin(), *self.sent))
         except FAILURES as error:
-            # Not worth failing for, nor for hiding why the work under the lock has failed.
+            # The lock expires by itself, and an error here would hide one of the work under the lock.
             events.warning(
                 "schema lock not given back; it ends by itself", table=self._table, error=str(error)
             )
@@ -134,7 +138,7 @@ class _Claim:
         return qualified(self.journal, "locks")
 
     def _stamp(self) -> datetime:
-        """Now, as Cassandra gives it back: milliseconds, without a zone."""
+        """The current time as Cassandra returns it: in milliseconds, without a time zone."""
         now = self.clock.now()
         return now.replace(microsecond=now.microsecond // 1000 * 1000, tzinfo=None)
 
@@ -145,7 +149,7 @@ class _Claim:
         return once_usable(lambda: self._execute(query, values), self.clock)
 
     def _execute(self, query: str, values: tuple[Any, ...]) -> Any:
-        # A second sending by the driver itself would hide what became of the first.
+        # A retry by the driver would hide whether the first attempt was applied.
         statement = SimpleStatement(query, retry_policy=FallthroughRetryPolicy())
         return self.session.execute(statement, values).one()
 

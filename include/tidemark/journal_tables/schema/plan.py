@@ -1,7 +1,7 @@
-"""What is to be done about a journal keyspace: decided from what it has, before anything is touched.
+"""The plan for a journal keyspace: the schema steps it still needs, decided from its current schema. Pure.
 
-Pure. A keyspace that is newer than we know, or whose tables are not what the plan takes them for, is refused
-whole: a plan contains drops, and they are meant for kafka-journal's tables only.
+Refuses a keyspace of a newer version and one whose tables are not kafka-journal's: a plan can drop tables,
+and must drop only those of kafka-journal.
 """
 
 import re
@@ -33,17 +33,17 @@ from tidemark.pipeline.model import JournalDeclaration
 
 @dataclass(frozen=True, slots=True)
 class SchemaStep:
-    """A change, and the version that the keyspace has after it."""
+    """A schema change (None for none) and the version to store after it."""
 
     change: SchemaChange | None
     version: int | None = None
-    """None: it stays as it is."""
+    """None where the stored version does not change."""
 
 
 def plan(
     journal: JournalDeclaration, found: Found, migrations: Sequence[SchemaChange] = MIGRATIONS
 ) -> tuple[SchemaStep, ...]:
-    """The steps that are left, in order; none for a keyspace that is ready."""
+    """The remaining steps in order; empty for a keyspace that is up to date."""
     missing = [table for table in CREATED if not CreateTable(table).is_done(journal, found)]
     indexes = [column for column in INDEXED if not CreateIndex(column).is_done(journal, found)]
     steps = [SchemaStep(CreateTable(table)) for table in missing] + [
@@ -51,22 +51,25 @@ def plan(
     ]
     version = stored_version(found.version)
     if version is None and len(missing) == len(CREATED):
-        # Fresh: the tables are created as the last migration leaves them.
+        # The tables are created in the shape that the last migration leaves, so no migration is needed.
         return (*steps, SchemaStep(None, len(migrations) - 1))
     first = 0 if version is None else max(version + 1, 0)
     return (*steps, *(SchemaStep(change, i) for i, change in enumerate(migrations) if i >= first))
 
 
 def stored_version(value: str | None) -> int | None:
-    """The index of the last migration; None where nobody has left a number."""
-    # Not int() alone, which also takes blanks and underscores: kafka-journal does not.
+    """The index of the last applied migration; None where the stored value is missing or not a number."""
+    # int() alone would also accept blanks and underscores, which kafka-journal does not.
     return int(value) if value is not None and re.fullmatch(r"[+-]?[0-9]+", value) else None
 
 
 def refuse(
     pipeline: str, journal: JournalDeclaration, found: Found, steps: Sequence[SchemaStep], shortest_grace: int
 ) -> None:
-    """Refuse a keyspace that these steps would not make ready, or that they must not touch."""
+    """Raises where these steps would not make the keyspace usable, or where it must not be changed.
+
+    The errors are SchemaVersionUnknown, SchemaDiffers and GraceTooShort.
+    """
     version = stored_version(found.version)
     if version is not None and version >= len(MIGRATIONS):
         raise SchemaVersionUnknown(pipeline, journal.keyspace, str(version), len(MIGRATIONS) - 1)
@@ -80,7 +83,8 @@ def refuse(
 
 
 def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[SchemaStep]) -> list[str]:
-    """The tables of data that these steps would make where pointers may promise data already."""
+    """The names of the data tables that these steps would create although pointers may vouch for their
+    data."""
     if name_of(journal, "pointer2") not in found.tables:
         return []
     changes = [step.change for step in steps]
@@ -90,7 +94,7 @@ def beside_pointers(journal: JournalDeclaration, found: Found, steps: Sequence[S
 def _differences(
     journal: JournalDeclaration, found: Found, changes: Sequence[SchemaChange | None]
 ) -> Iterator[str]:
-    """What would break writing and no change is going to put right. Further columns do no harm."""
+    """The differences that would break writing and that no planned change removes. Extra columns are fine."""
     for table, wanted in TABLES.items():
         name = name_of(journal, table)
         shape = found.tables.get(name)
@@ -99,22 +103,23 @@ def _differences(
         if shape.primary_key != wanted.primary_key:
             yield f"{name} has the primary key {shape.primary_key} instead of {wanted.primary_key}"
         for column, kind in wanted.columns.items():
-            has = shape.columns.get(column)
-            if has is None and (table, column) not in NEVER_NAMED and AddColumn(table, column) not in changes:
+            actual = shape.columns.get(column)
+            is_added = AddColumn(table, column) in changes
+            if actual is None and (table, column) not in NEVER_NAMED and not is_added:
                 yield f"{name} has no column {column} {kind}"
-            elif has is not None and has != kind:
-                yield f"{name}.{column} is {has} instead of {kind}"
+            elif actual is not None and actual != kind:
+                yield f"{name}.{column} is {actual} instead of {kind}"
 
 
 def _not_old(
     journal: JournalDeclaration, found: Found, changes: Sequence[SchemaChange | None]
 ) -> Iterator[str]:
-    """Tables that would be dropped for their names alone."""
+    """The tables that a planned drop names and that are not kafka-journal's."""
     for name, key in OLD_KEYS.items():
         drop = DropTable(name)
         if drop in changes and not drop.is_done(journal, found) and found.tables[name].primary_key != key:
-            has = found.tables[name].primary_key
+            actual = found.tables[name].primary_key
             yield (
-                f"{name} has the primary key {has} instead of {key}: it is not kafka-journal's old table, "
+                f"{name} has the primary key {actual} instead of {key}: it is not kafka-journal's old table, "
                 "which would have to be dropped"
             )

@@ -1,4 +1,5 @@
-"""Waiting for others who change a schema at the same time, by a clock that tests can replace."""
+"""Waiting for other processes that change the schema at the same time, with a clock that tests can
+replace."""
 
 import time
 from collections.abc import Callable
@@ -13,12 +14,12 @@ Answer = TypeVar("Answer")
 INTERVAL = 0.1
 """Seconds between two attempts."""
 SETTLED = 10.0
-"""Seconds after which every node can use the tables that it lists."""
+"""Seconds after which every node can query the tables that it lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Time, as far as changing a schema is concerned; it never gets into a journal."""
+    """The clock for schema changes. Its times are never written into a journal's data."""
 
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     elapsed: Callable[[], float] = time.monotonic
@@ -28,15 +29,16 @@ class Clock:
 CLOCK = Clock()
 
 
-def once_usable(ask: Callable[[], Answer], clock: Clock = CLOCK) -> Answer:
-    """The answer to a question about a table that somebody may be creating right now.
+def once_usable(query: Callable[[], Answer], clock: Clock = CLOCK) -> Answer:
+    """The result of ``query``, which reads a table that another process may be creating.
 
-    Cassandra lists a new table a moment before it answers for it, and says until then that there is none.
+    Cassandra lists a new table shortly before it can be queried, and raises InvalidRequest until then. The
+    query is retried for up to ``SETTLED`` seconds.
     """
     give_up_at = clock.elapsed() + SETTLED
     while True:
         try:
-            return ask()
+            return query()
         except InvalidRequest:
             if clock.elapsed() >= give_up_at:
                 raise

@@ -1,4 +1,4 @@
-"""What a journal writer refuses to go on with: errors with fields, each with the way out."""
+"""Errors that stop a journal writer, with fields and with what an operator can do."""
 
 from tidemark.errors import with_fields
 from tidemark.writers.errors import WriterError
@@ -6,7 +6,7 @@ from tidemark.writers.errors import WriterError
 
 @with_fields
 class TablesChanged(WriterError):
-    """A pointer is not where this writer left it: somebody else wrote, restored or truncated the tables."""
+    """A pointer is not where this writer left it: another process changed or truncated the tables."""
 
     needs_person = True
 
@@ -35,7 +35,7 @@ class TablesChanged(WriterError):
 
 @with_fields
 class OffsetsBegunAnew(WriterError):
-    """A partition was truncated: its offsets say no longer what came first."""
+    """A partition was truncated, so its offsets no longer give the order of its messages."""
 
     needs_person = True
 
@@ -56,7 +56,7 @@ class OffsetsBegunAnew(WriterError):
 
 @with_fields
 class JournalUnclear(WriterError):
-    """It is not clear which journal of a pipeline is meant."""
+    """The journal of a pipeline that is meant is ambiguous or unknown."""
 
     pipeline: str
     asked: str | None

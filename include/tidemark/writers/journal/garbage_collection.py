@@ -1,8 +1,8 @@
-"""Python's search for cycles, while hundreds of thousands of records are alive.
+"""Settings of Python's garbage collector for work with hundreds of thousands of live objects.
 
-By default it looks again and again through every object that is still needed: more than a quarter of the time
-that a journal's messages take. Here only new objects are looked through, and those seldom. Nothing is turned
-off: what the driver leaves in cycles is found.
+By default the collector traverses all live objects again and again, which takes more than a quarter of the
+time of writing a journal. With these settings it traverses only new objects, and seldom. It is not switched
+off, so cycles that the Cassandra driver leaves behind are still freed.
 """
 
 import gc
@@ -11,12 +11,15 @@ from contextlib import contextmanager
 
 NEW_OBJECTS = 100_000
 NEVER = 1_000_000
-"""So many searches of the new ones never happen: the old ones are left alone."""
+"""A threshold of collections that is never reached, so that older generations are not traversed."""
 
 
 @contextmanager
 def seldom_collecting() -> Iterator[None]:
-    """Look through new objects only while the block works; as it was before when it ends."""
+    """Within the block, the garbage collector traverses only new objects.
+
+    Restores the thresholds afterwards.
+    """
     before = gc.get_threshold()
     gc.set_threshold(NEW_OBJECTS, NEVER, NEVER)
     try:

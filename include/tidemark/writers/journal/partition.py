@@ -1,8 +1,8 @@
-"""One Kafka partition's messages on their way into a journal's tables: rows as they come, heads at the end.
+"""Writes the messages of one Kafka partition into a journal's tables: rows in batches, heads at the end.
 
-Messages are applied in id order, so the first one that cannot be understood is the lowest: everything below
-it is written and nothing at or above it. Memory is that of one chunk, of the rows that wait for others of
-their entity, and of the heads it has met.
+Messages are applied in id order. The first one that cannot be applied is therefore the lowest, and exactly
+the messages below it are written. Memory holds one chunk of messages, the rows that are collected for larger
+batches, and the heads read so far.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,15 +29,15 @@ from tidemark.journal_tables.statements import JournalTables
 events = structlog.get_logger()
 
 ROWS_TOGETHER, BYTES_TOGETHER = at_once(125_000), 50 * 2**20
-"""How many rows may wait, and how much of them: the more there are, the more of an entity's rows travel
-together, which Cassandra takes as one write."""
+"""The rows, and their bytes, that are collected before they are written. The more there are, the more rows of
+an entity share a batch, which Cassandra applies as one write."""
 MOST_HEADS = 200_000
-"""With more in memory they are written early, and read again where they are needed again."""
+"""With more heads in memory, all are written early, and read again when they are needed again."""
 SHOWN_DUPLICATES = 10
 
 
 class Unapplicable(NamedTuple):
-    """A message that cannot be applied, and why."""
+    """A message that cannot be applied, and the reason."""
 
     id: int
     offset: int
@@ -58,7 +58,11 @@ class JournalPart:
         zone: tzinfo,
         created: int | None = None,
     ) -> None:
-        """``created`` is that of heads which begin here, where they could begin in another partition too."""
+        """A part of the partition ``place``, whose messages up to offset ``pointer`` are in the tables.
+
+        ``created`` is the creation time of new heads (ms), given where entities can also begin in another
+        partition of the same binding; None otherwise.
+        """
         self._tables, self._bulk, self._heads = tables, bulk, heads
         self._topic, self._partition = place
         self._pointer, self._segment_size, self._zone = pointer, segment_size, zone
@@ -70,7 +74,7 @@ class JournalPart:
         self._shown = 0
 
     def take(self, chunk: pa.Table) -> Unapplicable | None:
-        """Apply a chunk, up to its first bad message: that is returned."""
+        """Applies a chunk up to its first message that cannot be applied, and returns that message."""
         messages, ignored, bad = self._read(chunk)
         keys = {message.action.key for message in messages}
         self._heads.load(keys)
@@ -85,12 +89,12 @@ class JournalPart:
         return bad
 
     def finish(self) -> Written:
-        """Write what is left, heads last; what was done with all messages."""
+        """Writes the remaining rows and the heads, and returns the counts of all messages."""
         self._write_heads()
         return self._done
 
     def _drain(self, key: str) -> bool:
-        """Let an entity's rows wait for others of it; whether they may."""
+        """Moves an entity's rows from its fold to the waiting rows; False where tombstones come first."""
         rows = self._folds[key].drain()
         if rows is None:
             return False
@@ -98,11 +102,11 @@ class JournalPart:
         return True
 
     def _conclude(self, keys: Iterable[str]) -> None:
-        """Take what the folds of these entities have come to: tombstones are written before rows."""
+        """Ends the folds of these entities and collects their effects. Tombstones are written before rows."""
         effects = [self._folds.pop(key).effect() for key in keys]
         for effect in effects:
             if effect.tombstones:
-                # What is deleted should be there first: a tombstone need not be kept for rows yet to come.
+                # Rows are written before their tombstone, so that it need not outlive rows that arrive later.
                 self._tables.add_rows(self._bulk, self._waiting.pop(effect.key, ()))
         if self._tables.add_tombstones(self._bulk, effects):
             self._bulk.flush()
@@ -120,22 +124,22 @@ class JournalPart:
             self._waiting_bytes += sum(map(len, encoded))
 
     def _write_rows(self) -> None:
-        """Conclude all folds, and send the rows that wait."""
+        """Ends all folds and writes the waiting rows."""
         self._conclude(list(self._folds))
         while self._waiting:
             self._tables.add_rows(self._bulk, self._waiting.popitem()[1])
         self._waiting_rows = self._waiting_bytes = 0
 
     def _write_heads(self) -> None:
-        """Write the heads, once all their rows are there."""
+        """Writes all rows, and then the heads."""
         self._write_rows()
         changed = self._heads.changed
         self._bulk.flush()
         for key, (tombstone, _, _) in changed.items():
             if tombstone:
                 self._tables.add_head_tombstone(self._bulk, self._topic, key, tombstone)
-        # A new head in today's segment would tell a second attempt that the purge is done, while the old one
-        # may still be in its old segment.
+        # A retry takes a new head in the current segment space as proof that the purge was applied. The old
+        # head must therefore be deleted from the old segment space before.
         self._bulk.flush()
         for key, (_, head, write_time) in changed.items():
             if head:
@@ -148,11 +152,14 @@ class JournalPart:
         self._heads.forget()
 
     def _read(self, chunk: pa.Table) -> tuple[list[Message], int, Unapplicable | None]:
-        """The actions beyond the pointer in id order, up to what cannot be understood; how many were none."""
+        """The messages beyond the pointer in id order, how many were ignored, and the first undecodable one.
+
+        Messages after an undecodable one are not read.
+        """
         messages: list[Message] = []
         ignored, pointer, partition = 0, self._pointer, self._partition
         longest = longest_key(self._topic)
-        surely_short = longest // 4  # no character has more bytes
+        surely_short = longest // 4  # a character has at most four bytes
         for id_, offset, write_time, t, *record in records_of(chunk):
             if offset <= pointer:
                 ignored += 1

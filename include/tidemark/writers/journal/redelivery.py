@@ -1,8 +1,8 @@
-"""A dead letter applied to a journal's tables after all: rows first, the head only if readers can see them.
+"""Applies a dead letter to a journal's tables: rows first, then the head where the rows are readable.
 
-An acknowledgement may have removed the rows of its message, with tombstones of the message's own write time;
-those hide the same rows for ever. So the rows are read back before the head promises them. Whether later
-messages of the entity are there is the caller's business.
+An acknowledgement may have deleted the rows of its message, with tombstones of the message's own write time.
+Those tombstones hide the same rows for ever, so the rows are read back before the head is written. The caller
+has to check that the entity has no later messages.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ REBUILD = "Rebuild with a new writer, a new keyspace and `start: earliest`: it a
 
 @with_fields
 class RowsHidden(WriterError):
-    """What an acknowledgement removed cannot be written again."""
+    """Rows that an acknowledgement removed cannot be written again, because its tombstones hide them."""
 
     needs_person = True
 
@@ -34,8 +34,8 @@ class RowsHidden(WriterError):
 
 
 def apply_after_all(tables: JournalTables, effect: Effect, lease: Check) -> None:
-    """Write what one message amounts to; again changes nothing."""
-    if effect.write_time is None:  # the head has it already
+    """Writes the effect of one message. Idempotent. Raises RowsHidden where tombstones hide its rows."""
+    if effect.write_time is None:  # the head contains the message already
         return
     with tables.bulk(lease.check) as bulk:
         if tables.add_tombstones(bulk, [effect]):
@@ -54,12 +54,12 @@ def apply_after_all(tables: JournalTables, effect: Effect, lease: Check) -> None
 
 def _hidden(tables: JournalTables, effect: Effect) -> Sequence[Row]:
     segments = {row.segment for row in effect.rows}
-    there = {
+    readable = {
         (row.segment, row.seq_nr, milliseconds(row.timestamp), row.partition, row.offset)
         for row in tables.read_rows(effect.topic, effect.key, segments)
     }
     return [
         row
         for row in effect.rows
-        if (row.segment, row.seq_nr, row.timestamp, row.partition, row.offset) not in there
+        if (row.segment, row.seq_nr, row.timestamp, row.partition, row.offset) not in readable
     ]

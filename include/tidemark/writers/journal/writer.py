@@ -1,8 +1,8 @@
-"""The ``journal`` writer: actions into the tables that kafka-journal's clients read.
+"""The ``journal`` writer: applies actions to the tables that kafka-journal's clients read.
 
-One Kafka partition is one part, so an entity is always one task's, in order; a large one is shared out by
-entity. What the target has already (offsets at or below ``pointer2``) is dropped. A message that cannot be
-understood stops the writer: it is never skipped.
+A part is one Kafka partition, or the share of a large partition that has some of its entities, so one task
+writes all messages of an entity in order. Messages at or below ``pointer2`` are in the tables already and are
+dropped. A message that cannot be applied stops the writer; it is never skipped.
 """
 
 import re
@@ -41,10 +41,10 @@ from tidemark.writers.journal.redelivery import REBUILD, apply_after_all
 
 MESSAGES_AT_ONCE = at_once(8_192)
 BYTES_AT_ONCE = 4 * 2**20
-"""How many messages are read before they are folded, and how much of them: enough to ask for many heads at
-once."""
+"""Limits of one chunk: the messages, and their bytes, that are read before they are folded. Large enough to
+read many heads at once."""
 MESSAGES_A_PART = 250_000
-"""What a task should take at most of one partition; the entities of a larger one are shared out."""
+"""The messages of one part. The entities of a partition with more are shared among several parts."""
 NO_POINTER = -1
 NOT_THERE = Pointer(NO_POINTER, 0)
 
@@ -58,9 +58,9 @@ class JournalWriter(Writer):
     connection: CassandraConnection
     zone: str
     topics: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Those that the pipeline's file names."""
+    """The topics that the pipeline's file names."""
     left_out: frozenset[str] = field(default=frozenset(), kw_only=True)
-    """Topics of the binding at hand that only have the names of those the tables hold."""
+    """Re-created topics of the current binding: the tables hold the earlier topics of the same names."""
 
     @property
     def name(self) -> str:
@@ -79,17 +79,18 @@ class JournalWriter(Writer):
         return self.declared.reconcile
 
     def prepare(self) -> None:
-        """Make keyspace and tables."""
+        """Creates or migrates the keyspace and its tables."""
         create_journal(connect(self.connection), self.pipeline, self.declared)
 
     def examine(self, binding: Binding, past: Past) -> None:
-        """Refuse tables whose pointers are not where this writer left them.
+        """Raises TablesChanged where the pointers are not where this writer left them.
 
-        Before its first delivery they may be anywhere up to the binding: tables may be taken over. After a
-        rewind they are ahead, up to the highest position there ever was; past it, nobody but this writer can
-        have been in the binding it is about to write. A pointer inside the binding is what a crash before the
-        commit leaves: then its write time is this binding's. Any other one was written by another replicator,
-        and is good only where its tables were taken over since, or before anything was bound.
+        Before the first delivery, pointers may be anywhere below the binding's end, because tables can be
+        taken over. After a rewind they are ahead, at most up to the highest position there ever was. A
+        pointer inside the binding is left by a crash before the commit, and then has the write time of a
+        message of this binding. Every other pointer was written by another replicator. It is accepted only
+        where the tables were taken over since, or before anything was bound. Raises OffsetsBegunAnew where a
+        partition was truncated.
         """
         slices = [s for s in binding.slices if self._admits(s.topic)]
         for s in slices:
@@ -117,7 +118,10 @@ class JournalWriter(Writer):
                 )
 
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
-        """A journal is rebuilt from nothing; tables that are past all of it drop what they have."""
+        """Refused where compaction removed messages that the tables lack.
+
+        Empty tables are rebuilt from a compacted log, and tables past all of it drop its messages.
+        """
         if is_begun or not self._has_tables:
             return None
         wanted = {place: offset for place, offset in offsets.items() if self._admits(place[0])}
@@ -134,7 +138,7 @@ class JournalWriter(Writer):
         )
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        """One part per Kafka partition, or several of a large one; a file holds one partition."""
+        """One part per Kafka partition, several for a large one. Every file holds one partition."""
         places = dict.fromkeys(file.place for file in files)
         whole = [Part(binding, tuple(file for file in files if file.place == place)) for place in places]
         return [replace(part, number=number) for part in whole for number in _numbers(part)]
@@ -168,10 +172,10 @@ class JournalWriter(Writer):
         return total
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """Nothing: readers look at the pointers."""
+        """Does nothing: readers follow the pointers, which ``settle`` moves."""
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
-        """Move the pointers: from now on readers take everything up to there from Cassandra."""
+        """Moves the pointers: from then on, readers take everything up to them from Cassandra."""
         pointers = {
             place: (offset, binding.write_time(binding.id_of(*place, offset)))
             for place, offset in binding.offsets_at(position).items()
@@ -181,10 +185,10 @@ class JournalWriter(Writer):
         self._tables.write_pointers(pointers, binding.t)
 
     def is_reachable(self) -> None:
-        """Ask Cassandra for the time, then try what a delivery does: a read, and a write to every table.
+        """Asks Cassandra for the time, then tries a read and a write to every table, as a delivery does.
 
-        One node alone always knows the time. What is written is the tombstone of something that is not there
-        and can never be. Where there are no tables yet, nothing is made.
+        A single node can answer the first, reads and writes need the consistency level. The writes are
+        tombstones of rows that cannot exist. Missing tables are not created.
         """
         session = connect(self.connection)
         server_time(session)
@@ -193,9 +197,9 @@ class JournalWriter(Writer):
             self._tables.try_writing()
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What was applied cannot be taken back: a delete or a purge can only be tried again.
+        """A delete or purge that may be partly applied cannot be undone: it can only be retried.
 
-        Unless the fold refuses it: of such a one nothing was ever applied.
+        One that the fold refuses was never applied, so it can be acknowledged.
         """
         action = _action(message)
         if isinstance(action, Delete | Purge):
@@ -214,7 +218,7 @@ class JournalWriter(Writer):
         return None
 
     def discard(self, message: Mapping[str, Any]) -> None:
-        """Remove the rows that an attempt may have left of an append."""
+        """Deletes the rows that an attempt may have written for an append."""
         action = _action(message)
         if isinstance(action, Append):
             rows = self._rows(message, action)
@@ -224,19 +228,19 @@ class JournalWriter(Writer):
                 for row in self._tables.read_rows(message["topic"], action.key, segments)
                 if (row.partition, row.offset) != (message["partition"], message["offset"])
             }
-            # Also those that are not there: a write that timed out may arrive yet. An earlier message may
-            # have the very same place, and its row is not ours to remove.
+            # Rows that are not there are deleted too, because a write that timed out may still arrive. A row
+            # of an earlier message at the same place stays.
             self._tables.remove_rows(
                 row for row in rows if (row.segment, row.seq_nr, row.timestamp) not in others
             )
 
     @property
     def redelivers_in_place(self) -> bool:
-        """See ``Writer.redelivers_in_place``: tables have no order but that of each entity."""
+        """See ``Writer.redelivers_in_place``. The tables keep the order of each entity's messages only."""
         return True
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """What its entity got since must not be followed by something older."""
+        """Refused where the entity has later messages: an older one must not be applied after them."""
         topic = message["topic"]
         if not self._admits(topic):
             return f"its namespace {topic} is not one of this writer's ({self.declared.namespaces})."
@@ -254,40 +258,32 @@ class JournalWriter(Writer):
         return None
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """See ``Writer.redeliver``. The pointers are past it already."""
+        """See ``Writer.redeliver``. The pointers are already past the message."""
         if effect := self._applied(message):
             apply_after_all(self._tables, effect, lease)
 
     def _applied(self, message: Mapping[str, Any]) -> Effect | None:
-        """What a message amounts to on top of its entity; None where it is no action. Refuses a bad one."""
-        headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
-        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        """The effect of a message on its entity; None where it changes none.
+
+        Raises BadMessage for a bad one.
+        """
         try:
-            action = read_action(
-                message["key"], message["value"], message["timestamp"], message["timestamp_type"], headers
-            )
+            action = _read(message)
             if action is None or isinstance(action, Mark):
                 return None
             if is_too_long(message["topic"], action.key):
                 raise JournalError("its key is longer than Cassandra takes")
-            return fold(
-                message["topic"],
-                action.key,
-                self._head(message, action),
-                [Message(message["id"], *place, action)],
-                segment_size=self.declared.segment_size,
-                zone=ZoneInfo(self.zone),
-            )
+            return self._fold(message, action, self._head(message, action))
         except JournalError as error:
             where = (message["topic"], message["partition"], message["offset"], message["id"])
             raise BadMessage(self.pipeline, self.name, *where, str(error)) from error
 
     def _has_followers(self, message: Mapping[str, Any], action: Append) -> bool:
-        """Whether later appends belong to the incarnation that an append begins."""
+        """Whether rows of later appends belong to the incarnation that this append begins."""
         rows = self._rows(message, action)
         if not rows:
             return False
-        # As far as rows that are written together can lie apart.
+        # The most segments that rows of one batch can span.
         reach = (ROWS_TOGETHER + MESSAGES_AT_ONCE) // self.declared.segment_size + 1
         segments = range(rows[0].segment, rows[-1].segment + reach + 1)
         return any(
@@ -296,27 +292,31 @@ class JournalWriter(Writer):
         )
 
     def _rows(self, message: Mapping[str, Any], action: Append) -> Sequence[Row]:
-        """The rows an append amounts to; none where it cannot be applied."""
+        """The rows of an append; empty where it cannot be applied."""
         head = self._head(message, action)
         if head and head.partition != message["partition"]:
-            head = None  # whoever wrote rows of it took it for the beginning
+            head = None  # the attempt that wrote rows of it had found no head
         effect = self._effect(message, action, head)
         return effect.rows if effect else ()
 
     def _effect(self, message: Mapping[str, Any], action: Action, head: Head | None) -> Effect | None:
-        """What a message amounts to; None where it cannot be applied."""
-        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        """The effect of a message on this head; None where it cannot be applied."""
         try:
-            return fold(
-                message["topic"],
-                action.key,
-                head,
-                [Message(message["id"], *place, action)],
-                segment_size=self.declared.segment_size,
-                zone=ZoneInfo(self.zone),
-            )
+            return self._fold(message, action, head)
         except JournalError:
             return None
+
+    def _fold(self, message: Mapping[str, Any], action: Action, head: Head | None) -> Effect:
+        """The effect of a message on this head. Raises JournalError where it cannot be applied."""
+        place = (message["partition"], message["offset"], message["write_time"], message["t"])
+        return fold(
+            message["topic"],
+            action.key,
+            head,
+            [Message(message["id"], *place, action)],
+            segment_size=self.declared.segment_size,
+            zone=ZoneInfo(self.zone),
+        )
 
     def _head(self, message: Mapping[str, Any], action: Action) -> Head | None:
         heads = PartitionHeads(self._tables, message["topic"], message["partition"])
@@ -324,17 +324,18 @@ class JournalWriter(Writer):
         return heads[action.key]
 
     def leaving_out(self, topics: frozenset[str]) -> "JournalWriter":
-        """Heads and pointers compare offsets, which begin anew where a topic is made again."""
+        """The writer without these topics: heads and pointers compare offsets, and a re-created topic's
+        offsets begin anew."""
         return replace(self, left_out=topics)
 
     def refuses_recreated(self, places: Collection[TopicPartition]) -> str | None:
-        """A keyspace that holds something may hold the old topic: offsets of the new one would be dropped."""
+        """Refused unless the keyspace is empty: it may hold the old topic and drop the new one's messages."""
         if self._has_tables and (self._tables.read_pointers(sorted(places)) or self._tables.has_heads()):
             return f"keyspace {self.declared.keyspace} is not empty: give the writer one of its own"
         return None
 
     def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
-        """A topic that was made again has other offsets than its pointers count, and other entities."""
+        """Refused where the pointers are those of an earlier topic of the same name."""
         places = sorted(place for place in earlier.source if self.admits(place[0]))
         if not earlier.forgettings or not places or not self._can_be_read:
             return None
@@ -364,7 +365,7 @@ class JournalWriter(Writer):
 
     @property
     def _has_tables(self) -> bool:
-        # Asks Cassandra itself: what the driver knows of a schema may be seconds old.
+        # Queries Cassandra, because the driver's copy of the schema may be seconds old.
         found = read_keyspace(connect(self.connection), self.declared).tables
         return any(name_of(self.declared, table) in found for table in ("metajournal", "pointer2"))
 
@@ -378,19 +379,27 @@ class JournalWriter(Writer):
         return JournalTables.of(connect(self.connection), self.declared)
 
 
-def _action(message: Mapping[str, Any]) -> Action | None:
-    """The action of a message; None also where it cannot be understood or has no place in the tables."""
+def _read(message: Mapping[str, Any]) -> Action | None:
+    """The action of a message; None where it is none. Raises Undecodable."""
     headers = [(header["name"], header["value"]) for header in message["headers"] or ()]
     times = (message["timestamp"], message["timestamp_type"])
+    return read_action(message["key"], message["value"], *times, headers)
+
+
+def _action(message: Mapping[str, Any]) -> Action | None:
+    """The action of a message; None too where it cannot be decoded or its key is too long for the tables."""
     try:
-        action = read_action(message["key"], message["value"], *times, headers)
+        action = _read(message)
     except Undecodable:
         return None
     return None if action and is_too_long(message["topic"], action.key) else action
 
 
 def _created(part: Part, topic: str) -> int | None:
-    """The time of heads that begin in a part; None where they can begin nowhere else meanwhile."""
+    """The creation time (ms) of heads that begin in a part, for the check that entities do not begin twice.
+
+    None where the topic has no other partition in the binding, or the part is not whole.
+    """
     partitions = sum(1 for s in part.binding.slices if s.topic == topic)
     return part.binding.t // 1000 if part.is_whole and partitions > 1 else None
 
@@ -404,7 +413,7 @@ def _numbers(part: Part) -> Sequence[int | None]:
 
 
 def _share(part: Part) -> Callable[[str], bool]:
-    """Whether an entity belongs to a part."""
+    """A predicate: whether an entity belongs to a part."""
     if part.number is None:
         return lambda key: True
     number, shares = part.number, _shares(part)
@@ -414,7 +423,7 @@ def _share(part: Part) -> Callable[[str], bool]:
 def _of_share(
     batches: Iterable[pa.RecordBatch], number: int | None, is_ours: Callable[[str], bool]
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a part's own entities; what has no entity is the first one's."""
+    """The messages of a part's own entities. Messages without a key belong to the first part."""
     for batch in batches:
         if number is None:
             yield batch
@@ -425,9 +434,9 @@ def _of_share(
 
 
 def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The batches of a file, gathered until a chunk is worth its round trips."""
+    """The batches of a file, collected into chunks that are large enough to be worth their round trips."""
     waiting: list[pa.RecordBatch] = []
-    for batch in _pieces(batches):
+    for batch in _slices(batches):
         waiting.append(batch)
         rows, size = sum(each.num_rows for each in waiting), sum(each.nbytes for each in waiting)
         if rows >= MESSAGES_AT_ONCE or size >= BYTES_AT_ONCE:
@@ -437,8 +446,8 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(waiting)
 
 
-def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """None larger than a chunk."""
+def _slices(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, sliced so that none has more messages than a chunk."""
     for batch in batches:
         for start in range(0, batch.num_rows, MESSAGES_AT_ONCE):
             yield batch.slice(start, MESSAGES_AT_ONCE)

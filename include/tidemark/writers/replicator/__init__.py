@@ -1,1 +1,1 @@
-"""Taking over from kafka-journal's replicator, and handing back to it."""
+"""Take-over of a journal's tables from kafka-journal's replicator, and hand-back to it."""

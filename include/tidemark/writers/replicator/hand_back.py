@@ -1,9 +1,9 @@
-"""hand back: let a kafka-journal replicator go on with the tables of a stopped writer.
+"""Hand-back: a kafka-journal replicator continues with the tables of a stopped writer.
 
-The writer remembers it before the replicator's groups are touched, so that a process that dies in between
-leaves a writer that is known to be handed back: the command finishes it when it is given again, and only a
-take-over opens the gate. Refused while either side could still write, and while our write times are ahead of
-the clock: they would hide what the replicator writes.
+The hand-back is recorded in the writer's state before the replicator's consumer groups are changed. After a
+crash in between, repeating the command finishes it, and only a take-over opens the gate. Refused while either
+side could still write, and while our write times are ahead of the clock, because they would hide what the
+replicator writes.
 """
 
 from dataclasses import dataclass, replace
@@ -25,11 +25,11 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration, Pipeline
 
 HANDING_BACK = "a hand-back"
-"""The lease's holder: a process that died is taken up by the same command at once."""
+"""The holder of the lease. After a crash, the same command has the same holder and continues at once."""
 
 
 def journal_of(pipeline: Pipeline, writer: str) -> JournalDeclaration:
-    """The declaration of a journal writer; refuses writers of other kinds."""
+    """The declaration of a journal writer. Raises NotPossible for writers of other kinds."""
     declared = next((one for one in pipeline.writers if one.name == writer), None)
     if not isinstance(declared, JournalDeclaration):
         raise NotPossible(pipeline.name, writer, "only a journal's tables are handed back or taken over.")
@@ -38,7 +38,7 @@ def journal_of(pipeline: Pipeline, writer: str) -> JournalDeclaration:
 
 @dataclass(frozen=True, slots=True)
 class HandBack:
-    """How a kafka-journal replicator gets its tables back."""
+    """Hands the tables of a journal writer back to a kafka-journal replicator."""
 
     pipeline: Pipeline
     connections: Connections
@@ -47,13 +47,13 @@ class HandBack:
     clock: Clock = wall_clock
 
     def plan(self, writer: str) -> ActionPlan:
-        """Put our offsets into the replicator's groups; refused while either side could still write."""
+        """The plan of a hand-back. Raises NotPossible while either side could still write."""
         name = self.pipeline.name
         declared = journal_of(self.pipeline, writer)
         state = self.positions.load(writer)
         if state is None or state.gate is None:
             raise NotPossible(name, writer, f"stop it first: tidemark gate stop {name} {writer}.")
-        refuse_held(state, HANDING_BACK, self.clock())  # a resume writes while the gate is closed
+        refuse_held(state, HANDING_BACK, self.clock())  # a resume writes although the gate is closed
         self._refuse_early(writer)
         self._refuse_recreated(writer, state)
         reached = self.control.bindings_head().reached
@@ -95,12 +95,12 @@ class HandBack:
         return ActionPlan(HAND_BACK, name, writer, tuple(lines), {"groups": groups}, execute)
 
     def _refuse_recreated(self, writer: str, state: WriterState) -> None:
-        if gone := sorted(recreated_topics(self.control, state)):
+        if recreated := sorted(recreated_topics(self.control, state)):
             raise NotPossible(
                 self.pipeline.name,
                 writer,
-                f"topic {', '.join(gone)} was deleted and made again. The tables hold the old one, and a "
-                "replicator would go on from its pointers in the new one, past records that it never saw. "
+                f"topic {', '.join(recreated)} was deleted and made again. The tables hold the old one, and "
+                "a replicator would go on from its pointers in the new one, past records that it never saw. "
                 "Let it begin with an empty keyspace.",
             )
 

@@ -1,12 +1,12 @@
-"""take over: a stopped writer goes on with tables that a kafka-journal replicator has written meanwhile.
+"""Take-back: a stopped writer continues with tables that a kafka-journal replicator has written meanwhile.
 
-The checks are those of the first time: the replicator's groups are empty, and its pointers are at or past
-everything that the log has bound. The second one is about write times: what is bound has its own already, and
-a message that the replicator has not written would get a time before the replicator's last writes, and be
-hidden by them. What the log binds from now on is later: that becomes durable first, then the gate opens.
+As in the first take-over, the replicator's groups must be empty. Its pointers must also be at or past every
+offset that the log has bound. A bound message has its write time already. If the replicator had not written
+it, our write would have an older time than the replicator's last writes and would be hidden by them. Later
+bindings must have later times: the source's ``upper`` is moved first, then the gate opens.
 
 Messages at or below the replicator's pointers count as written by it. The log still reads them from Kafka, so
-it stays whole and other writers get them; this writer drops them and moves its position past them.
+it is complete and other writers get them. This writer drops them and moves its position past them.
 """
 
 import re
@@ -39,24 +39,24 @@ from tidemark.writers.replicator.hand_back import journal_of
 from tidemark.writers.replicator.take_over import ahead_of_clock
 
 TAKING_OVER = "a take-over"
-"""The lease's holder: a process that died is taken up by the same command at once."""
+"""The holder of the lease. After a crash, the same command has the same holder and continues at once."""
 
 
 def objection_to(
     reached: Mapping[TopicPartition, int], pointers: Mapping[TopicPartition, Pointer], now: int
 ) -> str | None:
-    """Why tables with these pointers cannot be taken over by a log that has bound so far; None if they can.
+    """Why tables with these pointers cannot be taken over; None where they can.
 
-    ``reached`` holds the next offset of every partition that the writer takes; ``now`` is in µs.
+    ``reached`` has the next offset to bind of each partition that the writer delivers; ``now`` is in µs.
     """
-    for (topic, partition), following in sorted(reached.items()):
+    for (topic, partition), next_offset in sorted(reached.items()):
         pointer = pointers.get((topic, partition))
         offset = pointer.offset if pointer else -1
-        if offset < following - 1:
-            says = f"is at {offset}" if pointer else "is missing"
+        if offset < next_offset - 1:
+            actual = f"is at {offset}" if pointer else "is missing"
             return (
-                f"the log has bound {topic}/{partition} up to offset {following - 1}, but its pointer "
-                f"{says}: what lies between has older write times than the replicator's own writes, which "
+                f"the log has bound {topic}/{partition} up to offset {next_offset - 1}, but its pointer "
+                f"{actual}: what lies between has older write times than the replicator's own writes, which "
                 "would hide it. Let the replicator go on until its pointer is there, stop it and try again; "
                 "or begin a pipeline with a new name, a log of its own and `source.kafka.start: pointers`."
             )
@@ -65,7 +65,7 @@ def objection_to(
 
 @dataclass(frozen=True, slots=True)
 class TakeBack:
-    """How a stopped writer gets its tables back."""
+    """Takes the tables of a stopped writer back from a replicator."""
 
     pipeline: Pipeline
     connections: Connections
@@ -74,14 +74,14 @@ class TakeBack:
     clock: Clock = wall_clock
 
     def plan(self, writer: str) -> ActionPlan:
-        """Go on behind the replicator's pointers and open the gate; refused while it could still write."""
+        """The plan of a take-back. Raises NotPossible while the replicator could still write."""
         name, declared = self.pipeline.name, journal_of(self.pipeline, writer)
         state = self._stopped(writer)
         refuse_held(state, TAKING_OVER, self.clock())
         head = self.control.bindings_head()
-        reached = self._taken(head, declared)
+        reached = self._delivered_offsets(head, declared)
         refuse_members(name, self.connections.kafka, (topic for topic, _ in reached))
-        # Read after the groups were found empty: a replicator that has left writes no pointer any more.
+        # Read after the groups were found empty, because a stopped replicator moves no pointer.
         pointers = self._read_pointers(declared, sorted(reached))
         now = self.clock()
         if problem := objection_to(reached, pointers, now):
@@ -90,7 +90,7 @@ class TakeBack:
 
         def execute(deed: AuditEntry) -> None:
             with holding(take_as_seen(self.positions, state, TAKING_OVER, self.clock)) as hold:
-                self._begin_later(head, now, writer)
+                self._advance_upper(head, now, writer)
                 reach(FaultPoint.TAKE_OVER_DATED)
                 hold.change(
                     lambda held, lease: self.positions.commit(
@@ -127,14 +127,16 @@ class TakeBack:
             raise NotPossible(name, writer, f"it never ran, so {start}.")
         if state.gate is None:
             raise NotPossible(name, writer, "its gate is open, so its tables are this writer's already.")
-        is_theirs = self.positions.handed_back(state) is not None  # older versions kept only the deed of it
+        is_theirs = self.positions.handed_back(state) is not None  # older versions have only the audit entry
         if not is_theirs and state.gate.cause in (Cause.MESSAGE, Cause.VERIFICATION):
             problem = f"its gate is closed for something that a take-over does not mend ({state.gate.reason})"
             raise NotPossible(name, writer, f"{problem}. Look at: tidemark gate show {name} {writer}.")
         return state
 
-    def _taken(self, head: BindingsHead, declared: JournalDeclaration) -> dict[TopicPartition, int]:
-        """The next offset of every partition whose messages the writer takes."""
+    def _delivered_offsets(
+        self, head: BindingsHead, declared: JournalDeclaration
+    ) -> dict[TopicPartition, int]:
+        """The next offset to bind of each partition that the writer delivers."""
         return {
             place: offset
             for place, offset in head.reached.items()
@@ -149,8 +151,11 @@ class TakeBack:
             return {}
         return JournalTables.of(session, declared).read_timed_pointers(places)
 
-    def _begin_later(self, head: BindingsHead, now: int, writer: str) -> None:
-        """Let no binding have a time before this one; refused where one was made since the look."""
+    def _advance_upper(self, head: BindingsHead, now: int, writer: str) -> None:
+        """Makes the times of all further bindings later than ``now``.
+
+        Raises ChangedMeanwhile where a binding was made since ``head`` was read.
+        """
         try:
             self.control.advance_upper(head, now)
         except Outpaced:

@@ -1,8 +1,8 @@
-"""Take-over from a kafka-journal replicator: where a pipeline begins that continues its work.
+"""Take-over: the offsets at which a pipeline begins that continues the work of a kafka-journal replicator.
 
-Its pointers say where we begin. Nothing is taken while it runs: a group with members is refused. What it
-wrote is older than anything we write, because every ``t`` is later than its last write. Tables that were
-handed back are taken over once more by ``taken_back.py``.
+They come from the replicator's pointers. Refused while a consumer group of the replicator has members. Our
+writes are newer than the replicator's, because every ``t`` is later than its last write. Tables that were
+handed back are taken over again by ``take_back.py``.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from tidemark.writers.errors import WriterError
 
 @with_fields
 class NothingToTakeOver(WriterError):
-    """There are no tables whose pointers could be taken."""
+    """The keyspace has no pointers to take over."""
 
     needs_person = True
 
@@ -36,7 +36,7 @@ class NothingToTakeOver(WriterError):
 
 @with_fields
 class WrittenAhead(WriterError):
-    """The tables were written with times that this machine's clock has not reached."""
+    """The tables have write times that are ahead of this machine's clock."""
 
     pipeline: str
     keyspace: str
@@ -46,7 +46,7 @@ class WrittenAhead(WriterError):
 
 
 def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
-    """Why tables with these pointers cannot be written at a time (µs); None where they can."""
+    """Why tables with these pointers cannot be written at the time ``now`` (µs); None where they can."""
     ahead = max((pointer.written for pointer in pointers), default=0) - now
     if ahead < 0:
         return None
@@ -58,14 +58,17 @@ def ahead_of_clock(pointers: Iterable[Pointer], now: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class TakeOver:
-    """Where a pipeline begins that continues another replicator's work."""
+    """The take-over of a replicator's tables by a new pipeline."""
 
     pipeline: Pipeline
     connections: Connections
     clock: Clock = wall_clock
 
     def next_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of every partition that the tables do not have yet."""
+        """The offset after the pointer of each of these partitions, where it has one.
+
+        Raises ReplicatorRuns, NothingToTakeOver or WrittenAhead.
+        """
         places = list(places)
         (journal,) = (one for one in self.pipeline.writers if isinstance(one, JournalDeclaration))
         refuse_members(self.pipeline.name, self.connections.kafka, (topic for topic, _ in places))

@@ -1,8 +1,8 @@
-"""What a take-over from a kafka-journal replicator needs, looked at before anything is switched. Read-only.
+"""Checks the conditions of a take-over from a kafka-journal replicator in advance. Read-only.
 
-Every condition is one line with what was found, and says what to do where it is not met. The rules are those
-of the steps that refuse later: reading the topics, the journal's schema, the groups, the first binding and
-the take-over itself. Nothing is created and nothing is changed.
+Every condition is one line with its actual state, and says what to do where it is not met. The rules are
+those that the later steps enforce: reading the topics, the journal's schema, the consumer groups, the first
+binding and the take-over itself.
 """
 
 import re
@@ -33,10 +33,11 @@ from tidemark.writers.replicator.take_back import objection_to
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One thing that a take-over needs, and what was found of it."""
+    """One condition of a take-over."""
 
     what: str
     found: str
+    """The actual state, and what to do where the condition is not met."""
     is_met: bool = True
 
 
@@ -47,20 +48,21 @@ class TakeOverCheck:
     pipeline: str
     writer: str
     conditions: tuple[Condition, ...]
+    """All conditions, met or not, in the order in which an operator should deal with them."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether nothing is in the way."""
+        """Whether all conditions are met."""
         return all(one.is_met for one in self.conditions)
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``."""
+        """The JSON object that ``--json`` prints."""
         conditions = [asdict(one) for one in self.conditions]
         place = {"pipeline": self.pipeline, "writer": self.writer}
         return {**place, "ready": self.is_ready, "conditions": conditions}
 
     def to_lines(self) -> Iterator[str]:
-        """For people."""
+        """The conditions and the verdict as lines of text for operators."""
         width = max(len(one.what) for one in self.conditions)
         for one in self.conditions:
             yield f"{'ok ' if one.is_met else 'NO '} {one.what:<{width}}  {one.found}"
@@ -77,7 +79,7 @@ def check_take_over(
     positions: Positions,
     clock: Clock = wall_clock,
 ) -> TakeOverCheck:
-    """Look at topics, groups, keyspace, clocks and pointers as they are now."""
+    """Checks the current state of topics, consumer groups, keyspace, clocks, pointers and writer."""
     session, conditions = connect(connections.cassandra[declared.connection]), list[Condition]()
     available = Available({}, {})
     try:
@@ -104,7 +106,7 @@ def check_take_over(
 
 
 def judge_groups(topics: Iterable[str], members: Mapping[str, tuple[str, ...]]) -> Iterator[Condition]:
-    """The replicator's groups have to be empty."""
+    """The conditions that the replicator's consumer groups are empty."""
     for topic in topics:
         group = replicator_group(topic)
         if of := members.get(group):
@@ -115,7 +117,7 @@ def judge_groups(topics: Iterable[str], members: Mapping[str, tuple[str, ...]]) 
 
 
 def judge_keyspace(pipeline: str, declared: JournalDeclaration, found: Found) -> Iterator[Condition]:
-    """The tables have to be kafka-journal's, of a version that is known, and keep their tombstones."""
+    """The conditions that the tables are kafka-journal's, of a known version, and keep tombstones."""
     keyspace = f"keyspace {declared.keyspace}"
     if not found.is_there:
         yield Condition(keyspace, "does not exist. Correct the writer's `keyspace`", is_met=False)
@@ -133,7 +135,7 @@ def judge_keyspace(pipeline: str, declared: JournalDeclaration, found: Found) ->
 
 
 def judge_clocks(pipeline: str, ours: int, theirs: int) -> Condition:
-    """Write times come from our clock, and have to be later than the replicator's."""
+    """The condition that our clock, which gives the write times, agrees with Cassandra's (both in µs)."""
     try:
         refuse_clock(pipeline, ours, theirs)
     except ClockOff as error:
@@ -144,21 +146,21 @@ def judge_clocks(pipeline: str, ours: int, theirs: int) -> Condition:
 def judge_pointers(
     offsets: Mapping[TopicPartition, Offsets], pointers: Mapping[TopicPartition, Pointer]
 ) -> Iterator[Condition]:
-    """Kafka has to hold everything behind the pointers."""
+    """The conditions that Kafka still has all records after the pointers."""
     if offsets and not pointers:
         yield Condition("pointers", "there are none, so there is nothing to take over", is_met=False)
         return
-    for (topic, partition), has in sorted(offsets.items()):
+    for (topic, partition), held in sorted(offsets.items()):
         what, pointer = f"pointer of {topic}/{partition}", pointers.get((topic, partition))
-        holds = f"the topic holds offsets {has.earliest} to {has.latest - 1}"
-        if has.earliest == has.latest:
-            holds = f"the topic is empty and goes on at offset {has.latest}"
+        holds = f"the topic holds offsets {held.earliest} to {held.latest - 1}"
+        if held.earliest == held.latest:
+            holds = f"the topic is empty and goes on at offset {held.latest}"
         if pointer is None:
-            yield Condition(what, f"none: it begins at offset {has.earliest}; {holds}")
-        elif pointer.offset + 1 < has.earliest:
-            gone = f"offsets {pointer.offset + 1} to {has.earliest - 1} are lost: they are in no table"
-            yield Condition(what, f"{pointer.offset}; {holds}: {gone}", is_met=False)
-        elif pointer.offset >= has.latest:
+            yield Condition(what, f"none: it begins at offset {held.earliest}; {holds}")
+        elif pointer.offset + 1 < held.earliest:
+            lost = f"offsets {pointer.offset + 1} to {held.earliest - 1} are lost: they are in no table"
+            yield Condition(what, f"{pointer.offset}; {holds}: {lost}", is_met=False)
+        elif pointer.offset >= held.latest:
             other = "it is another topic than the replicator's, made again or truncated"
             yield Condition(what, f"{pointer.offset}; {holds}: {other}", is_met=False)
         else:
@@ -172,7 +174,7 @@ def judge_writer(
     positions: Positions,
     objection: str | None,
 ) -> Condition:
-    """Whether the writer itself could begin, or go on."""
+    """The condition that the writer can begin or continue. ``objection`` is that of ``objection_to``."""
     what = f"writer {declared.name}"
     if state is None:
         if pipeline.source.kafka.start is SourceStart.POINTERS:

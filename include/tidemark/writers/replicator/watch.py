@@ -1,8 +1,8 @@
-"""The look for another replicator that every run of a pipeline takes which took over another one's tables.
+"""The check for a running replicator, made by every run of a pipeline that took over a replicator's tables.
 
-One request to Kafka a run, and none for pipelines that have always had their tables to themselves. A
-replicator that is found at work stops the writer: both would write the same tables, and how far it has come
-is not known, so the gate opens only by a take-over.
+It costs one request to Kafka per run, and none in pipelines that never took tables over. A running replicator
+stops the writer, because both would write the same tables. The replicator's progress is not known, so only a
+take-over opens the gate again.
 """
 
 import re
@@ -24,7 +24,7 @@ from tidemark.pipeline.model import JournalDeclaration, Pipeline, SourceStart
 
 @dataclass(frozen=True, slots=True)
 class ReplicatorWatch:
-    """Looks for replicators on the topics of one pipeline."""
+    """Checks the topics of one pipeline for running replicators."""
 
     pipeline: Pipeline
     connections: Connections
@@ -33,11 +33,14 @@ class ReplicatorWatch:
     clock: Clock = wall_clock
 
     def refuse_replicator(self, holder: str, only: str | None = None) -> None:
-        """Stop the writers whose tables a replicator is at work on, and raise; with ``only``, one of them."""
+        """Stops the writers whose topics a replicator reads, and raises ReplicatorRuns.
+
+        ``holder`` is the holder of the writers' leases. With ``only``, just that writer is checked.
+        """
         watched = list(self._watched(only))
         if not watched:
             return
-        # Before the first binding there are none: taking the pointers looks at the groups itself.
+        # Empty before the first binding, when ``TakeOver`` checks the groups.
         topics = {topic for topic, _ in self.control.bindings_head().reached}
         taken = {
             declared.name: {topic for topic in topics if re.search(declared.namespaces, topic)}
@@ -55,9 +58,9 @@ class ReplicatorWatch:
             raise stopped[0]
 
     def _watched(self, only: str | None) -> Iterator[tuple[JournalDeclaration, WriterState | None]]:
-        """The journals that are about to write tables which were once another replicator's.
+        """The journal writers that may write tables which were once a replicator's, with their states.
 
-        Tables that were handed back are the replicator's, and their gate is closed.
+        Without those that were handed back: their tables are the replicator's and their gates are closed.
         """
         took_over = self.pipeline.source.kafka.start is SourceStart.POINTERS
         for declared in self.pipeline.writers:
@@ -71,7 +74,7 @@ class ReplicatorWatch:
                 yield declared, state
 
     def _stop(self, state: WriterState, group: str, members: Iterable[str], holder: str) -> bool:
-        """Close the writer's gate; False where another process is delivering to it at this moment."""
+        """Closes the writer's gate. Returns False where another process holds its lease."""
         reason = f"consumer group {group} has members ({', '.join(members)})"
         left = HandedBack(self.clock(), holder, reason)
         deed = AuditEntry(LEFT, holder, reason, left.at)
@@ -88,5 +91,5 @@ class ReplicatorWatch:
                     )
                 )
         except LeaseHeld:
-            return False  # the next run finds the same
+            return False  # the next run finds the replicator again
         return True
