@@ -59,6 +59,8 @@ class Desk:
             assert ended.code == 0, (here, ended)
         elif words[:2] == ["bin/airflow", "dags"]:
             self.airflow(*words[2:])
+        elif words[:4] == ["until", "bin/airflow", "dags", "reserialize;"]:
+            self.airflow("reserialize")
         elif words[:1] == ["until"]:
             assert words[1:4] == ["bin/airflow", "dags", "state"], here
             assert self.runs[words[4], words[5]] == "success"

@@ -97,6 +97,7 @@ def backfill(services: Any, covered: date) -> str:
         "from_date": begins.isoformat(),
         "to_date": begins.isoformat(),
         "reprocess_behavior": "none",
+        "dag_run_conf": {"dry_run": False},
         "max_active_runs": 1,
     }
     airflow = services.airflow

@@ -38,7 +38,7 @@ def test_i19_airflow_runs_the_pipeline_of_the_page(services: Any, pipelines: Pat
 
     commands = page_commands(ROOT / "docs" / "migration.md")
     ours = [commands[0], *(command for command in commands if "bin/airflow" in command)]
-    last = next(number for number, command in enumerate(ours) if command.startswith("until"))
+    last = next(number for number, command in enumerate(ours) if "dags state" in command)
     for command in ours[: last + 1]:
         here = command.replace("include/pipelines", str(pipelines)).replace("orders", NAME)
         here = here.replace("keyspace: journal", f"keyspace: {NAME}")
