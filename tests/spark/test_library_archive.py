@@ -65,4 +65,4 @@ def test_the_library_can_be_imported_from_the_archive(tmp_path):
         text=True,
         check=True,
     )
-    assert found.stdout.strip() == f"{archive}/tidemark/writers/files.py"
+    assert found.stdout.strip() == f"{archive}/tidemark/writers/files/writer.py"
