@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 
 
 def fill(kafka: KafkaConnection, topic: str, records: int, options: str) -> None:
-    """A topic with as many records, spread evenly."""
+    """Create a topic with ``records`` records, spread evenly."""
     with KafkaAdminClient(**kafka.client_options()) as admin:
         admin.create_topics([NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1)])
     per_partition = str(records // PARTITIONS)
@@ -41,7 +41,7 @@ def run(way: str, kafka: KafkaConnection, topic: str, records: int, options: str
 def main() -> None:
     settings = Settings.read()
     ensure_class_archive(settings)
-    # As the operator submits it: from 250,000 messages on, Java's optimising compiler is worth its while.
+    # As the operator submits it: from 250,000 messages on, Java's optimising compiler pays off.
     options = driver_java_options(settings, RECORDS)
     kafka = KafkaConnection.from_airflow("kafka_default", look_up("kafka_default"))
     stamp = int(time.time())

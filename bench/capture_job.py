@@ -53,7 +53,7 @@ def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder
 
 
 def peak(process: object) -> int:
-    """The most memory a process ever had, in MB."""
+    """The peak memory of a process, in MB."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
     return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
 

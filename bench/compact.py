@@ -1,4 +1,4 @@
-"""Compacts logs of journal lives, and sets it beside the straightforward Spark version.
+"""Compaction of journal logs, compared with the straightforward Spark version.
 
 Run by ``make bench``. Needs no service. Sizes can be named, in messages; ``1000000`` and ``5000000`` where
 none is. Every entity has ten, of which two stay. Both ways begin with the same log, made anew.
@@ -18,7 +18,7 @@ HERE = Path(__file__).parent
 
 
 def measure(settings: Settings, way: str, messages: int) -> dict[str, Any]:
-    """One way, in a Spark application of its own."""
+    """Run one of the two versions in its own Spark application."""
     with tempfile.TemporaryDirectory() as folder:
         options = driver_java_options(settings, messages)
         job = HERE / "compact_job.py"

@@ -32,7 +32,7 @@ ACTION = "cast(filter(headers, h -> h.name = 'journal.action')[0].value AS strin
 
 
 def compact(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dict[str, Any]:
-    """Twice with Tidemark: the second time there is nothing to do."""
+    """Compact twice with Tidemark; the second run finds nothing to do."""
     settings = CompactionSettings("journal", 0, 0, SEGMENT_BYTES, (WRITER,))
     questions = Questions(LogControl(consensus, NAME), Positions(consensus, NAME), root, settings)
     compaction = Compaction(questions, SparkEngine(lambda: spark))
@@ -61,7 +61,7 @@ def compact(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dic
 
 
 def window(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dict[str, Any]:
-    """Once as one would write it: windows over the whole log by entity, then everything is written anew."""
+    """The straightforward Spark version: windows by entity over the whole log, which is then rewritten."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -95,7 +95,7 @@ def window(spark: "SparkSession", root: str, consensus: MemoryConsensus) -> dict
 
 
 def _digest(messages: "DataFrame") -> str:
-    """All messages, with everything in them, as one number: equal outputs have equal ones."""
+    """A digest of all messages in every column: equal outputs have equal digests."""
     from pyspark.sql import functions as f
 
     whole = messages.select("id", f.xxhash64(*LOG_SCHEMA.names).alias("content"))
@@ -107,7 +107,7 @@ def main(way: str, root: str, messages: str, answer: str) -> None:
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
-    spark.range(10).count()  # everybody pays for the start
+    spark.range(10).count()  # Spark's start is not part of the measurement
     consensus = MemoryConsensus()
     make_log(root, Lives(int(messages)), consensus)
     watch = Watch()

@@ -33,12 +33,12 @@ Sent = tuple[bytes, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Lives:
-    """So many messages."""
+    """The messages of entities that each get nine appends and a delete."""
 
     messages: int
 
     def between(self, first: int, last: int) -> dict[int, list[Sent]]:
-        """Key, header and value of the messages from one to another, by partition."""
+        """Key, header and value of the messages from ``first`` up to ``last``, by partition."""
         found: dict[int, list[Sent]] = {partition: [] for partition in range(PARTITIONS)}
         for number in range(first, last):
             generation, place = divmod(number, ALIVE * MESSAGES_A_LIFE)
@@ -70,7 +70,7 @@ def make_log(root: str, lives: Lives, consensus: Consensus) -> None:
 
 
 def _headers(actions: tuple[bytes, ...]) -> pa.Array:
-    """One header a message: a dictionary for each would take longer than all the rest."""
+    """One header per message, built by column: a Python dictionary for each would dominate the time."""
     count = len(actions)
     fields = list(LOG_SCHEMA.field("headers").type.value_type)
     own = pa.StructArray.from_arrays(

@@ -55,7 +55,7 @@ expiry: {{{{schedule: null}}}}
 
 
 def heads_of(topic: str, count: int, day: Callable[[int], date]) -> Iterator[bytes]:
-    """Heads of so many entities, as the writer encodes them."""
+    """Heads of ``count`` entities, as the writer encodes them."""
     for number in range(count):
         key = f"entity-{number:07d}"
         expires = day(number)
@@ -85,7 +85,7 @@ def fill(own: Own, keyspace: str, entities: int) -> JournalWriter:
 
 
 def add_purgeable(own: Own, journal: JournalWriter) -> None:
-    """For every size a topic of its own, whose entities all expired on a day of its own."""
+    """A topic for every size; its entities all expired on one day, a different day per topic."""
     with KafkaAdminClient(**own.kafka.client_options()) as admin:
         admin.create_topics([NewTopic(f"purged-{number}", 1, 1) for number in PURGED])
     tables = JournalTables.of(connect(own.cassandra), journal.declared)
@@ -104,7 +104,7 @@ def find_through_index(journal: JournalWriter) -> int:
 
 
 def find_by_segment(journal: JournalWriter) -> int:
-    """As the original does it: one question a segment, 64 under way."""
+    """As kafka-journal does it: one query per segment, here 64 concurrently."""
     session = connect(journal.connection)
     statement = session.prepare(
         f"SELECT id FROM {journal.declared.keyspace}.metajournal "
@@ -123,12 +123,12 @@ def timed(work: Callable[[JournalWriter], int], journal: JournalWriter) -> float
 
 
 def measure_finding(own: Own, journals: dict[str, JournalWriter]) -> None:
-    """In turns, so that whatever else happens happens to both."""
+    """In turns, so that other load on the machine affects both alike."""
     ways = {"through the index": (find_through_index, 7), "by segment": (find_by_segment, 3)}
     print(f"\n| finding {EXPIRED:,} expired | of 100,000 | of 1,000,000 | ratio |\n|---|---|---|---|")
     for name, (way, rounds) in ways.items():
         for journal in journals.values():
-            way(journal)  # nobody's first page
+            way(journal)  # warm-up
         times = [{key: timed(way, one) for key, one in journals.items()} for _ in range(rounds)]
         few, many = (statistics.median(one[key] for one in times) for key in journals)
         print(f"| {name} | {few:.2f} s | {many:.2f} s | {many / few:.2f} |", flush=True)
@@ -144,7 +144,7 @@ def measure_finding(own: Own, journals: dict[str, JournalWriter]) -> None:
 
 
 def measure_purging(own: Own) -> None:
-    """Each size by a run of its own."""
+    """Purge each size in its own run."""
     opened = OpenPipeline(find_pipeline("bench"), known(own))
     print("\n| purged | s | entities/s | ms an entity |\n|---|---|---|---|")
     for number in PURGED:

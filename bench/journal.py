@@ -30,7 +30,7 @@ ROUND_ROBIN, HOT = Load(), Load(entities=100)
 CONSUMED = 200_000
 MOST_ROUNDS = 8
 STEADY = 1.03
-"""So much faster than ever before a round must be for another one to be worth while."""
+"""The warm-up ends when a round is not faster than the best one by this factor."""
 PIPELINE = """
 name: bench
 source:
@@ -43,9 +43,9 @@ writers:
 
 
 def warm_up(settings: Settings) -> None:
-    """Write until the server takes rows no faster: Java compiles what it runs often, in the background.
+    """Write until the server's throughput stops rising: Java compiles hot code in the background.
 
-    Before that a row takes it two to three times as long.
+    Before that, a row takes two to three times as long.
     """
     rates = [0.0]
     while len(rates) <= MOST_ROUNDS and (len(rates) < 3 or rates[-1] > STEADY * max(rates[:-1])):
@@ -54,7 +54,7 @@ def warm_up(settings: Settings) -> None:
 
 
 def measure_deliver(settings: Settings, load: Load, title: str) -> None:
-    """Two bindings of the load, one after the other; the second meets the heads of the first."""
+    """Deliver two bindings of the load; the second finds the heads of the first."""
     port = settings.cassandra_port
     before = journal_ceiling.measure(load, "ceiling", port)
     with tempfile.TemporaryDirectory() as folder:

@@ -50,7 +50,7 @@ def encode(load: Load, partitions: list[int]) -> tuple[list[bytes], list[bytes]]
             fold = folds.setdefault(action.key, Fold(TOPIC, action.key, None, zone=UTC))
             fold.apply(Message(offset, partition, offset, 10**15 + offset, 10**15, action))
         effects = {key: fold.effect() for key, fold in folds.items()}
-        # In the order in which they came, as a delivery meets them.
+        # In the order of arrival, as in a delivery.
         arrived = sorted((row for one in effects.values() for row in one.rows), key=lambda row: row.offset)
         rows += map(journal_cells.row_cells, arrived)
         heads += [
@@ -67,7 +67,7 @@ def measure(load: Load, keyspace: str, port: int) -> float:
 
 
 def fill(load: Load, keyspace: str, port: int, with_heads: bool = True) -> float:
-    """Write a load, and leave it there; appends a second."""
+    """Write a load and keep its rows; appends a second."""
     session = connect(CassandraConnection(hosts=("127.0.0.1",), port=port))
     declared = JournalDeclaration.model_validate(
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}

@@ -28,7 +28,7 @@ from tidemark.writers.journal.writer import JournalWriter
 
 
 class Watch:
-    """The most memory of any Python worker while it looks."""
+    """Samples the memory of Spark's Python workers and keeps the maximum."""
 
     def __init__(self) -> None:
         self.peak = 0
@@ -57,7 +57,7 @@ def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> Non
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
     )
     connection = CassandraConnection(hosts=("127.0.0.1",), port=int(port))
-    name = Path(root).name  # the control plane remembers: every call is a pipeline of its own
+    name = Path(root).name  # each call is its own pipeline, because the control plane keeps state
     writer = JournalWriter(name, declared, connection, "UTC")
     session = connect(connection)
     create_schema(session, connection.control_replication)

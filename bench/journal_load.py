@@ -30,15 +30,15 @@ PAYLOAD = (
 
 @dataclass(frozen=True)
 class Load:
-    """So many appends over so many entities; an entity is always in the same partition."""
+    """A number of appends over a number of entities; an entity is always in the same partition."""
 
     appends: int = 1_000_000
     entities: int = 100_000
     partitions: int = 4
     first: int = 0
-    """How many appends of this load there were before."""
+    """The number of appends of this load that were made before."""
     prefix: str = "order"
-    """With which the keys begin."""
+    """The prefix of the keys."""
 
     def of_partition(self, partition: int) -> Iterator[tuple[bytes, bytes, bytes]]:
         """Key, header and value of the appends of one partition, in their order."""
@@ -89,7 +89,7 @@ def make_log(root: str, load: Load, t: int) -> Binding:
 
 
 def fill_topic(kafka: KafkaConnection, load: Load, topic: str = TOPIC) -> None:
-    """Send a load; its topic is made with the first of its appends."""
+    """Send a load; a load that begins at 0 creates its topic."""
     if load.first == 0:
         with KafkaAdminClient(**kafka.client_options()) as admin:
             admin.create_topics([NewTopic(topic, load.partitions, 1)])

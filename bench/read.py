@@ -79,7 +79,7 @@ def measure_read(kafka: KafkaConnection, cassandra: CassandraConnection) -> None
             "`Journal.read`, nothing in the tail": partial(journal.read, KEY),
         }
         for read in ways.values():
-            for _ in range(ROUNDS):  # until Java has compiled what it takes
+            for _ in range(ROUNDS):  # warm-up: until Java has compiled the hot code
                 timed(read, SMALL.appends)
         found: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
         for _ in range(ROUNDS):
@@ -89,7 +89,7 @@ def measure_read(kafka: KafkaConnection, cassandra: CassandraConnection) -> None
         sent = SMALL.appends
         others = Load(0, 100, 1, prefix="other")
         for tail in TAILS:
-            # Others' appends: numbers go on, so that the topic is not made again.
+            # Appends of other entities, with growing numbers, so that the topic is not re-created.
             fill_topic(kafka, replace(others, first=sent, appends=tail - (sent - SMALL.appends)), topic)
             sent = SMALL.appends + tail
             of = [timed(partial(journal.read, KEY), SMALL.appends) for _ in range(ROUNDS // 3)]
@@ -102,7 +102,7 @@ def measure_read(kafka: KafkaConnection, cassandra: CassandraConnection) -> None
 
 
 def measure_parts(kafka: KafkaConnection, cassandra: CassandraConnection) -> None:
-    """What a read does before its first row, one by one."""
+    """The steps of a read before its first row, one by one."""
     with Journal("small", kafka=kafka, cassandra=cassandra, keyspace=KEYSPACE) as journal:
         journal.pointer(KEY)
         tables = journal._reader._tables
@@ -146,7 +146,7 @@ def measure_memory(kafka: KafkaConnection, cassandra: CassandraConnection) -> No
 
 
 def read_apart(kafka: KafkaConnection, cassandra: CassandraConnection, topic: str) -> tuple[float, float]:
-    """Peak in MB and seconds of a process of its own."""
+    """Peak memory in MB and seconds of a read in its own process."""
     command = [sys.executable, __file__, "peak", kafka.servers, str(cassandra.port), topic]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     peak, seconds = done.stdout.split()
@@ -154,7 +154,7 @@ def read_apart(kafka: KafkaConnection, cassandra: CassandraConnection, topic: st
 
 
 def peak(servers: str, port: str, topic: str) -> None:
-    """Read an entity whole, and keep nothing of it."""
+    """Read an entity to its end, without keeping its events."""
     kafka, cassandra = (
         KafkaConnection(servers=servers),
         CassandraConnection(hosts=("127.0.0.1",), port=int(port)),

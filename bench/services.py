@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,20 +18,22 @@ from tidemark.settings import Settings
 
 @dataclass(frozen=True)
 class Own:
-    """Services that nobody else is on."""
+    """Services that only this measurement uses."""
 
     settings: Settings
     kafka: KafkaConnection
     cassandra: CassandraConnection
 
     def start(self, *services: str) -> None:
-        """Start services; those that run already go on."""
+        """Start services, except those that are running."""
         up(self.settings, services, "local", cassandra_heap="2g")
 
 
 @contextmanager
-def own_services(pipeline: str | None = None) -> Iterator[Own]:
-    """Kafka and Cassandra, running; ``pipeline`` is the text of a file, with ``{folder}`` for its data."""
+def own_services(
+    pipeline: str | None = None, services: Sequence[str] = ("kafka", "cassandra")
+) -> Iterator[Own]:
+    """Running services. ``pipeline``: the text of a pipeline file, with ``{folder}`` for its data."""
     with tempfile.TemporaryDirectory() as folder:
         used: set[int] = set()
         for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
@@ -51,7 +53,7 @@ def own_services(pipeline: str | None = None) -> Iterator[Own]:
             CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port),
         )
         try:
-            own.start("kafka", "cassandra")
+            own.start(*services)
             yield own
         finally:
             disconnect_all()

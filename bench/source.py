@@ -2,7 +2,7 @@
 
 Run by ``make bench``. Starts a Cassandra of its own, so that nothing else is on it, and prints tables for
 bench/README.md. With arguments only these parts: read, keys, write. ``TIDEMARK_BENCH_ROWS`` says how many
-rows, a million if not.
+rows; the default is a million.
 """
 
 import json

@@ -26,7 +26,7 @@ def to_arrow(session: Any, table: Table, ranges: list[TokenRange]) -> int:
 
 
 def to_tuples(session: Any, table: Table, ranges: list[TokenRange]) -> int:
-    """As a script would do it: the driver's rows, several ranges at once."""
+    """As a plain script would: the driver's rows, several ranges concurrently."""
     key = quoted(table.partition_key)
     statement = session.prepare(
         f"SELECT * FROM {table.cql_name} WHERE token({key}) > ? AND token({key}) <= ?"

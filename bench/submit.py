@@ -1,4 +1,4 @@
-"""Runs a Spark application the way the operators do, and says how long it took."""
+"""Submits a Spark application as the Airflow operators do, and measures its time."""
 
 import json
 import os

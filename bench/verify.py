@@ -1,23 +1,19 @@
-"""Proves journals of growing size against their logs: how long it takes, and that it grows as they do.
+"""Verification of journals against their logs: time by size of the journal.
 
 Run by ``make bench``. Starts a Cassandra of its own, with a home and a port of its own. Parts can be named:
 ``10000`` and ``100000`` entities; both when none is.
 """
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 from journal_load import Load, make_log  # isort: skip
+from services import own_services  # isort: skip
 from submit import submit  # isort: skip
-from tidemark.cassandra.session import disconnect_all
-from tidemark.embedded.home import make_home
-from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
-from tidemark.embedded.lifecycle import down, up
-from tidemark.embedded.ports import free_port
+from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.settings import Settings
 
 HERE = Path(__file__).parent
@@ -27,7 +23,7 @@ SAMPLE = 1_000
 
 
 def measure(settings: Settings, entities: int) -> dict[str, float]:
-    """Deliver a log, then verify it whole and a sample of it."""
+    """Deliver a log, then verify all of it and a sample."""
     messages = MESSAGES_AN_ENTITY * entities
     each = min(messages, MESSAGES_A_BINDING)
     with tempfile.TemporaryDirectory() as folder:
@@ -48,18 +44,8 @@ def measure(settings: Settings, entities: int) -> dict[str, float]:
 
 
 def main(parts: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TIDEMARK_CASSANDRA_PORT"] = str(free_port())
-        os.environ["TIDEMARK_HOME"] = f"{folder}/home"
-        settings = Settings.read()
-        ensure_class_archive(settings)
-        make_home(settings)
-        try:
-            up(settings, ("cassandra",), "local", cassandra_heap="2g")
-            found = {int(entities): measure(settings, int(entities)) for entities in parts}
-        finally:
-            disconnect_all()
-            down(settings)
+    with own_services(services=["cassandra"]) as own:
+        found = {int(entities): measure(own.settings, int(entities)) for entities in parts}
     print("\n| entities | messages | verify all | entities/s | a sample of 1,000 | peak of a Python worker |")
     print("|---|---|---|---|---|---|")
     for entities, done in found.items():

@@ -40,7 +40,7 @@ def declared(name: str) -> WorkDeclaration:
 
 @dataclass
 class Timed:
-    """How many of something took how long, in one go or in several."""
+    """A number of operations and their total time, in one measurement or several."""
 
     what: str
     count: int = 0
@@ -60,7 +60,7 @@ class Timed:
 
 
 def spread(count: int, act: Callable[[int], object], threads: int = THREADS) -> None:
-    """Call ``act`` with every number, from some threads."""
+    """Call ``act`` with every number below ``count``, from several threads."""
     with ThreadPoolExecutor(threads) as pool:
         for _ in pool.map(lambda part: [act(n) for n in range(part, count, threads)], range(threads)):
             pass
@@ -81,7 +81,7 @@ def bare_transactions(session: Any) -> Callable[[int], object]:
 
 
 def drain(work: Work, threads: int, seen: Counter[str], latencies: list[float]) -> None:
-    """Claim and end everything, from some threads."""
+    """Claim and finish all entries, with several threads."""
     lock = threading.Lock()
 
     def run(_: int) -> None:
@@ -102,7 +102,7 @@ def drain(work: Work, threads: int, seen: Counter[str], latencies: list[float]) 
 
 
 def tombstones(work: Work, session: Any) -> int:
-    """What Cassandra says that a claim's own read scans in ``due`` after everything went through it."""
+    """The tombstones that the read of a claim scans in ``due`` at the end, from a query trace."""
     bucket = time.strftime("%Y-%m", time.gmtime())
     values = (work.name, bucket, 0, 180, *BEGINNING, int(time.time() * 1000), PAGE)
     result = session.execute(work.parts.due._page, values, trace=True)
@@ -114,7 +114,7 @@ def tombstones(work: Work, session: Any) -> int:
 
 
 def warm_up(work: Work, bare: Callable[[int], object], count: int) -> None:
-    """Everything once, so that what comes first is not the slowest for it."""
+    """Run every operation once, so that the first measurement is not the slowest."""
     spread(count, bare)
     spread(count, lambda n: work.insert(f"k{n}", PAYLOAD))
     drain(work, THREADS, Counter(), [])

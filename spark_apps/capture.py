@@ -1,4 +1,4 @@
-"""capture: one binding's records from Kafka into log files, and their audit. Nothing a reader can see."""
+"""capture: reads one binding's records from Kafka into log files and audits them. Publishes nothing."""
 
 import argparse
 import sys
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def capture_binding(job: Job) -> dict[str, Any]:
-    """Capture and audit the binding; of one that is published already, verify the files."""
+    """Capture and audit the binding, or verify its files where it is published already."""
     control = LogControl(LightweightConsensus(connect(job.connections.control)), job.pipeline.name)
     binding = control.binding(job.arguments.t)
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
@@ -44,7 +44,7 @@ def capture_binding(job: Job) -> dict[str, Any]:
 def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding: Binding) -> dict[str, Any]:
     source, kafka = source_topics(job.pipeline), job.connections.kafka
     with ExitStack() as stack:
-        # Great Expectations takes seconds to load, and Spark to start: both at once.
+        # Loading Great Expectations takes seconds, as does starting Spark: both run concurrently.
         stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
 
         @cache
@@ -76,7 +76,7 @@ def _summary(binding: Binding, folder: LogFolder, files: Sequence[LogFile]) -> d
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="capture", description=__doc__)
-    parser.add_argument("--t", required=True, type=int, help="the binding to capture, in µs")
+    parser.add_argument("--t", required=True, type=int, help="the time of the binding to capture, in µs")
     return run_job(parser, argv, capture_binding)
 
 

@@ -1,6 +1,6 @@
-"""compact_log: one step of a compaction: the plan, its files, or their proof. Publishes nothing.
+"""compact_log: does one step of a compaction: the plan, its files, or their proof. Publishes nothing.
 
-A step with nothing to read starts no Spark.
+A step with nothing to read does not start Spark.
 """
 
 import argparse
@@ -24,7 +24,7 @@ STEPS = ("look", "plan", "write", "verify")
 
 
 def compact(job: Job) -> dict[str, Any]:
-    """Do one step; what it came to."""
+    """Do one step. Returns its result for the summary."""
     arguments, pipeline = job.arguments, job.pipeline
     with ExitStack() as stack:
 
@@ -56,10 +56,10 @@ def _planned(plan: Plan) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="compact_log", description=__doc__)
-    parser.add_argument("--step", required=True, choices=STEPS, help="look: plan, and leave nothing behind")
+    parser.add_argument("--step", required=True, choices=STEPS, help="look: plan without storing the plan")
     parser.add_argument("--plan", default="", help="the digest of the plan to carry out")
-    parser.add_argument("--holder", default="", help="who has the log's lease meanwhile")
-    parser.add_argument("--policy", default="", help="another policy than the pipeline's, for once")
+    parser.add_argument("--holder", default="", help="the name under which the step holds the log's lease")
+    parser.add_argument("--policy", default="", help="a policy for this run instead of the pipeline's")
     return run_job(parser, argv, compact)
 
 

@@ -1,7 +1,7 @@
-"""compact_offsets: removes from writers' offset logs what newer entries made obsolete. Moves no position.
+"""compact_offsets: removes entries of writers' offset logs that newer ones made obsolete. Moves no position.
 
-Spark counts the entries of every writer; those with more than one are planned one by one, on linearizable
-reads, and compacted in one conditional transaction each. Without ``--execute`` it only plans.
+Spark counts the entries of every writer. Each writer with more than one is planned on linearizable reads and
+compacted in one conditional transaction. Without ``--execute`` the application only plans.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from tidemark.spark.jobs.compact_offsets import collect_counts, count_entries, r
 
 
 def compact(job: Job) -> dict[str, Any]:
-    """Count, plan, and do it where that is asked for."""
+    """Count, plan, and compact where ``--execute`` is given."""
     arguments = job.arguments
     consensus = look_at_control(job.connections)
     found = list(find_writers(consensus, None if arguments.every else job.pipeline.name))
@@ -41,8 +41,10 @@ def compact(job: Job) -> dict[str, Any]:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="compact_offsets", description=__doc__)
-    parser.add_argument("--every", action="store_true", help="the writers of all pipelines, not of this one")
-    parser.add_argument("--execute", action="store_true", help="do it, instead of planning")
+    parser.add_argument(
+        "--every", action="store_true", help="the writers of all pipelines, not only of this one"
+    )
+    parser.add_argument("--execute", action="store_true", help="compact, instead of only planning")
     return run_job(parser, argv, compact)
 
 

@@ -1,6 +1,6 @@
-"""deliver: published messages from the log to every writer whose gate is open. Moves positions.
+"""deliver: writes published messages from the log to every writer with an open gate. Moves positions.
 
-Afterwards what they hold is compared with the log; a difference closes the writer's gate.
+Afterwards each target is compared with the log; a difference closes the writer's gate.
 """
 
 import argparse
@@ -39,7 +39,7 @@ events = structlog.get_logger()
 
 
 def deliver(job: Job) -> dict[str, Any]:
-    """Bring every open writer to the end of the log, each on its own."""
+    """Deliver to every writer with an open gate up to the end of the log, independently of each other."""
     pipeline, arguments = job.pipeline, job.arguments
     consensus = LightweightConsensus(connect(job.connections.control))
     positions = Positions(consensus, pipeline.name)
@@ -58,7 +58,7 @@ def deliver(job: Job) -> dict[str, Any]:
         stop_requested() as is_stopping,
     ):
         if any(isinstance(writer, JournalWriter) for _, writer in writers):
-            beside.submit(prepare_audit)  # Great Expectations takes seconds to load
+            beside.submit(prepare_audit)  # loading Great Expectations takes seconds
         write_parts = write_parts_with(spark)
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
@@ -113,7 +113,7 @@ def deliver(job: Job) -> dict[str, Any]:
 
 
 def _start(declared: AnyWriter, end: int) -> Start:
-    """Where a writer begins, if this is its first run."""
+    """The position at which a writer begins on its first run."""
     if declared.start is WriterStart.RECREATED:
         return WriterStart.RECREATED
     return end if declared.start is WriterStart.LATEST else NOTHING_YET
@@ -126,7 +126,7 @@ def _outcome(
     deliver_one: Callable[[AnyWriter, Writer], Delivered],
     reconcile_one: Callable[[Writer, int, Delivered], dict[str, Any] | None],
 ) -> dict[str, Any]:
-    """One writer delivered to and reconciled, in the form of summaries."""
+    """Deliver to one writer and reconcile it. Returns its part of the summary."""
     state = positions.load(writer.name)
     before = state.position if state else NOTHING_YET
     delivered = _isolated(deliver_one, positions, declared, writer)
@@ -137,7 +137,10 @@ def _outcome(
     except Exception as error:
         traceback.print_exc()
         events.error("not reconciled", writer=writer.name, error=str(error))
-        return {**_summary(replace(delivered, failure=f"not reconciled: {_said(error)}")), "reconciled": None}
+        return {
+            **_summary(replace(delivered, failure=f"not reconciled: {_error_text(error)}")),
+            "reconciled": None,
+        }
     if reconciled and not reconciled["passed"]:
         state = positions.load(writer.name)
         delivered = replace(delivered, gate=state.gate if state else None, closed_now=True)
@@ -145,20 +148,20 @@ def _outcome(
 
 
 def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, writer: Writer) -> Delivered:
-    """One writer's trouble is its own; a log that cannot be read is everybody's."""
+    """Deliver to one writer. A failure affects this writer only, unless the log cannot be read."""
     try:
-        found: Delivered = deliver_one(declared, writer)
-        return found
+        delivered: Delivered = deliver_one(declared, writer)
+        return delivered
     except LogUnreadable:
         raise
     except Exception as error:
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))
-        return Delivered(state.position if state else NOTHING_YET, failure=_said(error))
+        return Delivered(state.position if state else NOTHING_YET, failure=_error_text(error))
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) if isinstance(error, TidemarkError) else f"{type(error).__name__}: {error}"
 
 
@@ -184,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--verify", choices=("sample", "all"), default="sample", help="how much to compare with the log"
     )
-    parser.add_argument("--holder", default="", help="who delivers, for people and for the lease")
+    parser.add_argument("--holder", default="", help="the name under which this run holds leases")
     return run_job(parser, argv, deliver)
 
 

@@ -1,6 +1,6 @@
-"""sweep_work: keeps work journals in order: lapsed claims, expiries, buckets, lost hints. Loses no entry.
+"""sweep_work: maintains work journals: lapsed claims, expiries, buckets, lost hints. Loses no entry.
 
-With --dry-run it reads, and changes nothing.
+With --dry-run it is read-only.
 """
 
 import argparse
@@ -28,7 +28,7 @@ NAMED = "a declared journal, or CONNECTION/KEYSPACE/JOURNAL; may be repeated"
 
 
 def sweep(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Sweep every journal that is named and was created; one that cannot be swept holds up no other."""
+    """Sweep every named journal that exists. A failure of one does not stop the others."""
     connections = WorkConnections.load(arguments.connections)
     journals: dict[str, Any] = {}
     errors: dict[str, str] = {}
@@ -48,7 +48,7 @@ def sweep(arguments: argparse.Namespace) -> dict[str, Any]:
 def sweep_one(
     spark: "SparkSession", connections: WorkConnections, address: Address, dry_run: bool
 ) -> dict[str, Any]:
-    """One journal: first what only a whole scan can find, then everything that is due."""
+    """Sweep one journal: first what only a whole scan can find, then everything that is due."""
     if (connection := connections.cassandra.get(address.connection)) is None:
         raise BadConnection(address.connection, "was not handed over. Look for the reason in the task's log.")
     try:
@@ -65,7 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="sweep_work", description=__doc__)
     parser.add_argument("--journal", action="append", required=True, help=NAMED)
-    parser.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="report what would be done, and change nothing"
+    )
     parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
     parser.add_argument("--summary", type=Path, help="where to write the JSON summary")
     return summarise(argv, lambda: sweep(parser.parse_args(argv)))

@@ -1,4 +1,4 @@
-"""verify: a journal's tables against the log, or two keyspaces of a pipeline. Reads, and changes nothing."""
+"""verify: compares a journal's tables with the log, or two keyspaces of a pipeline. Read-only."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ from tidemark.verification.selection import EntitySelection
 
 
 def verify(job: Job) -> dict[str, Any]:
-    """Compare what the arguments name; what is different is a result, not a failure."""
+    """Compare what the arguments name. A difference is a result, not a failure."""
     opened, arguments = OpenPipeline(job.pipeline, job.connections), job.arguments
     positions = opened.positions
     if arguments.keyspaces:
@@ -39,14 +39,16 @@ def _selection(arguments: argparse.Namespace) -> EntitySelection:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="verify", description=__doc__)
-    parser.add_argument("--writer", default="", help="the journal writer; the only one when left out")
+    parser.add_argument(
+        "--writer", default="", help="the journal writer; may be omitted where there is only one"
+    )
     parser.add_argument("--keyspaces", default="", help="two keyspaces to compare, the old one first: a,b")
     parser.add_argument("--topic", action="append", default=[], help="only this topic; may be repeated")
     parser.add_argument("--from-t", default="", help="only entities touched by bindings from this time (µs)")
     parser.add_argument("--to-t", default="", help="and up to this one, included")
-    parser.add_argument("--sample", default="", help="at most so many of those")
+    parser.add_argument("--sample", default="", help="the number of entities to draw from those, at most")
     parser.add_argument("--seed", default="", help="another number draws another sample")
-    parser.add_argument("--most", default=100, type=int, help="how many differences are told")
+    parser.add_argument("--most", default=100, type=int, help="the number of differences to list")
     return run_job(parser, argv, verify)
 
 

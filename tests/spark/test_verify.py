@@ -28,7 +28,7 @@ from tidemark.spark.jobs.evidence import (
     of_row,
     to_message,
 )
-from tidemark.spark.jobs.evidence_sources import deal_files, hash_entities, read_log, run_tasks
+from tidemark.spark.jobs.evidence_sources import deal_files, gather, hash_entities, read_log
 from tidemark.spark.jobs.verify import count_verdicts, judge_everything
 from tidemark.verification.journal.messages import read_records
 from tidemark.verification.selection import EVERYTHING, Entity, Everything, Listed
@@ -45,7 +45,7 @@ LATER = 10**18
 def given_evidence(spark: "SparkSession", records: Iterable[Evidence]) -> "DataFrame":
     """Records, none of them where the others of its entity are."""
     spread = list(records)
-    return run_tasks(spark, [spread[number::3] for number in range(3)], lambda records: records)
+    return gather(spark, [spread[number::3] for number in range(3)], lambda records: records)
 
 
 def of_log(house: MemoryHouse) -> list[Evidence]:
@@ -141,7 +141,7 @@ def test_two_keyspaces_are_compared_without_a_log(spark: "SparkSession") -> None
 
 
 def test_nothing_to_judge_is_nothing(spark: "SparkSession") -> None:
-    evidence = run_tasks(spark, [], lambda records: records)
+    evidence = gather(spark, [], lambda records: records)
     assert count_verdicts(spark, evidence, lambda batches: judge_both(batches, 1), 0, 1) == VerdictTally(1)
 
 

@@ -1,4 +1,4 @@
-"""Administrative requests of short-lived processes: a client for a while, and its errors in our types."""
+"""Short-lived clients for administrative requests. The client's errors are raised as Tidemark's own."""
 
 import socket
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from tidemark.connections import KafkaConnection
 from tidemark.kafka.errors import KafkaFailure
 
 BOOTSTRAP_MS = 10_000
-"""Milliseconds after which no broker is said to answer."""
+"""Timeout of the first connection to a broker, in milliseconds."""
 
 
 @contextmanager
 def translating() -> Iterator[None]:
-    """Raise the client's errors as ours."""
+    """Raise the client's errors as ``KafkaFailure``."""
     try:
         yield
     except KafkaError as error:
@@ -33,7 +33,7 @@ def admin_client(connection: KafkaConnection) -> Iterator[KafkaAdminClient]:
 
 @contextmanager
 def offsets_client(connection: KafkaConnection, isolation: str) -> Iterator[KafkaConsumer]:
-    """A client that asks for the offsets of many partitions at once; see ``admin_client``."""
+    """A client that reads the offsets of many partitions in one request; errors as in ``admin_client``."""
     with translating(), KafkaConsumer(isolation_level=isolation, **_options(connection)) as consumer:
         yield consumer
 
@@ -43,7 +43,7 @@ def _options(connection: KafkaConnection) -> dict[str, Any]:
 
 
 def broker_problem(host: str, port: int) -> str | None:
-    """Why no broker answers there; None when one does."""
+    """The reason why no broker answers at this address; None where one does."""
     try:
         socket.create_connection((host, port), timeout=2).close()  # the client would log every refusal
         client = KafkaAdminClient(bootstrap_servers=f"{host}:{port}", request_timeout_ms=5000)

@@ -1,7 +1,7 @@
-"""Reading partitions by offset, without a consumer group: nothing is joined, and nothing is committed.
+"""Reads partitions by offset, without a consumer group: nothing is joined, and nothing is committed.
 
-A read ends at an offset that the caller names. Records that cannot be seen (markers of transactions, aborted
-ones) are passed over.
+A read ends at an offset that the caller names. Records that a consumer cannot see (transaction markers,
+aborted records) are skipped.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ RecordHeaders = Sequence[tuple[str, bytes | None]]
 
 
 class WhenGone(StrEnum):
-    """What a read does when Kafka does not have its first offset any more."""
+    """What a read does where Kafka no longer has its first offset."""
 
     BEGIN_AT_EARLIEST = "earliest"
     REFUSE = "error"
@@ -36,9 +36,9 @@ class WhenGone(StrEnum):
 
 
 class ReadRecord:
-    """A record that was read. Its parts are taken from the client when they are asked for.
+    """A record that was read. Its parts are decoded on access.
 
-    Most readers look for a few keys among many records, so the other parts are usually not needed.
+    Most callers look for a few keys among many records and need no other part.
     """
 
     __slots__ = ("_message", "offset")
@@ -74,7 +74,7 @@ class ReadRecord:
 
 
 class PartitionReader:
-    """A consumer that is told which partition to read. Not to be shared by threads."""
+    """A consumer with manually assigned partitions. Not thread-safe."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class PartitionReader:
         fetched_ahead: int | None = None,
         fetched_at_once: int | None = None,
     ) -> None:
-        """Connect at the first question.
+        """The connection is opened by the first request.
 
-        ``group`` has to be given to the client; it shows in the brokers' logs and is never joined.
-        ``patience`` is how many seconds an answer may take. ``fetched_ahead`` (kilobytes) and
+        ``group`` is required by the client; it appears in the brokers' logs and is never joined.
+        ``patience`` is the timeout of a request in seconds. ``fetched_ahead`` (kilobytes) and
         ``fetched_at_once`` (bytes, compressed) bound the memory of long reads.
         """
         self._isolation, self._patience, self._complaints = isolation, patience, Complaints()
@@ -103,7 +103,7 @@ class PartitionReader:
             "isolation.level": isolation,
             "enable.partition.eof": True,
             "allow.auto.create.topics": False,
-            # The caller waits for what is there, and not for more to come.
+            # Brokers answer with what they have, without waiting for more records.
             "fetch.wait.max.ms": 5,
             "fetch.queue.backoff.ms": 5,
         }
@@ -123,7 +123,7 @@ class PartitionReader:
             return tuple(sorted(found.partitions))
 
     def offsets(self, topic: str, partition: int) -> tuple[int, int]:
-        """The first offset of a partition, and the one behind its last, as the reader's isolation sees it."""
+        """The first and the next offset of a partition, as the reader's isolation level sees them."""
         with self._translating():
             place = TopicPartition(topic, partition)
             found = self._consumer.get_watermark_offsets(place, timeout=self._patience)
@@ -138,7 +138,7 @@ class PartitionReader:
         with self._translating():
             self._consumer.assign([TopicPartition(topic, partition, first)])
             while True:
-                # The first one is waited for; what came with it is there already.
+                # Wait for the first record; the others of its batch are in memory by then.
                 waited = self._consumer.poll(self._patience)
                 if waited is None:
                     raise timed_out(self._silence)
@@ -146,7 +146,7 @@ class PartitionReader:
                     error, offset = message.error(), message.offset() or 0
                     if error is not None and error.code() != KafkaError._PARTITION_EOF:
                         raise KafkaException(error)
-                    # The end of a partition has an offset too, and what is left may be markers only.
+                    # The event at the end of a partition has an offset too: the rest may be markers only.
                     if offset >= end:
                         return
                     if error is None:

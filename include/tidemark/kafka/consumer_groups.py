@@ -1,6 +1,6 @@
-"""The consumer groups of kafka-journal's replicators: which have members, and where they would go on.
+"""The consumer groups of kafka-journal's replicators: their members and their offsets.
 
-A group with members means that a replicator is at work. Its offsets are changed only while it has none.
+A group with members means that a replicator is running. Offsets are changed only while a group has none.
 """
 
 import time
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @with_fields
 class ReplicatorRuns(TidemarkError):
-    """A replicator reads with one of the groups."""
+    """One of the groups has members: a replicator is running."""
 
     needs_person = True
 
@@ -50,12 +50,12 @@ class ReplicatorRuns(TidemarkError):
 
 
 def replicator_group(topic: str) -> str:
-    """The group a kafka-journal replicator reads a topic with, unless it was told otherwise."""
+    """The consumer group of a kafka-journal replicator for a topic, by its default configuration."""
     return f"replicator-{topic}"
 
 
 def find_members(connection: KafkaConnection, topics: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """The members of the topics' groups, of those that have any; one request, whatever their number."""
+    """The members of the topics' groups, without groups that have none. One request for all topics."""
     groups = [replicator_group(topic) for topic in sorted(set(topics))]
     if not groups:
         return {}
@@ -66,7 +66,7 @@ def find_members(connection: KafkaConnection, topics: Iterable[str]) -> dict[str
 
 
 def refuse_members(pipeline: str, connection: KafkaConnection, topics: Iterable[str]) -> None:
-    """Refuse to go on while a replicator reads one of the topics."""
+    """Raise ``ReplicatorRuns`` while a replicator reads one of the topics."""
     for group, members in find_members(connection, topics).items():
         raise ReplicatorRuns(pipeline, group, members)
 
@@ -76,7 +76,7 @@ def _member(member: Mapping[str, Any]) -> str:
 
 
 def commit_offsets(connection: KafkaConnection, offsets: Mapping[str, Mapping[int, int]]) -> None:
-    """Let the groups of these topics go on at these offsets, by partition."""
+    """Set the offsets at which the groups of these topics continue, by partition."""
     with admin_client(connection) as admin:
         for topic, of in offsets.items():
             next_ones = {
@@ -87,7 +87,7 @@ def commit_offsets(connection: KafkaConnection, offsets: Mapping[str, Mapping[in
 
 
 def patiently(ask: Callable[[], T]) -> T:
-    """Ask until there is a coordinator: the first group of a broker has to wait for it."""
+    """Retry until the broker has a coordinator, which it creates for its first group."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:

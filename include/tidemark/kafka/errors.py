@@ -1,16 +1,16 @@
-"""What can go wrong with Kafka, in our own types: the clients' errors do not leave this package.
+"""Errors of Kafka in Tidemark's own types: the clients' errors do not leave this package.
 
-A failure says the client's reason. Callers add what was being done, for which pipeline, and what to do next.
+A failure has the client's reason. Callers add what was being done, for which pipeline, and what to do next.
 """
 
 from tidemark.errors import TidemarkError
 
 
 class KafkaFailure(TidemarkError):
-    """Kafka, or its client, did not do what was asked of it."""
+    """A request to Kafka failed."""
 
     is_fatal = False
-    """Whether the client that raised it is of no use any more."""
+    """Whether the client that raised it has to be closed."""
     is_refused = False
     """Whether the record that was sent is certainly not in the topic."""
 

@@ -1,6 +1,6 @@
-"""Messages that may be lost: one says that there is something new, and nothing depends on its arrival.
+"""Hints: messages that announce something new and may be lost, because nothing depends on their arrival.
 
-Nothing is acknowledged, committed or sent a second time. A listener hears what is sent after it began.
+Nothing is acknowledged, committed or retried. A listener receives the hints that are sent after it started.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ class HintSender:
             self._producer = Producer({**client_options(connection, self._complaints), **_SENDING})
 
     def send(self, key: bytes, value: bytes) -> None:
-        """Hand one to the client; ``KafkaFailure`` when its queue is full."""
+        """Queue a hint in the client. Raises ``KafkaFailure`` where its queue is full."""
         try:
             with translating(self._complaints):
                 self._producer.produce(self._topic, value=value, key=key)
@@ -32,19 +32,19 @@ class HintSender:
             self._producer.poll(0)
 
     def close(self) -> None:
-        """Wait a moment for what is under way."""
+        """Wait a moment for queued hints, then disconnect."""
         self._producer.flush(FLUSHED_WITHIN)
 
 
 class HintListener:
-    """Hears every hint that is sent to a topic from now on."""
+    """Receives every hint that is sent to a topic after its creation."""
 
     def __init__(self, connection: KafkaConnection, topic: str, group: str, patience: float) -> None:
-        """Find the topic's end; ``patience`` is how many seconds each question may take."""
+        """Find the end of the topic. ``patience`` is the timeout of each request in seconds."""
         self._complaints = Complaints()
         options = {
             **client_options(connection, self._complaints),
-            "group.id": group,  # has to be given; is never joined
+            "group.id": group,  # required, never joined
             "enable.auto.commit": False,
         }
         self._consumer = Consumer(options)
@@ -63,7 +63,7 @@ class HintListener:
         return places
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a hint; False if none came. ``KafkaFailure`` when none can come."""
+        """Wait for a hint. Returns False after a timeout; raises ``KafkaFailure`` where none can arrive."""
         with translating(self._complaints):
             message = self._consumer.poll(seconds)
             if message is not None and (error := message.error()) is not None:

@@ -1,4 +1,4 @@
-"""What the clients of ``confluent_kafka`` have in common: their options, and their errors in our types."""
+"""Options of all ``confluent_kafka`` clients, and the translation of their errors."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -31,41 +31,41 @@ _REFUSED = frozenset(
         KafkaError._QUEUE_FULL,
     }
 )
-"""What a broker, or the client before it, says of a record that is certainly not there."""
+"""Error codes after which the record is certainly not in the topic."""
 
 
 class Complaints:
-    """The last error that a client reported in the background: usually why an answer did not come."""
+    """The last error that a client reported in the background: usually the cause of a timeout."""
 
     def __init__(self) -> None:
         self._last: str | None = None
 
     def note(self, error: KafkaError) -> None:
         """The client's ``error_cb``."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # says less than what came before it
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # less specific than the error before it
             self._last = error.str()
 
     def about(self, said: str) -> str:
-        """An error's text, with what led to it."""
+        """An error's text, followed by the last background error."""
         return f"{said} ({self._last})" if self._last else said
 
 
 def client_options(connection: KafkaConnection, complaints: Complaints) -> dict[str, Any]:
-    """What all clients are started with."""
+    """The options that all clients share."""
     return {
         **connection.librdkafka_options(),
         "error_cb": complaints.note,
-        "log_level": 0,  # what is worth knowing is in the errors that are raised
+        "log_level": 0,  # the errors that are raised say what matters
     }
 
 
 def timed_out(what: str) -> KafkaException:
-    """The error for an answer that did not come, where the client raises none."""
+    """The error of a request that timed out, where the client raises none."""
     return KafkaException(KafkaError(KafkaError._TIMED_OUT, what))
 
 
 def failure_of(error: KafkaException | BufferError, complaints: Complaints) -> KafkaFailure:
-    """A client's error as one of ours. ``BufferError`` is how a producer says that its queue is full."""
+    """A client's error as a ``KafkaFailure``. A producer raises ``BufferError`` where its queue is full."""
     found = error.args[0] if isinstance(error, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)
     said = str(found.str())
     failure = _KINDS.get(found.code(), KafkaFailure)(complaints.about(said), said)
@@ -75,7 +75,7 @@ def failure_of(error: KafkaException | BufferError, complaints: Complaints) -> K
 
 @contextmanager
 def translating(complaints: Complaints, poll: Callable[[float], Any] | None = None) -> Iterator[None]:
-    """Raise the client's errors as ours; ``poll`` lets the client report first what led to them."""
+    """Raise the client's errors as ``KafkaFailure``. ``poll`` lets the client report their causes first."""
     try:
         yield
     except (KafkaException, BufferError) as error:

@@ -1,4 +1,4 @@
-"""What topics hold right now: names, ids, cleanup policies, first and next offsets.
+"""The current state of topics: names, ids, cleanup policies, first and next offsets.
 
 Reads metadata only, never a record.
 """
@@ -17,7 +17,7 @@ CLEANUP_POLICY = "cleanup.policy"
 
 
 class TopicOffsets:
-    """The topics of one cluster, asked about for a while. Any answer may raise ``KafkaFailure``."""
+    """Reads metadata of one cluster's topics. Every method may raise ``KafkaFailure``."""
 
     def __init__(self, consumer: KafkaConsumer, admin: KafkaAdminClient) -> None:
         self._consumer, self._admin = consumer, admin
@@ -27,12 +27,14 @@ class TopicOffsets:
         return set(self._consumer.topics())
 
     def ids(self, topics: Sequence[str]) -> dict[str, str]:
-        """The ids of these topics, without those that are gone; see ``topic_ids``."""
-        described = self._admin.describe_topics(list(topics)) if topics else []  # none would mean all
+        """The ids of these topics, without topics that do not exist; see ``topic_ids``."""
+        described = (
+            self._admin.describe_topics(list(topics)) if topics else []
+        )  # an empty list would mean all topics
         return {topic["name"]: str(topic["topic_id"]) for topic in described if not topic["error_code"]}
 
     def offsets(self, topics: Iterable[str]) -> dict[tuple[str, int], tuple[int, int]]:
-        """First and next offset of every partition, as the isolation of the reads sees them."""
+        """First and next offset of every partition, as the isolation level sees them."""
         places = [
             KafkaPartition(topic, partition)
             for topic in topics
@@ -42,7 +44,7 @@ class TopicOffsets:
         return {(place.topic, place.partition): (earliest[place], latest[place]) for place in places}
 
     def cleanup_policies(self, topics: Sequence[str]) -> dict[str, str]:
-        """How Kafka removes records of these topics."""
+        """The ``cleanup.policy`` of these topics."""
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [CLEANUP_POLICY]) for topic in topics]
         if not resources:
             return {}
@@ -52,6 +54,6 @@ class TopicOffsets:
 
 @contextmanager
 def looking_at_topics(connection: KafkaConnection, isolation: str) -> Iterator[TopicOffsets]:
-    """Ask about topics for a while; ``isolation`` is that of the reads that follow."""
+    """A ``TopicOffsets`` until the end of the block. ``isolation``: the isolation level of its offsets."""
     with offsets_client(connection, isolation) as consumer, admin_client(connection) as admin:
         yield TopicOffsets(consumer, admin)

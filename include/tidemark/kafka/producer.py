@@ -1,8 +1,8 @@
-"""Sending records. Nothing counts before all replicas in sync have acknowledged it.
+"""Producers. A record counts as sent when all in-sync replicas have acknowledged it.
 
-``TransactionalProducer`` sends batches of which a reader sees all or nothing, and takes over from an earlier
-producer with its id. ``SharedProducer`` sends one record at a time for many threads. ``send_all`` sends a few
-records together. None of them creates a topic, and none sends a record again that it has reported as failed.
+``TransactionalProducer`` sends batches of which a reader sees all or nothing, and fences earlier producers
+with its id. ``SharedProducer`` sends one record at a time for many threads. ``send_all`` sends a few
+records together. None of them creates a topic, and none retries a record that it has reported as failed.
 """
 
 import threading
@@ -20,15 +20,15 @@ from tidemark.kafka.errors import KafkaFailure, NotAllAcknowledged, UnknownTopic
 from tidemark.kafka.librdkafka import Complaints, client_options, failure_of, timed_out, translating
 
 MOST_UNDER_WAY = 50_000
-"""Records that ``send_all`` has in its client's queue at most; the queue holds twice as many."""
+"""Maximum of unacknowledged records in ``send_all``; the client's queue holds twice as many."""
 _SERVED_WITHIN = 0.5
-"""Seconds after which the thread that hands out acknowledgements looks whether it is still wanted."""
+"""Interval in seconds at which the thread that serves acknowledgements checks whether to stop."""
 _JAVAS = {"partitioner": "murmur2_random"}
-"""Keys go to the partitions that Java's clients choose."""
+"""Assigns keys to partitions as Java's clients do."""
 
 
 class Placed(NamedTuple):
-    """Where Kafka has put a record."""
+    """The partition and offset of a record that was sent."""
 
     partition: int
     offset: int
@@ -44,7 +44,7 @@ class RecordToSend(NamedTuple):
     timestamp: int | None = None
     """In milliseconds; None for the time of sending."""
     partition: int | None = None
-    """None: the producer computes it from the key."""
+    """None: computed from the key."""
 
 
 def _options(connection: KafkaConnection, complaints: Complaints) -> dict[str, Any]:
@@ -61,16 +61,16 @@ def _produce(producer: Producer, record: RecordToSend, **further: Any) -> None:
     if record.partition is not None:
         further["partition"] = record.partition
     if record.timestamp is not None:
-        further["timestamp"] = record.timestamp or 1  # the client takes 0 for the time of sending
+        further["timestamp"] = record.timestamp or 1  # 0 would mean the time of sending
     headers: list[tuple[str, str | bytes | None]] = list(record.headers)
     producer.produce(record.topic, value=record.value, key=record.key, headers=headers, **further)
 
 
 class TransactionalProducer:
-    """The producer of one transactional id. After a failure it is of no use, and has to be closed."""
+    """The producer of one transactional id. After a failure it has to be closed."""
 
     def __init__(self, connection: KafkaConnection, transactional_id: str, patience: float) -> None:
-        """``patience`` is how many seconds opening and committing may take, each."""
+        """``patience`` is the timeout of opening, and of each commit, in seconds."""
         self._patience, self._complaints = patience, Complaints()
         self._is_closed = False
         options = _options(connection, self._complaints) | {"transactional.id": transactional_id}
@@ -78,28 +78,28 @@ class TransactionalProducer:
             self._producer = Producer(options)
 
     def open(self) -> None:
-        """Fence earlier producers with this id, and end what they left open.
+        """Fence earlier producers with this id, and end the transaction they left open.
 
-        What is found in the topic afterwards is the truth, also after a commit whose answer was lost.
+        Afterwards the topic's content is final, also after a commit whose answer was lost.
         """
         with translating(self._complaints, self._producer.poll):
             self._producer.init_transactions(self._patience)
 
     def commit(self, records: Iterable[RecordToSend]) -> None:
-        """Send the records in one transaction; ``ProducerFenced`` when another producer has taken over."""
+        """Send the records in one transaction. Raises ``ProducerFenced`` if a newer producer has the id."""
         self.begin(records)
         with translating(self._complaints, self._producer.poll):
             self._producer.commit_transaction(self._patience)
 
     def begin(self, records: Iterable[RecordToSend]) -> None:
-        """Begin a transaction and hand its records to the client."""
+        """Begin a transaction and queue its records in the client."""
         with translating(self._complaints, self._producer.poll):
             self._producer.begin_transaction()
             for record in records:
                 _produce(self._producer, record)
 
     def close(self) -> None:
-        """Disconnect; what was not committed never becomes visible."""
+        """Disconnect. Records that were not committed never become visible."""
         if not self._is_closed:
             self._is_closed = True
             _close(self._producer)
@@ -122,9 +122,9 @@ def send_all(
 ) -> list[Placed]:
     """Send records in order and wait for them.
 
-    ``patience`` is how many seconds one record may take. ``as_java`` puts keys into the partitions that
-    Java's clients choose; otherwise it is librdkafka's choice. The result says where each record is.
-    Raises ``NotAllAcknowledged``; those that were not acknowledged may be there or not.
+    ``patience`` is the timeout of one record in seconds. ``as_java`` assigns keys to partitions as Java's
+    clients do; otherwise as librdkafka does. Returns the partition and offset of each record, in order.
+    Raises ``NotAllAcknowledged``; records without an acknowledgement may be in the topic or not.
     """
     complaints, placed, failed = Complaints(), dict[int, Placed](), list[KafkaError]()
     options = _options(connection, complaints) | {
@@ -169,10 +169,10 @@ def _not_all(failure: KafkaFailure, acknowledged: int) -> NotAllAcknowledged:
 
 
 class SharedProducer:
-    """A producer for single records: started by the first one, shared by all threads."""
+    """A producer for single records, started by the first one. Thread-safe."""
 
     def __init__(self, connection: KafkaConnection, patience: float, thread: str) -> None:
-        """``patience`` is how many seconds a record may take; ``thread`` names the one that serves it."""
+        """``patience``: the timeout of a record in seconds. ``thread``: the name of the serving thread."""
         self._connection, self._patience, self._thread = connection, patience, thread
         self._complaints = Complaints()
         self._lock = threading.Lock()
@@ -181,11 +181,11 @@ class SharedProducer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more."""
+        """Whether the producer was closed."""
         return self._is_closed.is_set()
 
     def start(self, topic: str) -> None:
-        """Connect, unless that was done before; ``UnknownTopic`` where there is no such topic."""
+        """Connect, unless already connected. Raises ``UnknownTopic`` where the topic does not exist."""
         self._running(topic)
 
     def _running(self, topic: str) -> Producer:
@@ -195,7 +195,10 @@ class SharedProducer:
             return self._producer
 
     def send(self, record: RecordToSend) -> Placed:
-        """Send a record and wait for it; unless a failure ``is_refused``, the record may be there."""
+        """Send a record and wait for its acknowledgement.
+
+        After a ``KafkaFailure`` the record may be in the topic, unless the failure ``is_refused``.
+        """
         producer, acknowledged = self._running(record.topic), Future[Placed]()
 
         def note(error: KafkaError | None, message: Message) -> None:
@@ -218,12 +221,12 @@ class SharedProducer:
     def _started(self, topic: str) -> Producer:
         options = _options(self._connection, self._complaints) | {
             "compression.type": "lz4",
-            "linger.ms": 0,  # the caller waits for every single one
+            "linger.ms": 0,  # the caller waits for each record
             "delivery.timeout.ms": int(self._patience * 1000),
         }
         producer = Producer(options | _JAVAS)
         with translating(self._complaints):
-            # All topics, because asking for one may create it.
+            # All topics, because a metadata request for one topic may create it.
             known = producer.list_topics(timeout=self._patience).topics
         if topic not in known:
             raise UnknownTopic(f"there is no topic {topic}")
@@ -235,7 +238,7 @@ class SharedProducer:
             producer.poll(_SERVED_WITHIN)
 
     def close(self) -> None:
-        """Stop; what is under way is waited for."""
+        """Wait for unacknowledged records, then disconnect."""
         with self._lock:
             producer, self._producer = self._producer, None
         if producer is not None:

@@ -1,4 +1,4 @@
-"""Which topics a pipeline reads. Knows no client of Kafka, so that it may travel to Spark's tasks."""
+"""The topics that a pipeline reads. Imports no Kafka client, so that it can be sent to Spark tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SourceTopics:
-    """Which topics a pipeline reads, and how."""
+    """The topics that a pipeline reads, and the isolation level."""
 
     pipeline: str
     topics: Sequence[str]
@@ -14,5 +14,5 @@ class SourceTopics:
     isolation: str
 
     def declares(self, topic: str) -> bool:
-        """Whether the pipeline asks for this topic."""
+        """Whether the pipeline declares this topic."""
         return topic in self.topics or topic.startswith(tuple(self.prefixes))

@@ -1,7 +1,6 @@
-"""The end of Kafka's partitions, read by many threads: readers are kept for the next read of their partition.
+"""Reads the tails of Kafka's partitions for many threads, with a pool of idle readers.
 
-A reader that waits fetches nothing. What is fetched ahead is bounded, so a long tail passes through little
-memory.
+An idle reader fetches nothing. Prefetching is bounded, so a long tail needs little memory.
 """
 
 import threading
@@ -13,15 +12,15 @@ from tidemark.kafka.consumer import PartitionReader, ReadRecord, WhenGone
 from tidemark.kafka.errors import OffsetGone, UnknownTopic
 
 FETCHED_AHEAD = 1_024
-"""Kilobytes: more is not quicker."""
+"""Kilobytes that a reader prefetches; more is not faster."""
 FETCHED_AT_ONCE = 262_144
-"""Bytes, as Kafka has them compressed."""
+"""Bytes of one fetch, compressed."""
 MOST_IDLE = 8
-"""Readers that are kept for later reads."""
+"""Maximum of idle readers."""
 
 
 class KafkaTail:
-    """Partitions of one cluster. May be shared by threads; every read has a reader of its own."""
+    """Tails of one cluster's partitions. Thread-safe: every read has its own reader."""
 
     def __init__(
         self,
@@ -40,7 +39,7 @@ class KafkaTail:
         self._is_closed = False
 
     def offsets(self, topic: str) -> dict[int, tuple[int, int]] | None:
-        """First and next offset of every partition of a topic; None where there is no such topic."""
+        """First and next offset of every partition of a topic; None where the topic does not exist."""
         with self._reader(topic, 0) as reader:
             try:
                 return {number: reader.offsets(topic, number) for number in reader.partitions(topic)}
@@ -60,7 +59,7 @@ class KafkaTail:
 
     @contextmanager
     def _reader(self, topic: str, partition: int) -> Iterator[PartitionReader]:
-        """A reader for a while; reads of one partition at the same time have one each."""
+        """A reader until the end of the block. Concurrent reads of a partition get one each."""
         with self._lock:
             idle = self._idle.get((topic, partition))
             reader = idle.pop() if idle else None
@@ -95,7 +94,7 @@ class KafkaTail:
         )
 
     def close(self) -> None:
-        """Close the readers that wait; those at work close when they are done."""
+        """Close the idle readers; busy ones are closed at the end of their read."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, {}

@@ -1,7 +1,7 @@
-"""Topics that a pipeline needs, created where they are missing.
+"""Creates the topics that a pipeline needs where they are missing.
 
-The broker is asked before and after; what is found is judged in ``topic_shape``. A topic is created with
-``cleanup.policy=delete``, whatever the broker's default is. One that exists is never changed.
+Topics are described before and after; ``topic_shape`` judges them. A topic is created with
+``cleanup.policy=delete``, whatever the broker's default is. An existing topic is never changed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,14 +18,14 @@ from tidemark.kafka.errors import KafkaFailure
 from tidemark.kafka.topic_shape import CreationOutcome, TopicFound, TopicOutcome, TopicShape, judge
 
 BROKERS_DEFAULT = -1
-"""As the protocol says that the broker shall decide."""
+"""The protocol's number for the broker's default."""
 _ALREADY_THERE = 36
 _POLICY, _RETENTION = "cleanup.policy", "retention.ms"
 
 
 @with_fields
 class TopicsUnreachable(TidemarkError):
-    """Kafka did not say which topics it has, or what became of a request."""
+    """A request about topics failed, so that their state is unknown."""
 
     pipeline: str
     servers: str
@@ -40,7 +40,7 @@ class TopicsUnreachable(TidemarkError):
 def create_topics(
     pipeline: str, connection: KafkaConnection, wanted: Mapping[str, TopicShape]
 ) -> list[TopicOutcome]:
-    """Create those of the topics that are missing; what became of each, in their order."""
+    """Create the missing topics. Returns the outcome of each topic, in the given order."""
     with _admin(pipeline, connection) as admin:
         before = _describe(admin, wanted)
         missing = {name: _request(shape) for name, shape in wanted.items() if name not in before}
@@ -56,7 +56,7 @@ def create_topics(
 
 
 def missing_topics(pipeline: str, connection: KafkaConnection, topics: Iterable[str]) -> list[str]:
-    """Those of the topics that do not exist."""
+    """The topics that do not exist, of the given ones."""
     with _admin(pipeline, connection) as admin:
         existing = set(admin.list_topics())
     return [topic for topic in topics if topic not in existing]
@@ -72,7 +72,7 @@ def _outcome(
     if name in before:
         return judge(before[name], shape)
     if name in failures:
-        if name in after:  # another process was faster
+        if name in after:  # created by another process meanwhile
             return judge(after[name], shape)
         problem = (
             f"Kafka refused: {failures[name].rstrip('.')}. Nothing was created; correct it and try again."
@@ -100,7 +100,7 @@ def _failures(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]
 
 
 def _describe(admin: KafkaAdminClient, topics: Iterable[str]) -> dict[str, TopicFound]:
-    existing = set(admin.list_topics())  # asking for one that is not there could create it
+    existing = set(admin.list_topics())  # describing a missing topic could create it
     there = [topic for topic in topics if topic in existing]
     if not there:
         return {}

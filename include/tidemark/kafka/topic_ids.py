@@ -1,7 +1,7 @@
-"""Kafka's ids of topics: a topic that is deleted and made again has the same name and another id.
+"""Kafka's ids of topics: a topic that is deleted and re-created has the same name and another id.
 
-Clusters older than these ids answer with zeroes, which is read as None. Bindings keep an id as a UUID; a
-kafka writer's row keeps its target's id as librdkafka prints it, and that form has to stay.
+Clusters without topic ids answer with zeroes, which become None. Bindings store an id as a UUID; a kafka
+writer's row stores its target's id as librdkafka prints it. Both forms are durable.
 """
 
 from base64 import b64encode, urlsafe_b64encode
@@ -15,7 +15,7 @@ class _Halves(Protocol):
 
 
 def uuid_of(topic_id: _Halves) -> UUID | None:
-    """An id of librdkafka's; None where the broker gives topics no ids."""
+    """librdkafka's id as a UUID; None where the broker has no topic ids."""
     halves = (topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits())
     found = UUID(bytes=b"".join(half.to_bytes(8, "big", signed=True) for half in halves))
     return found if found.int else None

@@ -1,7 +1,7 @@
-"""What a topic shall be, what it is, and what is said of the difference. Pure values, no client of Kafka.
+"""The declared shape of a topic, the shape it has, and the report of differences. Pure, without a client.
 
-A topic that exists is judged and never changed: more partitions would move keys, and a shorter retention
-would remove records. One with ``cleanup.policy=compact`` is refused: its records vanish one by one, so that a
+An existing topic is judged and never changed: more partitions would move keys, and a shorter retention would
+remove records. A topic with ``cleanup.policy=compact`` is refused: its records vanish one by one, so that a
 second read of the same offsets would differ.
 """
 
@@ -10,12 +10,12 @@ from enum import StrEnum
 from typing import Any
 
 FOREVER = -1
-"""As ``retention.ms`` says that records are never removed by age."""
+"""The value of ``retention.ms`` for records that are never removed by age."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicShape:
-    """What is wanted of a topic; None leaves it to the broker."""
+    """The declared shape of a topic; None stands for the broker's default."""
 
     partitions: int | None = None
     replication: int | None = None
@@ -23,14 +23,14 @@ class TopicShape:
     """``FOREVER``: no record is removed by its age."""
 
     def over(self, other: "TopicShape") -> "TopicShape":
-        """What this one says, and of what it says nothing what the other does."""
+        """This shape, completed from the other where it has None."""
         pairs = zip(asdict(self).items(), asdict(other).values(), strict=True)
         return TopicShape(**{key: theirs if ours is None else ours for (key, ours), theirs in pairs})
 
 
 @dataclass(frozen=True, slots=True)
 class TopicFound:
-    """A topic as it is."""
+    """The shape of an existing topic."""
 
     name: str
     partitions: int
@@ -40,13 +40,13 @@ class TopicFound:
 
     @property
     def said(self) -> str:
-        """For people."""
+        """The shape as text."""
         copies = "copy" if self.replication == 1 else "copies"
         parts = "partition" if self.partitions == 1 else "partitions"
         return f"{self.partitions} {parts}, {self.replication} {copies}, records {_kept(self.retention_ms)}"
 
     def differences(self, wanted: TopicShape) -> list[str]:
-        """What is not as it is wanted, in words."""
+        """The differences from the declared shape, one phrase each."""
         found = []
         if wanted.partitions not in (None, self.partitions):
             found.append(f"has {self.partitions} partitions instead of {wanted.partitions}")
@@ -58,28 +58,28 @@ class TopicFound:
 
 
 class CreationOutcome(StrEnum):
-    """What became of one topic."""
+    """The outcome for one topic."""
 
     CREATED = "created"
     EXISTS = "exists"
-    """It was there before, as it was wanted or not; it was not changed."""
+    """It existed, with the declared shape or another one, and was not changed."""
     REFUSED = "refused"
     """It cannot be used, or Kafka did not create it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """One topic, afterwards."""
+    """A topic, its outcome and its shape after the request."""
 
     topic: str
     outcome: CreationOutcome
     found: TopicFound | None
     problem: str | None = None
-    """Why it is not as it was wanted; one sentence and what to do."""
+    """Why it does not have the declared shape: one sentence, and what to do."""
 
     @property
     def line(self) -> str:
-        """For people."""
+        """The outcome as one line of text."""
         shown = f"{self.topic}: {self.outcome}" + (f": {self.found.said}" if self.found else "")
         return f"{shown}. {self.problem}" if self.problem else shown
 
@@ -92,7 +92,7 @@ class TopicOutcome:
 
 
 def judge(found: TopicFound, wanted: TopicShape) -> TopicOutcome:
-    """What is said of a topic that is there already."""
+    """The outcome for an existing topic."""
     if "compact" in found.cleanup_policy:
         problem = (
             f"It has cleanup.policy={found.cleanup_policy}, so its records vanish one by one. It was not "

@@ -1,6 +1,6 @@
-"""What the brokers say of one topic: its id, its partitions, its settings and the user's rights.
+"""Descriptions of single topics: id, partitions, settings and the user's rights.
 
-Asks for metadata only, and never creates or changes a topic.
+Reads metadata only, and never creates or changes a topic.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ class PartitionState(NamedTuple):
     number: int
     has_leader: bool
     in_sync: int
-    """Replicas that have everything the leader has, the leader among them."""
+    """The number of in-sync replicas, with the leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +34,27 @@ class TopicDescription:
     """A topic as the brokers see it."""
 
     id: UUID | None
-    """None where the broker gives topics no ids."""
+    """None where the broker has no topic ids."""
     partitions: tuple[PartitionState, ...]
     may_write: bool = True
-    """Whether this user may; True where that was not asked for."""
+    """Whether this user may write; True where rights were not requested."""
 
 
 class TopicQuestions:
-    """Asks one cluster about its topics. May be shared by threads."""
+    """Describes topics of one cluster. Thread-safe."""
 
     def __init__(self, connection: KafkaConnection, patience: float) -> None:
-        """``patience`` is how many seconds an answer may take."""
+        """``patience`` is the timeout of a request in seconds."""
         self._patience, self._complaints = patience, Complaints()
         with translating(self._complaints):
             self._admin = AdminClient(client_options(connection, self._complaints))
 
     def describe(self, topic: str, *, with_rights: bool = False) -> TopicDescription:
-        """The topic; ``UnknownTopic`` where there is none of that name."""
+        """The topic's description. Raises ``UnknownTopic`` where it does not exist."""
         return self.ask(topic, with_rights=with_rights)()
 
     def ask(self, topic: str, *, with_rights: bool = False) -> Callable[[], TopicDescription]:
-        """Ask without waiting; what is returned waits for the answer, see ``describe``."""
+        """Send the request of ``describe`` without waiting. The returned function waits for the answer."""
         with self._translating():
             asked = self._admin.describe_topics(
                 TopicCollection([topic]),
@@ -69,7 +69,7 @@ class TopicQuestions:
         return answer
 
     def setting(self, topic: str, name: str) -> str | None:
-        """One of the topic's settings; None where this user may not ask."""
+        """One of the topic's settings; None where this user may not read it."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
         with self._translating():
             asked = self._admin.describe_configs([resource], request_timeout=self._patience)
@@ -98,5 +98,5 @@ def _present(nodes: Sequence[Any]) -> list[Any]:
 
 
 def _allows(operations: Sequence[AclOperation] | None) -> bool:
-    """Whether writing is among them; a broker that does not check rights may not name any."""
+    """Whether writing is allowed. A broker without access control may list no operation."""
     return not operations or bool({AclOperation.WRITE, AclOperation.ALL} & {*operations})

@@ -1,7 +1,7 @@
-"""What every Spark application has in common: its arguments, its session and its summary.
+"""What every Spark application shares: its arguments, its session and its summary.
 
-The summary is a JSON file, written on failure too: it is how an application answers whoever submitted it.
-Connections come through a file named by an argument, never through the command line itself.
+The summary is a JSON file with the result for the process that submitted the application. It is written on
+failure too. Connections come from a file that an argument names: no secret is on the command line.
 """
 
 import argparse
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One call of an application."""
+    """One run of an application for a pipeline."""
 
     application: str
     pipeline: Pipeline
@@ -42,7 +42,7 @@ class Job:
 
 
 def read_job(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Job:
-    """Parse the arguments all applications share, and the application's own."""
+    """Parse the arguments: the application's own, which ``parser`` declares, and those that all share."""
     parser.add_argument("--pipeline", required=True, help="name of the pipeline")
     parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
     parser.add_argument("--summary", type=Path, help="where to write the JSON summary")
@@ -59,12 +59,15 @@ def read_job(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Job
 def run_job(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, work: Callable[[Job], dict[str, Any]]
 ) -> int:
-    """Do the work of a pipeline's application and write its summary, whatever happens; the exit code."""
+    """Run a pipeline's application and write its summary, also on failure. Returns the exit code."""
     return summarise(argv, lambda: work(read_job(parser, argv)))
 
 
 def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) -> int:
-    """Do an application's work and write its summary, whatever happens; the exit code."""
+    """Run an application and write its summary, also on failure.
+
+    Returns the exit code: 0, 1 where ``work`` failed, 2 for bad arguments.
+    """
     summary = _summary_path(argv)
     started = time.monotonic()
     try:
@@ -74,11 +77,11 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
         code, outcome = 1, {"ok": False, "error": str(error), "kind": type(error).__name__}
         outcome["needs_person"] = error.needs_person
         log.error(str(error))
-    except SystemExit as leaving:  # argparse has said why on stderr
+    except SystemExit as leaving:  # argparse has printed the reason
         if not leaving.code:
             raise
-        wrong = f"bad arguments: {list(argv or sys.argv[1:])}"
-        code, outcome = 2, {"ok": False, "error": wrong, "kind": "BadArguments"}
+        problem = f"bad arguments: {list(argv or sys.argv[1:])}"
+        code, outcome = 2, {"ok": False, "error": problem, "kind": "BadArguments"}
     except Exception as error:
         code, outcome = 1, {"ok": False, "error": cause_of(error), "kind": type(error).__name__}
         traceback.print_exc()
@@ -90,7 +93,7 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
 
 
 def cause_of(error: Exception) -> str:
-    """What went wrong in one line: what an executor said, without the stacks that Spark puts around it."""
+    """An error as one line: the message of the executor, without the stack traces that Spark adds."""
     if isinstance(error, TidemarkError):
         return str(error)
     lines = [line for line in str(error).splitlines() if line.strip()]
@@ -102,13 +105,13 @@ def cause_of(error: Exception) -> str:
 
 
 def spark_session(job: Job) -> "AbstractContextManager[SparkSession]":
-    """The session of a pipeline's application."""
+    """The session of a pipeline's application; see ``named_session``."""
     return named_session(f"{job.pipeline.name}.{job.application}")
 
 
 @contextmanager
 def named_session(name: str) -> "Iterator[SparkSession]":
-    """A session: UTC, no web UI, and options that hold secrets kept out of plans and logs."""
+    """A session in UTC, without the web UI, that redacts secrets in plans and logs. Stopped at the end."""
     from pyspark.sql import SparkSession
 
     spark = (
@@ -121,7 +124,7 @@ def named_session(name: str) -> "Iterator[SparkSession]":
         .getOrCreate()
     )
     try:
-        # Executors get the very library this driver runs: nobody has to install it there.
+        # Executors get the driver's library: it does not have to be installed there.
         spark.sparkContext.addPyFile(str(ensure_package(Settings.read().home / "packages")))
         yield spark
     finally:
@@ -129,7 +132,7 @@ def named_session(name: str) -> "Iterator[SparkSession]":
 
 
 def _summary_path(argv: Sequence[str] | None) -> Path | None:
-    """Where the summary goes, known even when the other arguments are wrong."""
+    """The path of the summary, parsed alone: it is needed also when the other arguments are wrong."""
     finder = argparse.ArgumentParser(add_help=False)
     finder.add_argument("--summary", type=Path)
     summary: Path | None = finder.parse_known_args(argv)[0].summary

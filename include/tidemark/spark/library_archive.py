@@ -1,7 +1,7 @@
-"""The library as one archive, so that executors run the very code that submitted them.
+"""The library as one zip archive, so that executors run the same code as the driver.
 
-The archive's name is the digest of what is in it: a changed library is another file, an unchanged one is
-reused.
+The archive's name contains the digest of its content: an unchanged library reuses its archive, a changed one
+gets another.
 """
 
 import os
@@ -11,11 +11,12 @@ from pathlib import Path
 
 import tidemark
 
-_SINCE_ALWAYS = (1980, 1, 1, 0, 0, 0)
+_FIXED_TIME = (1980, 1, 1, 0, 0, 0)
+"""The modification time of every entry, so that equal libraries make equal archives."""
 
 
 def ensure_package(folder: Path) -> Path:
-    """The archive of the installed library in ``folder``, made when it is not there yet."""
+    """The path of the archive in ``folder``, which is created where it is missing."""
     root = Path(tidemark.__file__).parent
     sources = sorted(root.rglob("*.py"))
     digest = sha256()
@@ -28,7 +29,7 @@ def ensure_package(folder: Path) -> Path:
         with zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as package:
             for source in sources:
                 name = f"tidemark/{source.relative_to(root)}"
-                entry = zipfile.ZipInfo(name, _SINCE_ALWAYS)
+                entry = zipfile.ZipInfo(name, _FIXED_TIME)
                 package.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
         staged.rename(archive)
     return archive

@@ -1,1 +1,1 @@
-"""What the Spark applications do, as functions over DataFrames."""
+"""The work of the Spark applications, as functions over DataFrames. ``spark_apps/`` calls them."""

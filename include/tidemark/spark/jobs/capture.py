@@ -1,8 +1,8 @@
-"""Spark's part of a capture: Kafka records of one binding into staged files, and the audit of messages.
+"""Spark's part of a capture: the Kafka records of one binding become staged files; messages are audited.
 
-Spark reads exactly the bound offsets, one task per Kafka partition, numbers them and writes one file each
-into a staging area. Nothing is shuffled, and no message passes through Python. ``log/capture.py`` has the
-order of the steps, and adopts the files.
+Spark reads the bound offsets, one task per Kafka partition, adds ids and writes one file each into a staging
+area. Nothing is shuffled, and no message passes through Python. ``log/capture.py`` decides the order of the
+steps and adopts the files.
 """
 
 import json
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 GROUP_BYTES = 32 * 1024 * 1024
-"""Small enough that no executor runs short of memory: Spark would then make smaller groups, other bytes."""
+"""Small enough for every executor: short of memory, Parquet would write smaller groups, hence other bytes."""
 SINGULAR = ("id", "write_time", "offset", "timestamp", "value")
-"""Columns that hardly ever repeat a value: looking for repetitions takes longer than writing them."""
+"""Columns whose values rarely repeat: a dictionary costs more time than it saves."""
 WRITE_OPTIONS = {
     "compression": "zstd",
     "parquet.block.size": str(GROUP_BYTES),
@@ -50,7 +50,7 @@ class SparkCapture:
         return write_records(read_bound(self.session(), slices, self.kafka, self.isolation), binding, area)
 
     def audit(self, captured: Captured) -> list[Judgement]:
-        """See ``CaptureEngine``: by what was counted, then every message where the suite asks for it."""
+        """See ``CaptureEngine``: file statistics, then every message where the suite requires it."""
         pipeline = self.folder.pipeline
         found = audit_files(pipeline, list(captured.statistics), captured.rows_read, self.suite)
         if not self.suite.messages:
@@ -62,7 +62,7 @@ class SparkCapture:
 def read_bound(
     spark: "SparkSession", slices: Sequence[Slice], kafka: KafkaConnection, isolation: str
 ) -> "DataFrame":
-    """The records of these slices, no more and no less."""
+    """Exactly the records of these slices."""
     lowers = _per_topic(slices, lambda s: s.lower)
     options = {
         **kafka.spark_options(),
@@ -87,7 +87,7 @@ def read_bound(
 
 
 def add_ids(records: "DataFrame", binding: Binding) -> "DataFrame":
-    """Kafka's columns → the log's columns."""
+    """The log's columns from Kafka's: ids, the binding's time and write times are added."""
     shifts = " ".join(
         f"WHEN topic = '{topic}' AND partition = {partition} THEN {shift}L"
         for (topic, partition), shift in binding.shifts.items()
@@ -102,7 +102,7 @@ def add_ids(records: "DataFrame", binding: Binding) -> "DataFrame":
 
 
 def write_records(records: "DataFrame", binding: Binding, area: str) -> int:
-    """Write records with their ids into a folder, one file per Kafka partition; how many there were."""
+    """Write records with their ids into ``area``, one file per Kafka partition. Returns their number."""
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
@@ -115,7 +115,7 @@ def write_records(records: "DataFrame", binding: Binding, area: str) -> int:
 def audit_messages(
     pipeline: str, spark: "SparkSession", paths: Sequence[str], suite: Suite
 ) -> list[Judgement]:
-    """Judge every message by the pipeline's own suite: a second pass, so only where asked for."""
+    """Judge every message by the pipeline's suite. A second pass, so only where it has such rules."""
     if not suite.messages or not paths:
         return []
     batch = spark_batch(read_parquet(spark, paths), "messages")
@@ -123,7 +123,7 @@ def audit_messages(
 
 
 def _per_topic(slices: Sequence[Slice], end: Callable[[Slice], int]) -> dict[str, dict[str, int]]:
-    """One end of every slice, in the form of Spark's offset options."""
+    """One end of every slice by topic and partition, as Spark's offset options need it."""
     grouped: dict[str, dict[str, int]] = {}
     for s in slices:
         grouped.setdefault(s.topic, {})[str(s.partition)] = end(s)

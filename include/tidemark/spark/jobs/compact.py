@@ -1,8 +1,8 @@
-"""The two passes of a compaction, in tasks: what is understood, judged and filtered is the library's.
+"""The two passes of a compaction with Spark. The rules are in ``compaction/``; this module distributes them.
 
-The first pass reads every file once, gathers facts per key in its task and brings those of a key together by
-one shuffle; the verdicts go to the files they are about by another. What is shuffled is a few numbers a key,
-never a payload. The second pass is one task a new file, and shuffles nothing.
+The first pass reads every file once and collects facts per key. One shuffle groups the facts by key, where
+they are judged; another sends the verdicts to the files they concern. A few numbers per key are shuffled,
+never a payload. The second pass writes each new file in one task, without a shuffle.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,22 +28,23 @@ from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
 from tidemark.log.model.manifest import LogFile
+from tidemark.spark.jobs.tasks import run_tasks, task_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TASKS_A_CORE = 3
-"""Pieces of work for every core: they are never equally large."""
+"""More than one, because groups of files differ in size."""
 MESSAGES_A_PARTITION = 250_000
-"""How many messages' facts are brought together in one task, at most and only when no key repeats."""
+"""Messages whose facts one task judges; fewer where keys repeat."""
 MOST_PARTITIONS = 2_000
 MESSAGES_A_GROUP = 250_000
-"""How many messages one task reads at most, files being whole: it holds the verdicts about their keys."""
+"""Messages that one task reads, unless a single file has more: it holds the verdicts about their keys."""
 ROWS_A_BATCH = 10_000
 ROWS_AT_ONCE = 50_000
-"""How many rows of facts are judged together, more or less."""
+"""Rows of facts that are judged together, approximately."""
 CENSUS = -1
-"""In the place of a group's number: the row is a census."""
+"""The group number of rows that hold a census."""
 
 _GATHERED = pa.schema([pa.field("group", pa.int32(), nullable=False), *FACTS])
 _JUDGED = pa.schema([pa.field("group", pa.int32(), nullable=False), *VERDICTS, pa.field("body", pa.binary())])
@@ -56,7 +57,7 @@ _Batches = Iterable[pa.RecordBatch]
 
 
 class SparkEngine:
-    """Does the passes with Spark; the session is started when it is needed first."""
+    """An ``Engine`` on Spark. The session is started when it is first needed."""
 
     def __init__(self, session: "Callable[[], SparkSession]") -> None:
         self._session = session
@@ -109,7 +110,7 @@ class SparkEngine:
 def _survey_journal(
     spark: "SparkSession", place: Workplace, rules: CompactionRules, files: Sequence[LogFile]
 ) -> "DataFrame":
-    groups = _groups(files, TASKS_A_CORE * spark.sparkContext.defaultParallelism)
+    groups = _groups(files, task_count(spark, TASKS_A_CORE))
 
     def read(number: int) -> Iterator[pa.RecordBatch]:
         for facts in survey_journal(place, rules, groups[number]):
@@ -123,18 +124,18 @@ def _survey_journal(
             yield from _judged(table, census)
         yield _census(census.conclude(), _JUDGED)
 
-    def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
-        verdicts = Verdicts.of_table(told.select(VERDICTS.names))
+    def drop(number: int, judged: pa.Table) -> Iterator[Dropped]:
+        verdicts = Verdicts.of_table(judged.select(VERDICTS.names))
         return (drop_journal(place, rules, file, verdicts) for file in groups[number])
 
-    facts = _of_tasks(spark, len(groups), read, _GATHERED)
+    facts = run_tasks(spark, len(groups), read, _GATHERED)
     together = facts.repartition(_partitions(spark, files), "topic", "key")
     judged = together.sortWithinPartitions("topic", "key").mapInArrow(judge, _spark(_JUDGED))
     return _drop(spark, judged, len(groups), drop, _JUDGED)
 
 
 def _whole_entities(batches: _Batches) -> Iterator[pa.Table]:
-    """The same rows, no entity in two tables; they are sorted by it."""
+    """The same rows as tables, no entity in two of them. The rows must be sorted by entity."""
     waiting = _GATHERED.empty_table()
     for batch in batches:
         own = batch.select(_GATHERED.names).cast(_GATHERED)
@@ -148,11 +149,11 @@ def _whole_entities(batches: _Batches) -> Iterator[pa.Table]:
 
 
 def _judged(table: pa.Table, census: JournalCensus) -> Iterator[pa.RecordBatch]:
-    """The verdicts about the entities of a table, once for every group that has messages of it."""
+    """The verdicts about the entities of a table, repeated for each group with messages of the entity."""
     judged = judge_table(table, census)
-    is_told = judged.of_row >= 0
+    has_verdict = judged.of_row >= 0
     groups, count = table["group"].to_numpy().astype(np.int64), max(judged.verdicts.num_rows, 1)
-    group, verdict = np.divmod(np.unique(groups[is_told] * count + judged.of_row[is_told]), count)
+    group, verdict = np.divmod(np.unique(groups[has_verdict] * count + judged.of_row[has_verdict]), count)
     verdicts = judged.verdicts.take(verdict)
     columns = [pa.array(group, pa.int32()), *verdicts.columns, pa.nulls(len(group), pa.binary())]
     yield from pa.Table.from_arrays(columns, schema=_JUDGED).to_batches(max_chunksize=ROWS_A_BATCH)
@@ -178,10 +179,10 @@ def _survey_keyed(
         yield from pa.Table.from_arrays(columns, schema=_CHOSEN).to_batches(max_chunksize=ROWS_A_BATCH)
         yield _census(census, _CHOSEN)
 
-    def drop(number: int, told: pa.Table) -> Iterator[Dropped]:
-        yield drop_keyed(place, rules, policy, files[number], told["id"].to_numpy())
+    def drop(number: int, kept: pa.Table) -> Iterator[Dropped]:
+        yield drop_keyed(place, rules, policy, files[number], kept["id"].to_numpy())
 
-    facts = _of_tasks(spark, len(files), read, KEYED_FACTS)
+    facts = run_tasks(spark, len(files), read, KEYED_FACTS)
     together = facts.repartition(_partitions(spark, files), "namespace", "key")
     judged = together.mapInArrow(judge, _spark(_CHOSEN))
     return _drop(spark, judged, len(files), drop, _CHOSEN)
@@ -194,10 +195,13 @@ def _drop(
     drop: Callable[[int, pa.Table], Iterator[Dropped]],
     schema: pa.Schema,
 ) -> "DataFrame":
-    """Bring the verdicts to the files they are about, and filter those; also where there is no verdict."""
-    told = schema.names[1]
+    """Send the verdicts to the groups of files they concern, and filter the files.
 
-    def every(number: int) -> Iterator[pa.RecordBatch]:
+    Every group gets an empty row, so that files without a verdict are filtered too.
+    """
+    verdict = schema.names[1]
+
+    def empty_row(number: int) -> Iterator[pa.RecordBatch]:
         row = {name: pa.array([None], schema.field(name).type) for name in schema.names}
         row["group"] = pa.array([number], pa.int32())
         yield pa.RecordBatch.from_pydict(row, schema=schema)
@@ -208,17 +212,17 @@ def _drop(
                 bodies = table["body"].to_pylist()
                 yield _found([True] * len(bodies), bodies)
             else:
-                about = table.filter(pc.is_valid(table[told]))
-                bodies = [msgpack.encode(one) for one in drop(number, about)]
+                verdicts = table.filter(pc.is_valid(table[verdict]))
+                bodies = [msgpack.encode(one) for one in drop(number, verdicts)]
                 yield _found([False] * len(bodies), bodies)
 
-    all_groups = _of_tasks(spark, groups, every, schema)
+    all_groups = run_tasks(spark, groups, empty_row, schema)
     dealt = judged.union(all_groups).repartition(min(groups + 1, MOST_PARTITIONS), "group")
     return dealt.sortWithinPartitions("group").mapInArrow(filter_files, _spark(_FOUND))
 
 
 def _by_group(batches: _Batches, schema: pa.Schema) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of every group, whole; they are sorted by it."""
+    """All rows of each group as one table. The rows must be sorted by group."""
     waiting: list[pa.RecordBatch] = []
     current: int | None = None
     for batch in batches:
@@ -233,21 +237,8 @@ def _by_group(batches: _Batches, schema: pa.Schema) -> Iterator[tuple[int, pa.Ta
         yield current or 0, pa.Table.from_batches(waiting, schema)
 
 
-def _of_tasks(
-    spark: "SparkSession", tasks: int, work: Callable[[int], Iterator[pa.RecordBatch]], schema: pa.Schema
-) -> "DataFrame":
-    """What comes of pieces of work, each done in a task of its own."""
-
-    def do(batches: _Batches) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield from work(number)
-
-    return spark.range(0, tasks, 1, tasks).mapInArrow(do, _spark(schema))
-
-
 def _groups(files: Sequence[LogFile], wanted: int) -> list[list[LogFile]]:
-    """Neighbours of one partition, in about so many groups of about the same size, or more."""
+    """Groups of neighbouring files of one partition: about ``wanted`` groups of similar size, or more."""
     share = min(max(sum(file.count for file in files) // wanted, 1), MESSAGES_A_GROUP)
     in_order = sorted(files, key=lambda file: (file.place, file.first_id))
     groups: list[list[LogFile]] = []

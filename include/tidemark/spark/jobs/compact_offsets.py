@@ -1,7 +1,7 @@
-"""Offset logs on Spark: which writers have one worth compacting, counted from the control plane's table.
+"""Sizes of offset logs, counted by Spark from the control plane's table: which ones are worth compacting.
 
-It only counts. What is removed is decided by ``delivery/offset_plan.py`` on linearizable reads, because a
-read of Spark's waits for a quorum of one data centre and may not know of the newest rewind.
+This module only counts. ``delivery/state/offset_log_plan.py`` decides what is removed, on linearizable reads:
+Spark reads with a local quorum, which may miss the newest rewind.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OffsetLogSize:
-    """One writer's offset log, as large as Spark found it."""
+    """The size of one writer's offset log."""
 
     name: str
     """``pipeline/writer``."""
@@ -29,20 +29,20 @@ class OffsetLogSize:
 
 
 def read_objects(spark: "SparkSession", control: CassandraConnection) -> "DataFrame":
-    """The control plane's table; only partitions that a filter names are read."""
+    """The control plane's table. A filter on its partition key is pushed down."""
     register_cassandra(spark, control)
     options = {"keyspace": KEYSPACE, "table": "object", "columns": "kind,name,row,body"}
     return spark.read.format(NAME).options(**options).load()
 
 
 def count_entries(objects: "DataFrame", names: Sequence[str]) -> "DataFrame":
-    """How many rows and bytes the offset logs of these writers have; those without one are left out."""
+    """Rows and bytes of the offset logs of these writers. Writers without an offset log are left out."""
     from pyspark.sql import functions as f
 
-    mine = (f.col("kind") == ObjectKind.WRITER.value) & f.col("name").isin(list(names))
+    is_wanted = (f.col("kind") == ObjectKind.WRITER.value) & f.col("name").isin(list(names))
     size = f.octet_length("row") + f.octet_length("body")
     return (
-        objects.where(mine)
+        objects.where(is_wanted)
         .where(f.col("row").startswith(ACK))
         .groupBy("name")
         .agg(f.count("*").alias("rows"), f.sum(size).alias("bytes"))
@@ -50,6 +50,6 @@ def count_entries(objects: "DataFrame", names: Sequence[str]) -> "DataFrame":
 
 
 def collect_counts(counts: "DataFrame") -> list[OffsetLogSize]:
-    """The counts as values, one for each writer, by name: sorted here, a sort on Spark would read twice."""
+    """The counts as values, sorted by name. Sorted here, because Spark would read the table twice to sort."""
     found = [OffsetLogSize(one["name"], one["rows"], one["bytes"]) for one in counts.collect()]
     return sorted(found, key=lambda one: one.name)

@@ -1,4 +1,4 @@
-"""The parts of a delivery, spread over Spark's executors."""
+"""Distributes the parts of a delivery over Spark's executors."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_parts_with(spark: "SparkSession") -> WriteParts:
-    """Writes the parts of a binding in tasks, as many at once as there are cores."""
+    """A function that writes the parts of a binding in Spark tasks, one each."""
 
     def write_parts(
         writer: Writer,
@@ -35,7 +35,7 @@ def write_parts_with(spark: "SparkSession") -> WriteParts:
 def reload_from(
     connection: CassandraConnection, pipeline: str, writer: str
 ) -> Callable[[], WriterState | None]:
-    """Reads a writer's state from wherever it is called: it travels to tasks."""
+    """A function that reads a writer's state. It opens its own session, so that it can be sent to tasks."""
 
     def reload() -> WriterState | None:
         from tidemark.cassandra.session import connect

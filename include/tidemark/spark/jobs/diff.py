@@ -1,4 +1,4 @@
-"""Two keyspaces compared by Spark: both are scanned whole, and one shuffle brings every entity together."""
+"""Comparison of two keyspaces with Spark: both are scanned whole, and one shuffle groups them by entity."""
 
 import time
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ from tidemark.journal.head import Head
 from tidemark.journal.visible import Visible, choose_head
 from tidemark.journal_tables.reader import JournalReader
 from tidemark.spark.jobs.evidence import EvidenceKind, by_entity, to_head, to_row
-from tidemark.spark.jobs.evidence_sources import read_heads, read_rows
+from tidemark.spark.jobs.evidence_sources import read_table
 from tidemark.spark.jobs.verify import count_verdicts
 from tidemark.verification.basis import Basis, read_basis
 from tidemark.verification.diff import Diff, Side
@@ -34,19 +34,19 @@ def diff_with_spark(
     positions: Positions,
     most: int = MOST_TOLD,
 ) -> Diff:
-    """What a reader could tell after going from one writer's keyspace to the other's; changes nothing."""
+    """The differences that a reader would see between the keyspaces of two writers. Read-only."""
     began = time.monotonic()
     bases = {writer.name: read_basis(writer, log, positions) for writer in (old, new)}
     topics = frozenset().union(*(basis.topics for basis in bases.values()))
     together = reduce(
         lambda one, other: one.union(other),
         (
-            read(spark, writer.connection, writer.declared, topics, kind)
-            for read, writer, kind in (
-                (read_heads, old, EvidenceKind.HEAD),
-                (read_heads, new, EvidenceKind.OTHER_HEAD),
-                (read_rows, old, EvidenceKind.ROW),
-                (read_rows, new, EvidenceKind.OTHER_ROW),
+            read_table(spark, writer.connection, writer.declared, topics, kind)
+            for writer, kind in (
+                (old, EvidenceKind.HEAD),
+                (new, EvidenceKind.OTHER_HEAD),
+                (old, EvidenceKind.ROW),
+                (new, EvidenceKind.OTHER_ROW),
             )
         ),
     )
@@ -68,7 +68,7 @@ def diff_with_spark(
 
 
 def judge_both(batches: Iterable[pa.RecordBatch], most: int) -> VerdictTally:
-    """Compares entities of which both keyspaces' heads and rows are together."""
+    """Compare entities, given the heads and rows of both keyspaces."""
     tally = VerdictTally(most)
     for (topic, key), records in by_entity(batches):
         heads: dict[int, dict[int, Head]] = {EvidenceKind.HEAD: {}, EvidenceKind.OTHER_HEAD: {}}

@@ -1,7 +1,7 @@
-"""Everything that is known of entities, in one shape, so that one shuffle brings each entity's together.
+"""Evidence about entities: messages, heads and rows in one schema, so that one shuffle groups them by entity.
 
-A record says whose it is, what it is and when its turn comes; the rest is packed. Rows of tables are digests
-by now: payloads of theirs never leave the task that has read them.
+A record has its entity, its kind and its sort order; the rest is packed into ``body``. A row of a table is
+represented by its digest: payloads never leave the task that read them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,39 +25,37 @@ if TYPE_CHECKING:
 RECORDS_A_BATCH = 2_000
 BYTES_A_BATCH = 8_000_000
 
+_TYPES = {"kind": pa.int8(), "first": pa.int64(), "second": pa.int64(), "body": pa.binary()}
 SCHEMA = pa.schema(
     [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("kind", pa.int8(), nullable=False),
-        pa.field("first", pa.int64(), nullable=False),
-        pa.field("second", pa.int64(), nullable=False),
-        pa.field("body", pa.binary(), nullable=False),
+        pa.field(name, type_, nullable=False)
+        for name, type_ in {"topic": pa.string(), "key": pa.string(), **_TYPES}.items()
     ]
 )
 
 
 class EvidenceKind(IntEnum):
-    """What a record is, in the order in which they are heard."""
+    """What a record is. An entity's records are sorted by it."""
 
     HEAD = 0
     OTHER_HEAD = 1
-    """Of the keyspace that is compared with the first."""
+    """A head of the second keyspace of a comparison."""
     MESSAGE = 2
     ROW = 3
     OTHER_ROW = 4
+    """A row of the second keyspace of a comparison."""
     NAMED = 5
-    """Says nothing but that there is somebody of that name."""
+    """Without content: the entity is to be judged, even where the log has no message of it."""
 
 
 class Evidence(NamedTuple):
-    """One record."""
+    """One record of evidence about an entity."""
 
     topic: str
     key: str
     kind: int
     first: int
-    """By these two it is sorted among its kind: id, or sequence number and timestamp."""
+    """The sort order within a kind, with ``second``: the id, or sequence number and timestamp."""
     second: int
     body: bytes
 
@@ -79,7 +77,7 @@ def of_message(topic: str, key: str, record: LoggedRecord) -> Evidence:
 
 
 def to_message(body: bytes) -> LoggedRecord:
-    """The message of a record."""
+    """The message that ``of_message`` packed."""
     return _decode_record(body)
 
 
@@ -89,26 +87,26 @@ def of_head(topic: str, key: str, head: Head, kind: EvidenceKind = EvidenceKind.
 
 
 def to_head(body: bytes) -> Head:
-    """The head of a record."""
+    """The head that ``of_head`` packed."""
     return _decode_head(body)
 
 
 def of_row(topic: str, key: str, row: FoundRow, kind: EvidenceKind = EvidenceKind.ROW) -> Evidence:
     """A row of ``journal``."""
     segment, seq_nr, timestamp, record_id, digest = row
-    whose = None if record_id is None else record_id.bytes
-    body = _encode((segment, seq_nr, timestamp, whose, digest))
+    id_bytes = None if record_id is None else record_id.bytes
+    body = _encode((segment, seq_nr, timestamp, id_bytes, digest))
     return Evidence(topic, key, kind, seq_nr, timestamp, body)
 
 
 def to_row(body: bytes) -> FoundRow:
-    """The row of a record."""
-    segment, seq_nr, timestamp, whose, digest = _decode_row(body)
-    return FoundRow(segment, seq_nr, timestamp, None if whose is None else _uuid(whose), digest)
+    """The row that ``of_row`` packed."""
+    segment, seq_nr, timestamp, id_bytes, digest = _decode_row(body)
+    return FoundRow(segment, seq_nr, timestamp, None if id_bytes is None else _uuid(id_bytes), digest)
 
 
 def batches_of(records: Iterable[Evidence]) -> Iterator[pa.RecordBatch]:
-    """The records as Spark takes them, neither too many nor too much at once."""
+    """The records as Arrow batches, bounded in number and in bytes."""
     waiting: list[Evidence] = []
     size = 0
     for record in records:
@@ -128,14 +126,17 @@ def _batch(records: list[Evidence]) -> pa.RecordBatch:
 
 
 def bring_together(evidence: "DataFrame", partitions: int) -> "DataFrame":
-    """Every entity whole in one partition, its records in the order in which they are heard."""
+    """All records of an entity in one partition, sorted by entity and kind."""
     return evidence.repartition(partitions, "topic", "key").sortWithinPartitions(*SCHEMA.names[:-1])
 
 
 def by_entity(
     batches: Iterable[pa.RecordBatch],
 ) -> Iterator[tuple[tuple[str, str], Iterator[tuple[int, bytes]]]]:
-    """The entities of a partition, each with its records; an entity is used up before the next one."""
+    """The entities of a partition, as (topic, key), each with its records as (kind, body).
+
+    Like ``groupby``: the records of an entity have to be read before the next entity is.
+    """
     for entity, records in groupby(_records(batches), key=itemgetter(0, 1)):
         yield entity, ((kind, body) for _, _, kind, body in records)
 

@@ -1,4 +1,4 @@
-"""The commit log as a DataFrame: exactly the chosen messages, every file verified before it is read."""
+"""The commit log as a DataFrame: the selected messages. Every file is verified before it is read."""
 
 import re
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def read_messages(spark: "SparkSession", selection: Selection) -> "DataFrame":
-    """The chosen messages; a file that is missing or damaged is refused by name."""
+    """The selected messages. Raises an error that names the file where one is missing or damaged."""
     verify_files(spark, selection.pipeline, selection.root, selection.files)
     folder = LogFolder(selection.pipeline, selection.root)
     messages = read_parquet(spark, [folder.at(file) for file in selection.files])
@@ -26,18 +26,18 @@ def read_messages(spark: "SparkSession", selection: Selection) -> "DataFrame":
 
 
 def read_parquet(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
-    """Log files as they are, with the log's columns; no file gives no message."""
+    """The content of log files, unverified, with the log's columns. Empty where there are no paths."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     schema = from_arrow_schema(LOG_SCHEMA)
     if not paths:
         return spark.createDataFrame([], schema)
-    # Spark takes a path for a pattern, which could match files of somebody else.
+    # Spark treats a path as a glob pattern, which could match other files.
     return spark.read.schema(schema).parquet(*(re.sub(r"([\\{}\[\]*?])", r"\\\1", p) for p in paths))
 
 
 def verify_files(spark: "SparkSession", pipeline: str, root: str, files: Sequence[LogFile]) -> None:
-    """Compare every file with its digest, on the executors: Spark itself would notice half of all damage."""
+    """Compare every file with its digest, on the executors. Parquet readers detect only some damage."""
     if not files:
         return
 

@@ -1,4 +1,4 @@
-"""What is verified after a delivery: a sample in this process, or more with Spark, and what comes of it."""
+"""Verification after a delivery: a sample in the driver, or more with Spark, and the record of its result."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedInterval:
-    """How much a run verifies."""
+    """How much a run verifies: everything, an interval of bindings, or by default a sample."""
 
     everything: bool = False
     from_t: int | None = None
     to_t: int | None = None
-    """The bindings of this interval were delivered again: all entities they touch."""
+    """Bindings that were delivered again: all entities in them are verified. Both ends are included."""
 
     @property
     def selection(self) -> EntitySelection | None:
-        """What Spark is asked for; None where a sample will do."""
+        """The entities to verify with Spark; None for a sample."""
         if self.everything:
             return EVERYTHING
         if self.from_t is None and self.to_t is None:
@@ -45,11 +45,14 @@ def reconcile_writer(
     after: int,
     holder: str,
 ) -> dict[str, Any] | None:
-    """Verify a writer's tables after a delivery that began after an id; None where nothing is asked for, or
-    nothing is to be there."""
+    """Verify a writer's tables after a delivery, and record the result.
+
+    ``after``: the writer's position before the delivery. Returns the result for the summary; None where the
+    declaration switches verification off, or where nothing has to be in the tables yet.
+    """
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
-        return None  # one that waits for the first message of a topic made again has no tables yet
+        return None  # without a message of its re-created topic, the writer has no tables yet
     root, count = log.folder.root, writer.declared.reconcile
     sample: tuple[Entity, ...] = ()
     if selection := extent.selection:

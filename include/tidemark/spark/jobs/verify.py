@@ -1,7 +1,7 @@
-"""Verification of many entities: one shuffle brings the log's messages and the tables' rows together.
+"""Verification with Spark: one shuffle groups the log's messages and the tables' rows by entity.
 
-All entities of the tables are scanned, or those that are chosen are read by name when their messages are
-together. What comes back to the driver is counts and the first differences, never a payload.
+A verification of everything scans the tables. One of chosen entities reads them from the tables by key, once
+their messages are grouped. Counts and the first differences return to the driver, never a payload.
 """
 
 import time
@@ -25,7 +25,7 @@ from tidemark.spark.jobs.evidence import (
     to_message,
     to_row,
 )
-from tidemark.spark.jobs.evidence_sources import hash_entities, read_heads, read_log, read_rows, run_tasks
+from tidemark.spark.jobs.evidence_sources import gather, hash_entities, read_log, read_table
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.entities import Case, judge_found
 from tidemark.verification.journal.judge import EntityJudge
@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 
 RECORDS_A_PARTITION = 50_000
 ENTITIES_AT_ONCE = 200
+"""Entities that are read by key together, at most."""
 MESSAGES_AT_ONCE = 100_000
-"""How many entities are read by name together, unless they are large."""
+"""Messages in memory from which on their entities are read, even if there are fewer entities."""
 MOST_PARTITIONS = 2_000
 
 Judge = Callable[[Iterable[pa.RecordBatch]], VerdictTally]
@@ -55,7 +56,10 @@ def verify_with_spark(
     selection: EntitySelection = EVERYTHING,
     most: int = MOST_TOLD,
 ) -> Verification:
-    """Verify the tables of a writer against the log up to its position; moves and changes nothing."""
+    """Verify the tables of a writer against the log up to its position. Read-only.
+
+    ``selection``: the entities to verify. ``most``: the number of differences in the result, at most.
+    """
     began, case = time.monotonic(), Case.of(writer, log, positions)
     basis = case.basis
     topics = frozenset(basis.require_topics(selection.topics))
@@ -63,8 +67,8 @@ def verify_with_spark(
     choice = _choose(spark, log, basis, selection)
     evidence = read_log(spark, log.folder, files, choice, basis.horizon)
     if selection.is_everything:
-        for read in (read_heads, read_rows):
-            evidence = evidence.union(read(spark, writer.connection, writer.declared, topics))
+        for kind in (EvidenceKind.HEAD, EvidenceKind.ROW):
+            evidence = evidence.union(read_table(spark, writer.connection, writer.declared, topics, kind))
         judge = judge_everything(basis, most)
     else:
         evidence = evidence.union(_named(spark, selection.entities))
@@ -76,7 +80,7 @@ def verify_with_spark(
 def count_verdicts(
     spark: "SparkSession", evidence: "DataFrame", judge: Judge, records: int, most: int
 ) -> VerdictTally:
-    """Bring the evidence together and judge it, partition by partition."""
+    """Group the evidence by entity and judge it, partition by partition. ``records``: its expected size."""
     cores = spark.sparkContext.defaultParallelism
     partitions = min(max(-(-records // RECORDS_A_PARTITION), cores), MOST_PARTITIONS)
 
@@ -90,7 +94,7 @@ def count_verdicts(
 
 
 def judge_everything(basis: Basis, most: int) -> Judge:
-    """Judges entities whose heads and rows were scanned."""
+    """A function that judges entities from scanned heads and rows."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> VerdictTally:
         tally = VerdictTally(most)
@@ -112,7 +116,7 @@ def judge_everything(basis: Basis, most: int) -> Judge:
 
 
 def judge_chosen(basis: Basis, writer: JournalWriter, most: int) -> Judge:
-    """Judges entities that are read from the tables by name, some at a time."""
+    """A function that reads entities from the tables by key, several at a time, and judges them."""
 
     def judge(batches: Iterable[pa.RecordBatch]) -> VerdictTally:
         tally, tables = VerdictTally(most), JournalReader.open(writer.connection, writer.declared)
@@ -153,6 +157,6 @@ def _choose(spark: "SparkSession", log: PublishedLog, basis: Basis, selection: E
 
 
 def _named(spark: "SparkSession", entities: Iterable[Entity]) -> "DataFrame":
-    """So that an entity is judged of which the log has nothing."""
-    named = [[Evidence(topic, key, EvidenceKind.NAMED, 0, 0, b"")] for topic, key in entities]
-    return run_tasks(spark, [[one for each in named for one in each]] if named else [], lambda each: each)
+    """Evidence without content, so that an entity is judged even if the log has no message of it."""
+    named = [Evidence(topic, key, EvidenceKind.NAMED, 0, 0, b"") for topic, key in entities]
+    return gather(spark, [named] if named else [], lambda piece: piece)

@@ -30,7 +30,7 @@ class OverwriteRefused(DataSourceError):
     table: str
 
     text = (
-        "{table}: mode overwrite would have to empty the table before anybody knows whether the new rows "
+        "{table}: mode overwrite would have to empty the table before it is known whether the new rows "
         "arrive. Nothing was written. Use mode append, which replaces rows with the same key; where old rows "
         "must go, TRUNCATE {table} first."
     )

@@ -26,9 +26,6 @@ from tidemark.spark.source.reader import KEYS_IN_FLIGHT
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LOOKED_UP_ROWS = 10_000
-"""Rows of a DataFrame whose keys are looked up together."""
-
 
 class Join(StrEnum):
     """Which rows are in the result."""
@@ -37,6 +34,10 @@ class Join(StrEnum):
     """Those whose key is in the table."""
     LEFT = "left"
     """All of the DataFrame's; null beside those whose key is not in the table."""
+
+
+LOOKED_UP_ROWS = 10_000
+"""Rows of a DataFrame whose keys are looked up together."""
 
 
 @dataclass(frozen=True, slots=True)
