@@ -2,15 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-
-from journal_load import EVENT, HEADER, PAYLOAD  # isort: skip
+from journal_load import EVENT, HEADER, PAYLOAD, log_table  # isort: skip
 
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
-from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder, write_parquet
+from tidemark.log.files.parquet import LogFolder, write_parquet
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured
@@ -69,16 +66,6 @@ def make_log(root: str, lives: Lives, consensus: Consensus) -> None:
     positions.commit(state, binding.end, OffsetEntry(OffsetEntryKind.COMMIT, binding.end, binding.t, NAME))
 
 
-def _headers(actions: tuple[bytes, ...]) -> pa.Array:
-    """One header per message, built by column: a Python dictionary for each would dominate the time."""
-    count = len(actions)
-    fields = list(LOG_SCHEMA.field("headers").type.value_type)
-    own = pa.StructArray.from_arrays(
-        [pa.repeat("journal.action", count), pa.array(actions, pa.binary())], fields=fields
-    )
-    return pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), own)
-
-
 def _publish(
     control: LogControl,
     folder: LogFolder,
@@ -96,25 +83,7 @@ def _publish(
     for s in slices:
         keys, headers, values = zip(*rows[s.partition], strict=True)
         offsets[s.partition] = s.upper
-        places = np.arange(s.lower, s.upper)
-        ids = places + binding.shifts[TOPIC, s.partition]
-        count = len(keys)
-        table = pa.table(
-            {
-                "id": ids,
-                "t": np.full(count, t),
-                "write_time": ids - binding.base + t,
-                "topic": [TOPIC] * count,
-                "partition": np.full(count, s.partition, dtype=np.int32),
-                "offset": places,
-                "timestamp": 1_794_000_000_000 + places,
-                "timestamp_type": np.zeros(count, dtype=np.int32),
-                "key": pa.array(keys, pa.binary()),
-                "value": pa.array(values, pa.binary()),
-                "headers": _headers(headers),
-                "namespace": [TOPIC] * count,
-            }
-        ).cast(LOG_SCHEMA)
+        table = log_table(binding, s, keys, headers, values)
         path = f"{area}/{s.partition}.parquet"
         write_parquet(folder.area_at(path), table.to_batches())
         captured.append(folder.adopt_file(binding, [s], path))

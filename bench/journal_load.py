@@ -1,6 +1,6 @@
 """The load of the journal's measurements: appends of one 200-byte JSON event, entities in turn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,44 @@ class Load:
             yield key.encode(), (HEADER % (seq_nr, seq_nr)).encode(), (EVENT % (seq_nr, payload)).encode()
 
 
+def log_table(
+    binding: Binding,
+    s: Slice,
+    keys: Sequence[bytes],
+    actions: Sequence[bytes],
+    values: Sequence[bytes | None],
+) -> pa.Table:
+    """The messages of a slice as a table of the log; ``actions`` are their headers."""
+    count, offsets = len(keys), np.arange(s.lower, s.upper)
+    ids = offsets + binding.shifts[s.topic, s.partition]
+    return pa.table(
+        {
+            "id": ids,
+            "t": np.full(count, binding.t),
+            "write_time": ids - binding.base + binding.t,
+            "topic": [s.topic] * count,
+            "partition": np.full(count, s.partition, dtype=np.int32),
+            "offset": offsets,
+            "timestamp": 1_794_000_000_000 + offsets,
+            "timestamp_type": np.zeros(count, dtype=np.int32),
+            "key": pa.array(keys, pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "headers": _headers(actions),
+            "namespace": [s.topic] * count,
+        }
+    ).cast(LOG_SCHEMA)
+
+
+def _headers(actions: Sequence[bytes]) -> pa.Array:
+    """One header per message, built by column: a Python dictionary for each would dominate the time."""
+    count = len(actions)
+    fields = list(LOG_SCHEMA.field("headers").type.value_type)
+    own = pa.StructArray.from_arrays(
+        [pa.repeat("journal.action", count), pa.array(actions, pa.binary())], fields=fields
+    )
+    return pa.ListArray.from_arrays(pa.array(range(count + 1), pa.int32()), own)
+
+
 def make_log(root: str, load: Load, t: int) -> Binding:
     """A captured binding with the load, audited but not yet published."""
     each, lower = load.appends // load.partitions, load.first // load.partitions
@@ -57,27 +95,7 @@ def make_log(root: str, load: Load, t: int) -> Binding:
     area, captured = folder.new_area(binding.t), []
     for s in slices:
         keys, headers, values = zip(*load.of_partition(s.partition), strict=True)
-        offsets = np.arange(s.lower, s.upper)
-        ids = offsets + binding.shifts[TOPIC, s.partition]
-        table = pa.table(
-            {
-                "id": ids,
-                "t": np.full(each, t),
-                "write_time": ids - binding.base + t,
-                "topic": [TOPIC] * each,
-                "partition": np.full(each, s.partition, dtype=np.int32),
-                "offset": offsets,
-                "timestamp": 1_794_000_000_000 + offsets,
-                "timestamp_type": np.zeros(each, dtype=np.int32),
-                "key": pa.array(keys, pa.binary()),
-                "value": pa.array(values, pa.binary()),
-                "headers": pa.array(
-                    [[{"name": "journal.action", "value": header}] for header in headers],
-                    LOG_SCHEMA.field("headers").type,
-                ),
-                "namespace": [TOPIC] * each,
-            }
-        ).cast(LOG_SCHEMA)
+        table = log_table(binding, s, keys, headers, values)
         path = f"{area}/{s.partition}.parquet"
         pq.write_table(table, folder.area_at(path), compression="zstd", row_group_size=65_536)
         captured.append(folder.adopt_file(binding, [s], path))

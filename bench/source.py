@@ -19,18 +19,17 @@ import pyarrow.parquet as pq
 import journal_ceiling  # isort: skip
 import source_scan  # isort: skip
 from journal_load import Load  # isort: skip
+from services import own_services  # isort: skip
 from submit import submit  # isort: skip
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import scan
-from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.cassandra.session import connect
 from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.table import read_table
 from tidemark.cassandra.token_ranges import cut_ring
 from tidemark.connections import CassandraConnection
-from tidemark.embedded.home import make_home
-from tidemark.embedded.jars.class_archive import driver_java_options, ensure_class_archive
-from tidemark.embedded.lifecycle import down, up
-from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.embedded.jars.class_archive import driver_java_options
+from tidemark.embedded.ports import LOOPBACK
 from tidemark.journal_tables.schema.create import create_journal
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.settings import Settings
@@ -138,27 +137,18 @@ def _session(settings: Settings):
 
 
 def main(parts: Sequence[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["TIDEMARK_CASSANDRA_PORT"] = str(free_port(set()))
-        os.environ["TIDEMARK_HOME"] = f"{folder}/home"
-        settings = Settings.read()
-        ensure_class_archive(settings)
-        make_home(settings)
-        try:
-            up(settings, ("cassandra",), "local", cassandra_heap="2g")
-            journal_ceiling.fill(SMALL, "few", settings.cassandra_port)
-            journal_ceiling.fill(FULL, "whole", settings.cassandra_port)
-            wait_for_compaction(settings)
-            java = driver_java_options(settings, FULL.appends)
-            if "read" in parts:
-                measure_read(settings, java)
-            if "keys" in parts:
-                measure_keys(settings, java, folder)
-            if "write" in parts:
-                measure_write(settings, java, folder)
-        finally:
-            disconnect_all()
-            down(settings)
+    with tempfile.TemporaryDirectory() as folder, own_services(services=["cassandra"]) as own:
+        settings = own.settings
+        journal_ceiling.fill(SMALL, "few", settings.cassandra_port)
+        journal_ceiling.fill(FULL, "whole", settings.cassandra_port)
+        wait_for_compaction(settings)
+        java = driver_java_options(settings, FULL.appends)
+        if "read" in parts:
+            measure_read(settings, java)
+        if "keys" in parts:
+            measure_keys(settings, java, folder)
+        if "write" in parts:
+            measure_write(settings, java, folder)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def reachable(arrows: Mapping[str, set[str]], start: str) -> set[str]:
 
 
 def reduced(arrows: Mapping[str, set[str]]) -> dict[str, set[str]]:
-    """The arrows without those that a longer way implies: what a person can follow in a picture."""
+    """The arrows without those that a longer path implies, so that the picture stays readable."""
     return {
         name: {one for one in direct if not any(one in reachable(arrows, other) for other in direct - {one})}
         for name, direct in arrows.items()
