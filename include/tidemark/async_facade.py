@@ -18,8 +18,8 @@ class Closable(Protocol):
         """Releases what the object holds."""
 
 
-Blocking = TypeVar("Blocking", bound=Closable)
-Blocking_co = TypeVar("Blocking_co", bound=Closable, covariant=True)
+Blocking = TypeVar("Blocking")
+Blocking_co = TypeVar("Blocking_co", covariant=True)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class AsyncFacade(Generic[Blocking_co]):
         """
         self._blocking = blocking
 
-    async def close(self) -> None:
+    async def close(self: "AsyncFacade[Closable]") -> None:
         """Closes the blocking object."""
         await asyncio.to_thread(self._blocking.close)
 
@@ -44,7 +44,10 @@ class AsyncFacade(Generic[Blocking_co]):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self: "AsyncFacade[Closable]",
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self.close()
 
