@@ -38,6 +38,11 @@ class AsyncJournal(AsyncFacade[Journal]):
         """
         super().__init__(Journal(topic, **options))
 
+    @property
+    def topic(self) -> str:
+        """The journal's Kafka topic."""
+        return self._blocking.topic
+
     @classmethod
     def of_pipeline(cls, name: str, **options: Any) -> Self:
         """The journal that a pipeline replicates.
@@ -64,11 +69,6 @@ class AsyncJournal(AsyncFacade[Journal]):
         made = cls.__new__(cls)
         AsyncFacade.__init__(made, journal)
         return made
-
-    @property
-    def topic(self) -> str:
-        """The journal's Kafka topic."""
-        return self._blocking.topic
 
     append = in_thread(Journal.append)
     delete = in_thread(Journal.delete)

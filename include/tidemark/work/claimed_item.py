@@ -55,15 +55,15 @@ class WorkItem:
         """The item of a claim."""
         entry = claimed.entry
         return cls(
-            journal=declared.name,
-            key=shown_key(declared, claimed.key),
             **shown_request(claimed.request),
+            key=shown_key(declared, claimed.key),
+            journal=declared.name,
+            claimed=claimed,
+            owner=claimed.owner,
+            token=claimed.token,
             timeouts=entry.timeouts,
             failures=entry.failures,
             error=entry.error,
-            owner=claimed.owner,
-            token=claimed.token,
-            claimed=claimed,
         )
 
     def to_json(self) -> dict[str, Any]:

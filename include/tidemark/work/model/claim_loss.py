@@ -28,13 +28,13 @@ class LossCause(StrEnum):
         UNKNOWN: No claim with this token is known.
     """
 
-    LAPSED = Ending.LAPSED.value
-    EXPIRED = Ending.EXPIRED.value
-    CANCELLED = Ending.CANCELLED.value
-    DONE = Ending.DONE.value
-    FAILED = Ending.FAILED.value
-    SNOOZED = Ending.SNOOZED.value
-    RELEASED = Ending.RELEASED.value
+    LAPSED = "lapsed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    DONE = "done"
+    FAILED = "failed"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
     DEAD = "dead"
     SUPERSEDED = "superseded"
     UNKNOWN = "unknown"
