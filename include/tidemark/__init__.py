@@ -1,11 +1,13 @@
 """Tidemark keeps a journal that lives in Kafka durable and queryable in Cassandra.
 
-``tidemark.Journal`` and ``tidemark.AsyncJournal`` append to such a journal and read it; ``tidemark.Work`` and
-``tidemark.AsyncWork`` ask a work journal for work, and do it. They are imported when they are asked for.
+``tidemark.Journal`` and ``tidemark.AsyncJournal`` append to such a journal and read it (``Event``).
+``tidemark.Work`` and ``tidemark.AsyncWork`` insert entries into a work journal and process them
+(``WorkItem``, ``WorkEntry``). All of them are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tidemark.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from tidemark.client.async_journal import AsyncJournal
@@ -18,18 +20,15 @@ if TYPE_CHECKING:
 
 __all__ = ["AsyncJournal", "AsyncWork", "Event", "Journal", "Work", "WorkEntry", "WorkItem"]
 
-_PLACES = {
-    "AsyncJournal": "client.async_journal",
-    "AsyncWork": "work.async_client",
-    "Event": "client.events",
-    "Journal": "client.journal",
-    "Work": "work.client",
-    "WorkEntry": "work.model.entry_view",
-    "WorkItem": "work.claimed_item",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"tidemark.{_PLACES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "AsyncJournal": "client.async_journal",
+        "AsyncWork": "work.async_client",
+        "Event": "client.events",
+        "Journal": "client.journal",
+        "Work": "work.client",
+        "WorkEntry": "work.model.entry_view",
+        "WorkItem": "work.claimed_item",
+    },
+)

@@ -309,6 +309,15 @@ def read_environment_connection(name: str, environ: Mapping[str, str]) -> dict[s
     )
 
 
+def look_up_environment(name: str) -> Mapping[str, Any]:
+    """The fields of a connection in this process's environment. Raises ``BadConnection`` without one."""
+    if found := read_environment_connection(name, os.environ):
+        return found
+    raise BadConnection(
+        name, f"is not known here. Set AIRFLOW_CONN_{name.upper()}, or give `look_up` a function."
+    )
+
+
 def connection_fields(connection: Any) -> dict[str, Any]:
     """The fields of one of Airflow's connection objects."""
     return {

@@ -1,37 +1,47 @@
 """``tidemark.AsyncJournal``: the same journal for programs with an event loop.
 
-The work is done by ``Journal`` in threads of the loop's executor. A read has at most one of them at a time,
-and goes on only when it is asked for more. What is cancelled while it is sent may arrive all the same.
+``Journal`` does the work in threads of the loop's executor. A read uses at most one thread at a time, and
+fetches more only when the caller asks for it. A record whose append is cancelled may reach Kafka anyway.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Mapping
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable, Generator
 from functools import partial
 from itertools import islice
 from typing import Any, Self, TypeVar
 
-from tidemark.client.events import Event, JournalEvent
+from tidemark.async_facade import AsyncFacade, in_thread
+from tidemark.client.events import JournalEvent
 from tidemark.client.journal import Journal
-from tidemark.kafka.producer import Placed
 
 EVENTS_AT_ONCE = 500
-"""What a read may have ready before it is asked for; it begins with one event, and doubles."""
+"""The most events that a read fetches ahead; it begins with one, and doubles."""
 
 T = TypeVar("T")
 
 
-class AsyncJournal:
-    """One topic's journal, for ``async`` and ``await``; arguments and errors are those of ``Journal``."""
+class AsyncJournal(AsyncFacade[Journal]):
+    """One topic's journal, for ``async`` and ``await``.
+
+    Parameters, results and errors of its methods are those of ``Journal``.
+    """
 
     def __init__(self, topic: str, **options: Any) -> None:
-        """Name the journal; nothing is connected to before it is used.
+        """Names the journal; the first call connects.
 
         Args:
-            topic: The Kafka topic whose entities these are.
+            topic: The journal's Kafka topic.
             options: The keyword arguments of ``Journal``.
+
+        Raises:
+            BadInput: The topic's name or the origin is not valid.
         """
-        self._journal = Journal(topic, **options)
+        super().__init__(Journal(topic, **options))
+
+    @property
+    def topic(self) -> str:
+        """The journal's Kafka topic."""
+        return self._blocking.topic
 
     @classmethod
     def of_pipeline(cls, name: str, **options: Any) -> Self:
@@ -48,93 +58,42 @@ class AsyncJournal:
 
     @classmethod
     def of_journal(cls, journal: Journal) -> Self:
-        """The same journal, also for an event loop.
+        """A facade for a journal that blocking code uses too.
 
         Args:
-            journal: The journal to use; closing either closes both.
+            journal: The journal to use. Closing either one closes both.
 
         Returns:
             The journal for ``async`` and ``await``.
         """
         made = cls.__new__(cls)
-        made._journal = journal
+        AsyncFacade.__init__(made, journal)
         return made
 
-    @property
-    def topic(self) -> str:
-        """The topic whose entities these are."""
-        return self._journal.topic
-
-    async def append(
-        self,
-        key: str,
-        events: Iterable[Event],
-        *,
-        expire_after: str | timedelta | None = None,
-        metadata: Any = None,
-        payload_metadata: Any = None,
-        headers: Mapping[str, str] | None = None,
-        expected_last: int | None = None,
-    ) -> Placed:
-        """Append events to an entity, all or none; parameters, result and errors of ``Journal.append``.
-
-        Cancelled while it is sent, the record may arrive all the same.
-        """
-        return await asyncio.to_thread(
-            self._journal.append,
-            key,
-            events,
-            expire_after=expire_after,
-            metadata=metadata,
-            payload_metadata=payload_metadata,
-            headers=headers,
-            expected_last=expected_last,
-        )
-
-    async def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
-        """Delete the entity's first events; parameters, result and errors of ``Journal.delete``."""
-        return await asyncio.to_thread(self._journal.delete, key, to, headers=headers)
-
-    async def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
-        """Remove the entity; parameters, result and errors of ``Journal.purge``."""
-        return await asyncio.to_thread(self._journal.purge, key, headers=headers)
-
-    async def pointer(self, key: str) -> int | None:
-        """The number of the entity's last event; parameters, result and errors of ``Journal.pointer``."""
-        return await asyncio.to_thread(self._journal.pointer, key)
-
-    async def mark(self, key: str) -> Placed:
-        """Leave a mark in the entity's partition; parameters, result and errors of ``Journal.mark``."""
-        return await asyncio.to_thread(self._journal.mark, key)
+    append = in_thread(Journal.append)
+    delete = in_thread(Journal.delete)
+    purge = in_thread(Journal.purge)
+    pointer = in_thread(Journal.pointer)
+    mark = in_thread(Journal.mark)
 
     def read(self, key: str, from_seq_nr: int = 1) -> AsyncIterator[JournalEvent]:
         """The entity's events: ``async for event in journal.read(key)``.
 
         Args:
             key: The entity's key.
-            from_seq_nr: The number of the first event that is wanted.
+            from_seq_nr: The sequence number of the first event to return.
 
         Returns:
-            An asynchronous iterator; what it gives and raises is that of ``Journal.read``.
+            An asynchronous iterator. Its events and errors are those of ``Journal.read``.
         """
-        return _stream(self._journal.read(key, from_seq_nr))
-
-    async def close(self) -> None:
-        """Close the clients of Kafka; see ``Journal.close``."""
-        await asyncio.to_thread(self._journal.close)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        return _stream(self._blocking.read(key, from_seq_nr))
 
 
 async def _stream(events: Generator[JournalEvent]) -> AsyncIterator[JournalEvent]:
     size = 1
     try:
         while True:
-            found, error = await _to_its_end(partial(_some, events, size))
+            found, error = await _to_its_end(partial(_next_events, events, size))
             for event in found:
                 yield event
             if error is not None:
@@ -146,8 +105,8 @@ async def _stream(events: Generator[JournalEvent]) -> AsyncIterator[JournalEvent
         await _to_its_end(events.close)
 
 
-def _some(events: Generator[JournalEvent], size: int) -> tuple[list[JournalEvent], Exception | None]:
-    """The next events, and what kept more from coming."""
+def _next_events(events: Generator[JournalEvent], size: int) -> tuple[list[JournalEvent], Exception | None]:
+    """Up to ``size`` events, and the error that ended the read; None without one."""
     found: list[JournalEvent] = []
     try:
         for event in islice(events, size):
@@ -158,10 +117,13 @@ def _some(events: Generator[JournalEvent], size: int) -> tuple[list[JournalEvent
 
 
 async def _to_its_end(work: Callable[[], T]) -> T:
-    """Work in a thread; also when cancelled, it is waited for: two threads must not share a generator."""
-    under_way = asyncio.ensure_future(asyncio.to_thread(work))
+    """Runs ``work`` in a thread, and waits for its end also when cancelled.
+
+    Two threads must not use a generator at the same time.
+    """
+    running = asyncio.ensure_future(asyncio.to_thread(work))
     try:
-        return await asyncio.shield(under_way)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([under_way])
+        await asyncio.wait([running])
         raise

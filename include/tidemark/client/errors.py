@@ -1,7 +1,7 @@
-"""What a journal's client refuses or cannot do: errors with fields, each with the way out.
+"""Errors of the journal client. Each has its facts as fields, and says what to do next.
 
-An answer is whole or an error. A read that has begun hands out events in their order; when it raises, what
-it handed out before is right, but not all there is.
+A call returns a complete answer or raises. When an iterator raises, the events that it returned before are
+correct, but not all there are.
 """
 
 from dataclasses import field
@@ -14,7 +14,7 @@ _PREFIX = "Events handed out before are right, but not all there are"
 
 @with_fields
 class ClientError(TidemarkError):
-    """The root of what goes wrong with one entity of a journal."""
+    """The root of errors about one entity of a journal."""
 
     topic: str
     key: str
@@ -28,7 +28,7 @@ class ClientError(TidemarkError):
 
 @with_fields
 class BadInput(ClientError, ValueError):
-    """What was to be sent, or asked for, cannot be. Where ``key`` is None, it is about the whole journal."""
+    """An argument is not valid. A ``key`` of None: the error is about the whole journal."""
 
     key: Any
     problem: str
@@ -46,7 +46,7 @@ class BadInput(ClientError, ValueError):
 
 @with_fields
 class Conflict(ClientError):
-    """The entity is not as the caller of an append takes it to be."""
+    """The entity's last event is not the one that the caller of an append expected."""
 
     expected: int
     last: int | None
@@ -62,7 +62,7 @@ class Conflict(ClientError):
 
 @with_fields
 class Misplaced(ClientError):
-    """The entity's key leads to another partition than the one that its tables were filled from."""
+    """The entity's key maps to another partition than the one that its tables were filled from."""
 
     needs_person = True
 
@@ -78,7 +78,7 @@ class Misplaced(ClientError):
 
 @with_fields
 class BadEvent(TidemarkError, ValueError):
-    """An event that no reader could take back."""
+    """An event that readers could not decode."""
 
     seq_nr: Any
     problem: str
@@ -101,7 +101,7 @@ class NoJournalTopic(TidemarkError):
 
 @with_fields
 class NotSent(ClientError):
-    """Kafka did not take an action."""
+    """Kafka did not acknowledge an action."""
 
     action: str
     reason: str
@@ -121,7 +121,12 @@ class NotSent(ClientError):
 
 @with_fields
 class TablesUnreadable(ClientError):
-    """Cassandra did not answer."""
+    """Cassandra did not answer.
+
+    Attributes:
+        what: What was read.
+        reason: The driver's error.
+    """
 
     what: str
     reason: str
@@ -132,7 +137,14 @@ class TablesUnreadable(ClientError):
 
 @with_fields
 class TailUnreadable(ClientError):
-    """Kafka did not hand over the tail."""
+    """Kafka did not return the tail.
+
+    Attributes:
+        partition: The partition that was read.
+        offset: The next offset to read.
+        mark: The offset at which the read would have ended.
+        reason: Kafka's error.
+    """
 
     partition: int
     offset: int
@@ -168,7 +180,7 @@ class TailLost(ClientError):
 
 @with_fields
 class PointerBeyondEnd(ClientError):
-    """The tables claim to have more than there is: the topic was made again, or truncated."""
+    """The tables' pointer is beyond the end of the partition: the topic was recreated or truncated."""
 
     needs_person = True
 
@@ -185,7 +197,7 @@ class PointerBeyondEnd(ClientError):
 
 @with_fields
 class TopicRecreated(ClientError):
-    """The topic is not the one that the tables were filled from: it was deleted and made again."""
+    """The topic was deleted and recreated since the tables were filled from it."""
 
     needs_person = True
 
@@ -217,7 +229,7 @@ class TopicRecreated(ClientError):
 
 @with_fields
 class TopicUnconfirmed(ClientError):
-    """Kafka did not say which topic has the name."""
+    """Kafka did not return the topic's id."""
 
     reason: str
 
@@ -230,7 +242,13 @@ class TopicUnconfirmed(ClientError):
 
 @with_fields
 class BadRecord(ClientError):
-    """A record of the entity cannot be understood."""
+    """A record of the entity cannot be decoded.
+
+    Attributes:
+        partition: The record's partition.
+        offset: The record's offset.
+        reason: The decoder's error.
+    """
 
     needs_person = True
 
@@ -248,7 +266,14 @@ class BadRecord(ClientError):
 
 @with_fields
 class DuplicateSeqNr(ClientError):
-    """Two events have one number: two writers were at work."""
+    """Two events have the same sequence number: two processes appended to the entity.
+
+    Attributes:
+        seq_nr: The number that came.
+        expected: The number that should have come.
+        partition: The partition of the event's record.
+        offset: The offset of the event's record.
+    """
 
     needs_person = True
 
@@ -268,7 +293,13 @@ class DuplicateSeqNr(ClientError):
 
 @with_fields
 class GapTooWide(ClientError):
-    """The numbers jump so far that looking for the next event would take too long."""
+    """The gap in the sequence numbers is too wide to search for the next event.
+
+    Attributes:
+        expected: The first number of the gap.
+        seq_nr: The last number of the entity.
+        segment_size: How many numbers a segment of the tables has.
+    """
 
     needs_person = True
 
@@ -286,7 +317,7 @@ class GapTooWide(ClientError):
 
 @with_fields
 class ChangedWhileReading(ClientError):
-    """Events were deleted or purged while they were read, or left Kafka before they were read there."""
+    """Events were deleted or purged during the read, or Kafka removed them before they were read."""
 
     what: str
     expected: int
@@ -299,7 +330,7 @@ class ChangedWhileReading(ClientError):
 
 @with_fields
 class NotAJournal(TidemarkError):
-    """A pipeline does not say which journal is meant."""
+    """The journal cannot be determined from the pipeline and the arguments."""
 
     pipeline: str
     problem: str

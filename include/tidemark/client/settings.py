@@ -1,10 +1,8 @@
-"""Which journal a client is for: from what its caller says, or from a pipeline's file."""
+"""The settings of a journal client, from its caller's arguments or from a pipeline file."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +13,7 @@ from tidemark.connections import (
     BadConnection,
     CassandraConnection,
     KafkaConnection,
-    read_environment_connection,
+    look_up_environment,
 )
 from tidemark.pipeline.connections import Lookup
 from tidemark.pipeline.loader import find_pipeline
@@ -24,7 +22,17 @@ from tidemark.pipeline.model import Isolation, JournalDeclaration, Pipeline
 
 @dataclass(frozen=True, slots=True)
 class JournalSettings:
-    """Where one topic's journal is, and how it is read."""
+    """The location of one topic's journal, and how it is read.
+
+    Attributes:
+        topic: The journal's topic.
+        kafka: The cluster of the topic.
+        cassandra: The cluster of the tables.
+        declared: The tables, as a pipeline file declares them.
+        isolation: Whether a read sees records of open transactions.
+        control: The control plane that knows which topic was bound; None: the one in the cluster of the
+            tables, for any pipeline.
+    """
 
     topic: str
     kafka: KafkaConnection
@@ -32,11 +40,10 @@ class JournalSettings:
     declared: JournalDeclaration
     isolation: Isolation
     control: ControlPlane | None = None
-    """Where to ask which topic was bound; where nothing is said, beside the tables and for any pipeline."""
 
 
 def declare(keyspace: str, tables: Mapping[str, str] | None, consistency: str) -> JournalDeclaration:
-    """A keyspace as a pipeline's file would declare it, and by the same rules."""
+    """The declaration of a keyspace, checked as that of a pipeline file. Raises ``NotAJournal``."""
     keys = {"keyspace": keyspace, "tables": dict(tables or {}), "consistency": consistency}
     try:
         return JournalDeclaration.model_validate({"name": "client", "kind": "journal", **keys})
@@ -47,11 +54,11 @@ def declare(keyspace: str, tables: Mapping[str, str] | None, consistency: str) -
 
 
 def settings_of(name: str, topic: str | None, writer: str | None, look_up: Lookup | None) -> JournalSettings:
-    """What a pipeline's file says about its journal."""
+    """The settings of a pipeline's journal. Raises ``NotAJournal`` where topic or writer is ambiguous."""
     pipeline = find_pipeline(name)
     chosen = _topic(pipeline, topic)
     journal = _writer(pipeline, chosen, writer)
-    look_up = look_up or _from_environment
+    look_up = look_up or look_up_environment
     kafka = pipeline.source.kafka
     return JournalSettings(
         chosen,
@@ -64,7 +71,7 @@ def settings_of(name: str, topic: str | None, writer: str | None, look_up: Looku
 
 
 def _control(look_up: Lookup, beside: str) -> CassandraConnection:
-    """The control plane's connection; where only that of the tables is known, it may be beside them."""
+    """The control plane's connection; where it is not configured, the connection of the tables."""
     try:
         return CassandraConnection.from_airflow(CONTROL, look_up(CONTROL))
     except BadConnection:
@@ -96,11 +103,3 @@ def _writer(pipeline: Pipeline, topic: str, writer: str | None) -> JournalDeclar
         if writer in (None, journal.name):
             return journal
     raise NotAJournal(pipeline.name, f"no writer {writer} puts topic {topic} into a journal; but: {known}.")
-
-
-def _from_environment(name: str) -> Mapping[str, Any]:
-    if found := read_environment_connection(name, os.environ):
-        return found
-    raise BadConnection(
-        name, f"is not known here. Set AIRFLOW_CONN_{name.upper()}, or give `look_up` a function."
-    )

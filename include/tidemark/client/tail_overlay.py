@@ -1,8 +1,8 @@
-"""The rows that the tables will have once the tail is replicated: theirs, with the tail folded onto them.
+"""The rows that the tables will have once the tail is replicated: their present rows with the tail folded in.
 
-For entities whose numbers went back: used twice, or lower than the one before. Their events cannot be told by
-reading the tables and then the tail, so the tail is folded by the writer's own fold, and the outcome is laid
-over the tables' rows. It is held in memory, which nothing else that is read needs. Reads nothing by itself.
+Used for entities with a sequence number that was used twice, or that is lower than its predecessor. Reading
+the tables and then the tail would give the wrong events. So the writer's own fold is applied to the tail, and
+its result is merged over the tables' rows. The whole tail is held in memory. Reads nothing by itself.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,30 +20,33 @@ _EPOCH = datetime(1970, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class TailRow:
-    """A row of ``journal`` as the driver would give it, once the tail is replicated."""
+    """A row of ``journal`` as the driver will return it once the tail is replicated.
+
+    Cells that may be null come last.
+    """
 
     seq_nr: int
     timestamp: datetime
     partition: int
     offset: int
+    tags: tuple[str, ...]
+    metadata: str
+    headers: Mapping[str, str]
     origin: str | None
     version: str | None
     meta_record_id: UUID | None
-    tags: tuple[str, ...]
-    metadata: str
     payload_type: str | None
     payload_txt: str | None
     payload_bin: bytes | None
-    headers: Mapping[str, str]
 
     def over(self, older: Any) -> "TailRow":
-        """The row when it is written over another one: cells that it has nothing for stay."""
+        """The row after it is written over an older one: cells that are None here keep the older value."""
         kept = ("origin", "version", "meta_record_id", "payload_type", "payload_txt", "payload_bin")
         return replace(self, **{name: getattr(older, name) for name in kept if getattr(self, name) is None})
 
 
 class Overlay:
-    """What the tail makes of an entity's rows."""
+    """The tail's effect on an entity's rows."""
 
     def __init__(self, effect: Effect) -> None:
         self._tombstones = {segment: up_to for segment, up_to, _ in _widest_last(effect)}
@@ -51,10 +54,10 @@ class Overlay:
         for row in effect.rows:
             self._rows.setdefault(row.segment, []).append(_tail_row(row))
         for rows in self._rows.values():
-            rows.sort(key=_place)  # stays in the order of the offsets where places are the same
+            rows.sort(key=_place)  # a stable sort: equal places stay in the order of their offsets
 
     def over(self, segment: int, first: int, pages: Iterator[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        """The rows of a segment from a number on, in order; ``pages`` are those of the tables."""
+        """The merged rows of a segment from ``first`` on, in order; ``pages`` are the tables' rows."""
         old = (row for page in pages for row in page if not self._removes(segment, row))
         new = (row for row in self._rows.get(segment, ()) if row.seq_nr >= first)
         for _, rows in groupby(merge(old, new, key=_place), _place):
@@ -71,7 +74,7 @@ class Overlay:
 
 
 def _widest_last(effect: Effect) -> Iterator[tuple[int, int | None, int]]:
-    """A segment may have a tombstone over a part of it and one over all: the latter counts."""
+    """Tombstones sorted so that one over a whole segment overrides one over a part of it."""
     yield from sorted(effect.tombstones, key=lambda one: one.up_to is None)
 
 

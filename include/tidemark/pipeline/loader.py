@@ -28,7 +28,7 @@ from tidemark.pipeline.problems import (
     quoted,
 )
 from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_declared
+from tidemark.pipeline.yaml import NotYaml, YamlDocument, read_mapping
 from tidemark.settings import Settings
 
 __all__ = [
@@ -132,17 +132,9 @@ def _files_in(folder: Path, settings: Settings) -> list[Path]:
 def _read(file: Path, settings: Settings) -> tuple[Pipeline, YamlDocument]:
     """One file, checked by itself."""
     try:
-        document = read_declared(file)
-    except OSError as error:
-        problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
-        raise PipelineRefused(file, [FileProblem(1, problem)]) from None
+        document = read_mapping(file)
     except NotYaml as error:
         raise PipelineRefused(file, error.problems) from None
-    if not isinstance(document.data, dict):
-        line = document.line_of(())
-        raise PipelineRefused(
-            file, [FileProblem(line, "the file is not a mapping. Begin it with `name: …`.")]
-        )
     declared = document.data.get("name")
     pipeline, findings = None, list(_unreachable_suite(document.data.get("expectations"), file))
     try:

@@ -77,6 +77,19 @@ class YamlDocument:
         return line
 
 
+def read_mapping(file: Path, kind: FileKind = PIPELINE) -> YamlDocument:
+    """As ``read_declared`` for a file that must be a mapping. Raises only ``NotYaml``."""
+    try:
+        document = read_declared(file, kind)
+    except OSError as error:
+        problem = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
+        raise NotYaml(FileProblem(1, problem)) from None
+    if not isinstance(document.data, dict):
+        problem = "the file is not a mapping. Begin it with `name: …`."
+        raise NotYaml(FileProblem(document.line_of(()), problem))
+    return document
+
+
 def read_declared(file: Path, kind: FileKind = PIPELINE) -> YamlDocument:
     """The document of a file. Raises ``NotYaml`` for its content, ``OSError`` where it cannot be read."""
     found = file.stat()

@@ -5,8 +5,9 @@
 import PySpark.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tidemark.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from tidemark.spark.source.cassandra import register_cassandra
@@ -15,14 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["join_by_key", "query_table", "register_cassandra"]
 
-_MODULES = {
-    "join_by_key": "source.join_by_key",
-    "query_table": "source.query_table",
-    "register_cassandra": "source.cassandra",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "join_by_key": "source.join_by_key",
+        "query_table": "source.query_table",
+        "register_cassandra": "source.cassandra",
+    },
+)

@@ -1,1 +1,1 @@
-"""The work journal: work to be done, merged by key, in order of priority and date, thrown away in buckets."""
+"""The work journal: a durable queue, one entry a key, ordered by priority and time, deleted in buckets."""

@@ -1,8 +1,8 @@
-"""Claims that are refreshed in a thread while their work takes its time, and the set of those that are lost.
+"""Renews claims in a background thread while their work runs, and keeps the set of lost claims.
 
-Refreshing never brings a lost claim back, and a claim that could not be refreshed within its limit counts as
-lost, even where Cassandra could not confirm it. A worker reads ``lost`` before anything that cannot be
-undone; that does not block.
+A lost claim is never renewed again. A claim that could not be renewed within its time limit counts as lost,
+even where Cassandra did not confirm that. A worker checks ``lost`` before anything that cannot be undone; the
+check does not block.
 """
 
 import logging
@@ -18,12 +18,12 @@ from tidemark.work.errors import ClaimLost
 from tidemark.work.model.rules import is_lapsed
 
 THIRDS = 3
-"""A claim is refreshed so many times within its limit."""
+"""How often a claim is renewed within its time limit."""
 _LOG = logging.getLogger(__name__)
 
 
 class KeptClaims:
-    """Refreshes claims until they end or this is left."""
+    """Renews claims until they end or the ``with`` block is left."""
 
     def __init__(self, work: Work, items: Iterable[WorkItem], every: float | None = None) -> None:
         self._work = work
@@ -31,24 +31,24 @@ class KeptClaims:
         self._lost: set[str] = set()
         self._lock = threading.Lock()
         every = every or work.declared.time_limit.total_seconds() / THIRDS
-        # Claims are lost one by one, which ``refresh`` notices itself, and ended by the caller.
+        # ``refresh`` handles each lost claim itself; the caller ends the others.
         self._holder = LeaseHolder(f"claims in {work.name}", self.refresh, every=every)
 
     @property
     def lost(self) -> frozenset[str]:
-        """The tokens of those claims that somebody else may have now."""
+        """The tokens of the claims that another worker may hold now."""
         with self._lock:
             return frozenset(
                 self._lost | {token for token, item in self._held.items() if self._is_over(item)}
             )
 
     def ended(self, item: WorkItem) -> WorkItem:
-        """Stop refreshing one of them, because it is about to end; as it was last refreshed."""
+        """Stops renewing a claim that is about to end. Returns it as it was last renewed."""
         with self._lock:
             return self._held.pop(item.token, item)
 
     def refresh(self) -> None:
-        """Refresh all of them once."""
+        """Renews all claims once."""
         with self._lock:
             held = list(self._held.values())
         for item in held:
@@ -57,11 +57,11 @@ class KeptClaims:
             except ClaimLost:
                 self._keep(item, None)
             except Exception as error:
-                # There are two more times before the limit, and a thread that dies here loses all of them.
+                # There are more renewals before the limit; an error must not end the thread.
                 _LOG.warning("%s: %s was not refreshed: %s", self._work.name, item.key, error)
 
     def _keep(self, item: WorkItem, refreshed: WorkItem | None) -> None:
-        """Note what became of a claim, unless it has ended meanwhile."""
+        """Stores a renewed claim, or None for a lost one, unless it has ended meanwhile."""
         with self._lock:
             if item.token not in self._held:
                 return
@@ -72,7 +72,7 @@ class KeptClaims:
                 self._held[item.token] = refreshed
 
     def _is_over(self, item: WorkItem) -> bool:
-        """Whether so much time has passed since it was last refreshed that somebody else may have it."""
+        """Whether the time limit has passed since the last renewal, so that another worker may hold it."""
         return is_lapsed(item.claimed.entry, self._work.parts.clock(), self._work.declared.rules)
 
     def __enter__(self) -> Self:

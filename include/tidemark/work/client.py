@@ -1,24 +1,19 @@
-"""``tidemark.Work``: one work journal, for programs that ask for work and programs that do it. Blocks.
+"""``tidemark.Work``: one work journal, for programs that insert work and programs that process it. Blocks.
 
-At least once: handlers have to bear being run again. Nothing is tried again that the caller did not ask for;
-after an error of unknown outcome the same call with the same arguments is safe.
+Delivery is at-least-once: handlers must be idempotent. No call is retried on its own. After an error of
+unknown outcome, the caller can safely repeat the call with the same arguments.
 """
 
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from types import TracebackType
 from typing import Any, Self
 
 from tidemark.cassandra.session import connect
-from tidemark.connections import (
-    BadConnection,
-    CassandraConnection,
-    KafkaConnection,
-    read_environment_connection,
-)
+from tidemark.connections import CassandraConnection, KafkaConnection, look_up_environment
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.pipeline.connections import Lookup
 from tidemark.work.claimed_item import Held, Moment, WorkItem, milliseconds_of
@@ -29,23 +24,23 @@ from tidemark.work.model.entry import KeptLetter, Priority, Seen
 from tidemark.work.model.entry_view import WorkEntry
 from tidemark.work.model.waiting import LONGEST_WAIT, seconds_to_wait
 from tidemark.work.open_journal import open_parts
-from tidemark.work.queue.dead_letters import dead_letters, redrive, see
-from tidemark.work.queue.entry_updates import Parts
+from tidemark.work.queue.dead_letters import redrive, see
 from tidemark.work.queue.journal import Claimed, WorkJournal
-from tidemark.work.queue.listing import Figures, figures, history, live_entries, next_look
+from tidemark.work.queue.listing import next_look
 from tidemark.work.queue.packets import checked_key, packet_of
 from tidemark.work.store.known_journals import find_declaration
 from tidemark.work.store.registry import Pause
 from tidemark.work.store.tables import create_journal
 from tidemark.work.wake_up import Bell, KafkaBell
+from tidemark.work.work_view import WorkView
 
 
-class Work:
-    """One work journal. Threads may share it; a ``with`` block closes its clients of Kafka.
+class Work(WorkView):
+    """One work journal. Threads may share it; a ``with`` block closes its Kafka clients.
 
-    Every method raises ``BadRequest`` for what cannot be meant, ``TooBusy`` where others changed the same
-    entry again and again, and the driver's errors where Cassandra does not answer. None of them has changed
-    anything, but for an answer that was lost: then the same call with the same arguments is safe.
+    Every method may raise ``BadRequest`` for invalid arguments, ``TooBusy`` where other processes kept
+    changing the same entry, and the driver's errors where Cassandra does not answer. Such a call has changed
+    nothing, unless only Cassandra's answer was lost: then it is safe to repeat it with the same arguments.
     """
 
     def __init__(
@@ -57,17 +52,18 @@ class Work:
         kafka: KafkaConnection | None = None,
         owner: str | None = None,
     ) -> None:
-        """Open a journal that was created before.
+        """Opens a journal that was created before.
 
         Args:
             name: The journal's name.
-            cassandra: Where it is kept.
-            keyspace: In which keyspace.
-            kafka: Needed only to wake others, and to be woken, over the topic that the journal declares.
-            owner: The name under which this object claims; this machine and process when left out.
+            cassandra: The cluster that holds the journal.
+            keyspace: The journal's keyspace.
+            kafka: The Kafka cluster of the journal's ``wake`` topic. Without it this object neither wakes
+                other processes nor is woken by them.
+            owner: The name that claims of this object carry; None: host name and process id.
 
         Raises:
-            UnknownJournal: There is none of that name in the keyspace.
+            UnknownJournal: The keyspace has no journal of that name.
         """
         parts = open_parts(connect(cassandra), name, keyspace)
         wake = parts.declared.wake
@@ -78,45 +74,47 @@ class Work:
     def create(
         cls, declared: WorkDeclaration, *, cassandra: CassandraConnection, **options: Any
     ) -> tuple[Self, bool]:
-        """Make the journal and its keyspace where they are missing, or give it a changed declaration.
+        """Creates the journal and its keyspace where they are missing, or stores its changed declaration.
 
-        Without a declared ``replication`` a new keyspace gets three copies where the data centre has three
-        nodes or more, else one. A keyspace that is there keeps its own; one copy on three nodes is warned
-        about in the log of the process.
+        Without a declared ``replication``, a new keyspace gets three copies in a data centre of three or more
+        nodes, else one. An existing keyspace is not altered. One copy on three or more nodes is logged as a
+        warning.
 
         Args:
-            declared: The journal.
-            cassandra: Where it is to be kept.
-            options: ``kafka`` and ``owner``, as of ``Work``.
+            declared: The journal's declaration.
+            cassandra: The cluster that is to hold the journal.
+            options: ``kafka`` and ``owner``, as for ``Work``.
 
         Returns:
-            The journal, opened, and whether there was anything to do.
+            The opened journal, and whether anything was created or changed.
 
         Raises:
-            NotTheSameJournal: It exists with another key, bucket or shards, or other payload columns of the
-                same version.
+            NotTheSameJournal: The journal exists with another key, bucket or number of shards, or with other
+                payload columns of the same version.
         """
-        made = create_journal(connect(cassandra), declared)
-        return cls(declared.name, cassandra=cassandra, keyspace=declared.keyspace, **options), made
+        is_changed = create_journal(connect(cassandra), declared)
+        return cls(declared.name, cassandra=cassandra, keyspace=declared.keyspace, **options), is_changed
 
     @classmethod
     def of_file(cls, name: str, *, look_up: Lookup | None = None, owner: str | None = None) -> Self:
-        """The journal that a file in ``include/work`` declares, with the connections that it names.
+        """Opens the journal that a file in ``include/work`` declares, with the connections that it names.
 
-        One that was created without a file is found as well, where the files' journals are kept.
+        A journal that was created without a file is found too, in the keyspaces that the files name.
 
         Args:
             name: The journal's name.
-            look_up: Gives a connection by its name; those of the environment (``AIRFLOW_CONN_…``) when left
-                out.
-            owner: As of ``Work``.
+            look_up: Returns a connection's fields by its name; None: the variables ``AIRFLOW_CONN_…``.
+            owner: See ``Work``.
+
+        Returns:
+            The opened journal.
 
         Raises:
-            UnknownJournal: No file declares it, and it was not created without one.
-            JournalRefused: Its file cannot be used.
-            BadConnection: A connection is not known.
+            UnknownJournal: No file declares it, and no known keyspace has it.
+            JournalRefused: Its file is not valid.
+            BadConnection: A connection is unknown or incomplete.
         """
-        look_up = look_up or _from_environment
+        look_up = look_up or look_up_environment
         declared = find_declaration(name, look_up)
         cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
         wake = declared.wake
@@ -125,21 +123,24 @@ class Work:
 
     @classmethod
     def of_journal(cls, journal: WorkJournal, bell: Bell | None = None, owner: str | None = None) -> Self:
-        """The journal of parts that were opened before: for programs of Tidemark itself."""
+        """Uses a journal that Tidemark's own code has opened.
+
+        Args:
+            journal: The opened journal.
+            bell: Wakes waiting processes; None where the journal has no ``wake`` topic.
+            owner: See ``Work``.
+
+        Returns:
+            The journal.
+        """
         made = cls.__new__(cls)
         made._assemble(journal, bell, owner)
         return made
 
     def _assemble(self, journal: WorkJournal, bell: Bell | None, owner: str | None) -> None:
-        parts = journal.parts
-        self._parts, self._journal, self._bell = parts, journal, bell
+        WorkView.__init__(self, journal)
+        self._bell = bell
         self._owner = owner or f"{socket.gethostname()}/{os.getpid()}"
-        self.declared = parts.declared
-
-    @property
-    def name(self) -> str:
-        """The journal's name."""
-        return self.declared.name
 
     def insert(
         self,
@@ -151,23 +152,25 @@ class Work:
         expires: Moment | timedelta | None = None,
         inserted: Moment | None = None,
     ) -> Outcome:
-        """Ask for something to be done about a key; merged with what is asked for already.
+        """Requests work for a key. A request for a key that has an entry is merged with it.
 
         Args:
             key: The text of a key of one text column, else a mapping of its columns.
-            payload: Exactly the declared columns.
-            priority: 0 to 255, smallest first; see ``Priority``.
-            process: From when on it may be done; left out, as soon as possible. A ``timedelta`` is from now.
-            expires: After which it is not wanted any more; left out, never.
-            inserted: The sender's date of the request: give the same one to send a request again.
+            payload: A value for each of the declared columns, and for no other.
+            priority: 0 to 255, smallest first; ``Priority`` has names for some.
+            process: The earliest time at which it may be claimed; a ``timedelta`` counts from now; None: now.
+            expires: The time after which it is deleted unprocessed; a ``timedelta`` counts from now; None:
+                never.
+            inserted: The sender's time of the request; None: now. Repeat the same time to make a retry
+                idempotent.
 
         Returns:
-            ``inserted``; ``merged`` with an entry that waits; ``queued`` behind one that is being processed;
-            ``unchanged`` where it says nothing new; ``expired`` where its expiry has passed or lies before
-            the date from which it may be done: then nothing was stored.
+            ``inserted``: a new entry. ``merged``: with an entry that waits. ``queued``: behind an entry that
+            is being processed. ``unchanged``: the request adds nothing. ``expired``: its expiry has passed or
+            comes before ``process``; nothing was stored.
 
         Raises:
-            BadRequest: Key, payload, priority or a date is not as declared.
+            BadRequest: Key, payload, priority or a time is not valid.
             PayloadTooLarge: The payload is larger than ``payload_limit``.
         """
         now = self._parts.clock()
@@ -189,74 +192,82 @@ class Work:
     def claim(
         self, limit: int = 1, *, owner: str | None = None, request: str | None = None
     ) -> list[WorkItem]:
-        """Take due entries, smallest priority, then earliest date; each is held from now on.
+        """Claims due entries, smallest priority first, then earliest time. Each claim is a lease.
 
         Args:
-            limit: How many at most, 1 to 1,000.
-            owner: The name under which they are held; that of ``Work`` when left out.
-            request: A name for this call. Asking again with the same one after an error gives what was in
-                doubt, if it was got.
+            limit: The most entries to claim, 1 to 1,000.
+            owner: The name that the claims carry; None: that of this object.
+            request: An idempotency key for this call, 1 to 200 characters; None: a random one. A retry with
+                the same key returns the claims that the failed call made.
 
         Returns:
-            The claims; fewer where an error came after the first. Empty where nothing is due, and while the
-            journal is paused: a call that begins after ``pause`` has returned gets nothing.
+            The claims; fewer than are due where an error came after the first. Empty where nothing is due, or
+            the journal was paused before the call began.
+
+        Raises:
+            BadRequest: An argument is not valid.
         """
         claimed = self._journal.claim(owner or self._owner, limit, request)
         return [WorkItem.of(self.declared, one) for one in claimed]
 
     def refresh(self, item: Held) -> WorkItem:
-        """Begin the time limit of a claim anew.
+        """Renews a claim: its time limit starts again.
 
         Args:
-            item: What ``claim`` gave, or a ``Ticket`` of its key and token.
+            item: A claim returned by ``claim``, or a ``Ticket`` with its key and token.
 
         Returns:
-            The claim as it is now.
+            The renewed claim.
 
         Raises:
-            ClaimLost: It has ended; ``cause`` says how.
+            ClaimLost: The claim has ended; ``cause`` says how.
         """
         return WorkItem.of(self.declared, self._journal.refresh(self._claimed(item)))
 
     def done(self, item: Held) -> Outcome:
-        """Say that a claim's work is done.
+        """Ends a claim because its work is done, and removes the entry. Idempotent.
+
+        Args:
+            item: The claim, as for ``refresh``.
 
         Returns:
-            ``done``; ``gone`` where there is nothing to be done any more: it was said before, or the entry
-            was cancelled or has expired meanwhile.
+            ``done``; ``gone`` where there was nothing left to end: the same claim was ended as done before,
+            or the entry was cancelled or has expired.
 
         Raises:
-            ClaimLost: Another claim may have the entry; ``cause`` says what ended this one.
+            ClaimLost: The claim had ended, and another one may hold the entry; ``cause`` says how it ended.
         """
         return self._journal.done(self._claimed(item))
 
     def fail(self, item: Held, error: str) -> Outcome:
-        """Say that a claim's work could not be done.
+        """Ends a claim because its work failed. The entry is retried after its backoff.
 
         Args:
-            item: The claim.
-            error: Why; kept with the entry, the first 4,000 characters.
+            item: The claim, as for ``refresh``.
+            error: The reason. Its first 4,000 characters are stored with the entry.
 
         Returns:
-            ``failed``: it comes back after its back-off; ``dead``: it was given up and is a dead letter.
+            ``failed``; ``dead`` where ``max_failures`` was reached and the entry is a dead letter now.
 
         Raises:
             ClaimLost: See ``refresh``.
+            BadRequest: ``error`` is not text.
         """
         return self._journal.fail(self._claimed(item), error)
 
     def snooze(self, item: Held, until: Moment | timedelta) -> Outcome:
-        """Give a claim back until later; counts as no failure.
+        """Ends a claim and postpones the entry. Does not count as a failure.
 
         Args:
-            item: The claim.
-            until: From when on it may be claimed again; a ``timedelta`` is from now.
+            item: The claim, as for ``refresh``.
+            until: The earliest time of the next claim; a ``timedelta`` counts from now.
 
         Returns:
             ``snoozed``.
 
         Raises:
             ClaimLost: See ``refresh``.
+            BadRequest: ``until`` is not a time, or over ten years ahead.
         """
         moment = milliseconds_of(self.name, "until", until, self._parts.clock())
         if not isinstance(moment, int):
@@ -264,7 +275,10 @@ class Work:
         return self._journal.snooze(self._claimed(item), moment)
 
     def release(self, item: Held) -> Outcome:
-        """Give a claim back as it was: it may be claimed again at once.
+        """Ends a claim without a result: the entry may be claimed again at once.
+
+        Args:
+            item: The claim, as for ``refresh``.
 
         Returns:
             ``released``.
@@ -275,65 +289,40 @@ class Work:
         return self._journal.release(self._claimed(item))
 
     def cancel(self, key: Any, *, who: str = "", reason: str = "") -> Outcome:
-        """Forget a key with everything that is asked for; a claim of it is lost.
+        """Removes a key's entry and the request queued behind it. A claim of the entry is lost.
 
         Args:
-            key: As of ``insert``.
-            who: The person who wants it, for ``deeds``.
-            reason: Why; without one nothing is kept in ``deeds``.
+            key: The key, as for ``insert``.
+            who: The operator, for the audit trail (``deeds``).
+            reason: The operator's reason. An empty one leaves the call out of the audit trail.
 
         Returns:
-            ``cancelled``; ``gone`` where there was no entry, ``expired`` where it had expired: nothing was
-            cancelled then, and nothing is kept in ``deeds``.
+            ``cancelled``; ``gone`` where there was no entry, ``expired`` where it had expired. The last two
+            change nothing and are not in the audit trail.
+
+        Raises:
+            BadRequest: The key is not as declared.
         """
         text = checked_key(self.declared, key)
         outcome = self._journal.cancel(text)
-        if reason and outcome is Outcome.CANCELLED:
-            self._parts.registry.note(AuditEntry(f"cancel {text}", who, reason, self._parts.clock()))
+        if outcome is Outcome.CANCELLED:
+            self._note(f"cancel {text}", who, reason)
         return outcome
 
-    def get(self, key: Any) -> WorkEntry | None:
-        """The live entry of a key; None if there is none, or it has expired."""
-        entry = self._journal.get(checked_key(self.declared, key))
-        return None if entry is None else WorkEntry.of_entry(self.declared, entry)
-
-    def entries(self) -> Iterator[WorkEntry]:
-        """Every live entry, smallest priority first; read while it is asked for, one by one."""
-        now = self._parts.clock()
-        for entry in live_entries(self._parts, self._parts.registry.read(), now):
-            yield WorkEntry.of_entry(self.declared, entry)
-
-    def stats(self) -> Figures:
-        """The journal in numbers; costs as much as there are entries. Times are ms since 1970."""
-        return figures(self._parts, self._parts.clock())
-
-    def copies_warning(self) -> str | None:
-        """What is wrong with how many copies the keyspace has on its cluster; None if nothing is."""
-        return self._parts.copies_warning()
-
-    def dead(self, *, unseen: bool = False) -> Iterator[WorkEntry]:
-        """The dead letters that were not put back, newest first.
-
-        Args:
-            unseen: Only those that no person has looked at: see ``mark_seen``.
-        """
-        for kept in dead_letters(self._parts, self._parts.clock()):
-            if kept.seen is None or not unseen:
-                yield WorkEntry.of_letter(self.declared, kept)
-
     def mark_seen(self, letter: WorkEntry, *, who: str, reason: str) -> None:
-        """Note that a person has looked at a dead letter: ``work.sweep`` reports it no longer.
+        """Marks a dead letter as seen by an operator: ``work.sweep`` does not report it again.
 
-        It stays a dead letter, and may be put back later.
+        It stays a dead letter, and can be redriven later.
 
         Args:
-            letter: One of ``dead``.
-            who: The person.
-            reason: What they say about it.
+            letter: A dead letter returned by ``dead``.
+            who: The operator.
+            reason: The operator's remark.
 
         Raises:
-            BadRequest: It is no dead letter of this journal, or ``who`` or ``reason`` is empty.
-            OldTables: The keyspace was made by an earlier version; ``tidemark work create`` mends that.
+            BadRequest: ``letter`` is not a dead letter of this journal, or ``who`` or ``reason`` is empty.
+            OldTables: The keyspace was created by an earlier version; ``tidemark work create`` adds the
+                missing column.
         """
         kept = self._letter(letter)
         for name, text in (("who", who), ("reason", reason)):
@@ -341,65 +330,45 @@ class Work:
                 raise BadRequest(self.name, f"`{name}` is missing: say who looked at it, and what they found")
         see(self._parts, kept.letter, Seen(who, self._parts.clock(), reason))
 
-    def is_ready(self) -> bool:
-        """Whether a claim would get something; takes nothing. False while the journal is paused."""
-        registered = self._parts.registry.read()
-        return registered.paused is None and self._journal.is_due(registered)
-
     def redrive(self, letter: WorkEntry, *, who: str = "", reason: str = "") -> Outcome:
-        """Put a dead letter back, to be done as soon as possible.
+        """Inserts a dead letter's request again, due now.
 
         Args:
-            letter: One of ``dead``.
-            who: The person who wants it, for ``deeds``.
-            reason: Why; without one nothing is kept in ``deeds``.
+            letter: A dead letter returned by ``dead``.
+            who: As for ``cancel``.
+            reason: As for ``cancel``.
 
         Returns:
-            As ``insert``. What was asked for since is newer, and keeps its payload.
+            The outcome of ``insert``. Where the key has a newer entry, that entry keeps its payload.
+
+        Raises:
+            BadRequest: ``letter`` is not a dead letter of this journal.
         """
         kept = self._letter(letter)
         outcome = redrive(self._journal, kept.letter)
-        if reason:
-            self._parts.registry.note(
-                AuditEntry(f"redrive {kept.letter.key}", who, reason, self._parts.clock())
-            )
+        self._note(f"redrive {kept.letter.key}", who, reason)
         return outcome
 
-    def history(self, days: int = 7) -> Iterator[WorkEntry]:
-        """The claims of the last days that have ended, newest first; empty unless the journal keeps them.
-
-        Args:
-            days: How many days before today; 0 is today.
-        """
-        if not isinstance(days, int) or days < 0:
-            raise BadRequest(self.name, f"`days` is {days!r}, but must be a whole number from 0 on")
-        ended = history(self._parts, self._parts.clock(), days)
-        return (WorkEntry.of_run(self.declared, run) for run in ended)
-
-    def deeds(self) -> list[AuditEntry]:
-        """The twenty newest things that people did to the journal by hand, newest first."""
-        return self._parts.registry.deeds()
-
     def pause(self, who: str, reason: str) -> None:
-        """Give nothing out until ``resume``; inserts and running work go on.
+        """Stops claims until ``resume``. Inserts and running work go on.
 
-        No claim that begins after this has returned gets anything, in whichever process. Claims that were
-        made, or had begun, before are not ended.
+        No claim that begins after this call has returned gets an entry, in any process. Claims made before
+        are kept.
 
         Args:
-            who: The person who wants it.
-            reason: Why; ``stats`` shows it.
+            who: The operator.
+            reason: The operator's reason; ``stats`` shows it.
         """
         now = self._parts.clock()
         self._parts.registry.note(AuditEntry("pause", who, reason, now))
         self._parts.registry.pause(Pause(who, reason, now))
 
     def resume(self, who: str, reason: str) -> None:
-        """Give out again, also to claims that wait: those that ``wake`` reaches at once.
+        """Ends a pause, and wakes processes that wait on the journal's ``wake`` topic.
 
         Args:
-            who: The person who wants it.
-            reason: Why.
+            who: The operator.
+            reason: The operator's reason.
         """
         self._parts.registry.note(AuditEntry("resume", who, reason, self._parts.clock()))
         self._parts.registry.pause(None)
@@ -407,18 +376,18 @@ class Work:
             self._bell.ring("")
 
     def wait(self, seconds: float = LONGEST_WAIT, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Return when something may be due: at once while something is.
+        """Blocks until an entry may be due; returns at once while one is due.
 
-        Otherwise at the next date of an entry, when an insert wakes it (``wake``), or after ``seconds``. A
-        paused journal is looked at every five seconds, whatever is due.
+        It also returns when an insert wakes it (``wake``), and after ``seconds``. While the journal is paused
+        it returns every five seconds.
 
         Args:
-            seconds: How long at most; never more than five minutes.
-            sleep: Passes the time where nothing can wake this process.
+            seconds: The timeout; at most five minutes are waited.
+            sleep: Waits where the journal has no ``wake`` topic; tests replace it.
         """
         registered = self._parts.registry.read()
         if registered.paused is None:
-            # An insert between the first look and the first listening wakes no listener: hence the second.
+            # An insert between the first check and the start of listening wakes no listener: check twice.
             is_new_listener = False
             if self._journal.is_due(registered):
                 return
@@ -439,6 +408,10 @@ class Work:
         else:
             self._bell.wait(left)
 
+    def _note(self, action: str, who: str, reason: str) -> None:
+        if reason:
+            self._parts.registry.note(AuditEntry(action, who, reason, self._parts.clock()))
+
     def _letter(self, letter: WorkEntry) -> KeptLetter:
         if isinstance(letter, WorkEntry) and isinstance(letter.source, KeptLetter):
             if letter.journal == self.name:
@@ -451,13 +424,8 @@ class Work:
             return item.claimed
         return self._journal.held(checked_key(self.declared, item.key), item.token)
 
-    @property
-    def parts(self) -> Parts:
-        """Where it is kept: for what sweeps it."""
-        return self._parts
-
     def close(self) -> None:
-        """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
+        """Closes the Kafka clients. Cassandra sessions are shared by the process and stay open."""
         if self._bell is not None:
             self._bell.close()
 
@@ -468,11 +436,3 @@ class Work:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _from_environment(name: str) -> Mapping[str, Any]:
-    if found := read_environment_connection(name, os.environ):
-        return found
-    raise BadConnection(
-        name, f"is not known here. Set AIRFLOW_CONN_{name.upper()}, or give `look_up` a function."
-    )

@@ -1,6 +1,6 @@
-"""What is said about dead letters that no person has looked at: per journal, as its declaration wants it.
+"""The report of dead letters that no operator has marked as seen, per journal, as its declaration asks for.
 
-Read-only: reporting a letter does not count as looking at it.
+Read-only: reporting a letter does not mark it as seen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +22,16 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class ReportedLetter:
-    """One dead letter in a few words; never its payload."""
+    """One dead letter in a report, without its payload.
+
+    Attributes:
+        key: The key in the form of the declaration.
+        died: When it became a dead letter, as an ISO text.
+        reason: Why.
+        error: The beginning of the last failure's text; None without one.
+    """
 
     key: Any
-    """In the form of the declaration."""
     died: str
     reason: str
     error: str | None
@@ -33,7 +39,14 @@ class ReportedLetter:
 
 @dataclass(frozen=True, slots=True)
 class UnseenLetters:
-    """The dead letters of one journal that no person has looked at."""
+    """The dead letters of one journal that no operator has marked as seen.
+
+    Attributes:
+        journal: The journal's name.
+        report: What its declaration wants done about them.
+        count: How many there are.
+        newest: The newest of them, newest first, at most ``NEWEST``.
+    """
 
     journal: str
     report: DeadReport
@@ -51,7 +64,7 @@ class UnseenLetters:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, object]) -> "UnseenLetters":
-        """From a task's result."""
+        """Reads what ``to_dict`` made."""
         newest = found["newest"]
         assert isinstance(newest, list)
         return cls(
@@ -63,7 +76,7 @@ class UnseenLetters:
 
 
 def find_unseen(parts: Parts) -> UnseenLetters:
-    """Count them, and name the newest; a journal that wants no report is not read."""
+    """Counts the unseen letters and lists the newest. With ``report_dead: never`` nothing is read."""
     report = parts.declared.report_dead
     if report is DeadReport.NEVER:
         return UnseenLetters(parts.declared.name, report, 0, ())
@@ -75,7 +88,7 @@ def find_unseen(parts: Parts) -> UnseenLetters:
 
 
 def lines_about(found: UnseenLetters) -> list[str]:
-    """What a person reads, with what to do."""
+    """The report as lines for operators, with the commands to use; empty where there is nothing to report."""
     if not found.count:
         return []
     are = "is 1 dead letter" if found.count == 1 else f"are {found.count:,} dead letters"
@@ -94,7 +107,7 @@ def lines_about(found: UnseenLetters) -> list[str]:
 
 
 def failure_of(found: Iterable[UnseenLetters], problems: Sequence[str] = ()) -> str | None:
-    """What the reporting task fails with; None where it may succeed."""
+    """The error text of the reporting task; None where the task succeeds."""
     failing = [line for one in found if one.is_failure for line in lines_about(one)]
     return "\n".join([*failing, *problems]) or None
 

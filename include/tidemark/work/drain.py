@@ -1,6 +1,6 @@
-"""Doing what is due: claims, a handler called with each, and what became of it.
+"""Claims due entries, calls a handler with each, and ends each claim with the handler's result.
 
-Whatever ends the work, no claim outlives it: what is not done is failed with its error or given back.
+No claim outlives the call: an entry that was not processed is failed with its error, or released.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,17 +17,17 @@ Show = Callable[..., None]
 
 
 class Stopped(BaseException):
-    """Somebody wants the work to stop now; no handler takes this for an error of its entry."""
+    """Interrupts a handler. Not an ``Exception``, so that no handler treats it as its entry's error."""
 
 
 class Stop:
-    """A wish to stop, from a signal's handler: it interrupts handlers, and nothing that is half written."""
+    """A stop request from a signal handler. It interrupts work handlers, never a write."""
 
     def __init__(self) -> None:
         self._is_asked = self._may_interrupt = False
 
     def ask(self) -> None:
-        """Stop: where a handler runs by raising ``Stopped`` in the midst of it, else before the next one."""
+        """Stops: raises ``Stopped`` inside a running handler, else before the next one."""
         self._is_asked = True
         if self._may_interrupt:
             self._may_interrupt = False
@@ -35,7 +35,7 @@ class Stop:
 
     @contextmanager
     def interrupting(self) -> Iterator[None]:
-        """A handler runs here."""
+        """The block in which a handler runs and may be interrupted."""
         if self._is_asked:
             raise Stopped
         self._may_interrupt = True
@@ -46,7 +46,7 @@ class Stop:
 
 
 def drain(work: Work, handler: Handler, limit: int, show: Show, stop: Stop | None = None) -> dict[str, int]:
-    """Do up to ``limit`` entries in one claim; what became of them."""
+    """Processes up to ``limit`` entries of one claim. Returns the number of entries for each result."""
     stop = stop or Stop()
     items = work.claim(limit)
     counts = dict.fromkeys(("done", "failed", "dead", "lost"), 0)
@@ -63,12 +63,12 @@ def drain(work: Work, handler: Handler, limit: int, show: Show, stop: Stop | Non
 
 
 def _do(work: Work, handler: Handler, item: WorkItem, kept: KeptClaims, show: Show, stop: Stop) -> str:
-    """One entry: done, failed, dead or lost."""
+    """Processes one entry. Returns ``done``, ``failed``, ``dead`` or ``lost``."""
     error: str | None = None
     try:
         with stop.interrupting():
             handler(item)
-    except Exception as failure:  # whatever it is, it is the entry's error, and the others go on
+    except Exception as failure:  # any error fails its entry only; the others go on
         error = f"{type(failure).__name__}: {failure}"
         show("%s: %s failed: %s", work.name, item.key, error)
     current = kept.ended(item)
@@ -80,9 +80,9 @@ def _do(work: Work, handler: Handler, item: WorkItem, kept: KeptClaims, show: Sh
 
 
 def _give_back(work: Work, items: Iterable[WorkItem], show: Show) -> None:
-    """Give back as many as can be; the time limit does it for the others."""
+    """Releases the claims; one that cannot be released lapses at its time limit."""
     for item in items:
         try:
             work.release(item)
-        except Exception as error:  # the others are to be given back all the same
+        except Exception as error:  # the other claims must still be released
             show("%s: %s was not given back: %s", work.name, item.key, error)

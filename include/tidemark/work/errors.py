@@ -1,4 +1,4 @@
-"""What a work journal refuses: errors with fields, each with what did not happen and what to do next."""
+"""Errors of work journals. Each has its facts as fields, and says what did not happen and what to do next."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,11 +9,11 @@ from tidemark.work.model.days import iso, moment
 
 
 class JournalRefused(PipelineRefused):
-    """A file of a work journal that cannot be used, with everything that is wrong with it; others go on."""
+    """A work journal's file that is not valid, with all its problems. Other files are not affected."""
 
 
 class WorkError(TidemarkError):
-    """The root of what goes wrong with one work journal."""
+    """The root of errors about one work journal."""
 
     def __init__(self, journal: str, problem: str) -> None:
         super().__init__(f"{journal}: {problem}")
@@ -22,7 +22,7 @@ class WorkError(TidemarkError):
 
 @with_fields
 class UnknownJournal(WorkError):
-    """Nobody has created a journal of this name."""
+    """No journal of this name was created."""
 
     journal: str
     known: Sequence[str]
@@ -41,7 +41,7 @@ class UnknownJournal(WorkError):
 
 @with_fields
 class BadRequest(WorkError, ValueError):
-    """What was asked of a journal cannot be meant."""
+    """An argument is not valid."""
 
     journal: str
     problem: str
@@ -64,10 +64,10 @@ class PayloadTooLarge(BadRequest):
 
 @with_fields
 class ClaimLost(WorkError):
-    """The claim has ended: its holder does not hold the entry any more.
+    """The claim has ended; the caller does not hold the entry any more.
 
-    ``cause`` says what ended it, ``at`` when (None where that is not known), ``holder`` and ``holder_token``
-    which claim has the entry now.
+    ``cause`` is how it ended, ``at`` when (None where that is unknown), ``holder`` and ``holder_token`` the
+    claim that holds the entry now.
     """
 
     journal: str
@@ -127,7 +127,7 @@ def _now(loss: LostClaim) -> str:
 
 @with_fields
 class OldTables(WorkError):
-    """The journal's tables were made by an earlier version and lack a column."""
+    """The journal's tables were created by an earlier version and lack a column."""
 
     journal: str
 
@@ -139,7 +139,7 @@ class OldTables(WorkError):
 
 @with_fields
 class NotTheSameJournal(WorkError):
-    """A declaration that would change what existing entries mean."""
+    """A declaration that would change the meaning of existing entries."""
 
     journal: str
     what: str
@@ -150,7 +150,7 @@ class NotTheSameJournal(WorkError):
 
 @with_fields
 class TooBusy(WorkError):
-    """Others changed the same entry again and again."""
+    """Other processes kept changing the same entry."""
 
     journal: str
     key: str

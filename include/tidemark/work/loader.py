@@ -1,6 +1,6 @@
-"""Files of work journals: found, read, checked, and refused with the file, the line and what was meant.
+"""Loads the files of work journals, and reports a file that is not valid with its lines and a suggestion.
 
-The same rules as for pipeline files, by the same functions. A broken file never hides the others.
+The rules and functions are those of pipeline files. An invalid file does not hide the others.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tidemark.pipeline.problems import FileProblem, declared_as
 from tidemark.pipeline.refusals import explain
-from tidemark.pipeline.yaml import FileKind, NotYaml, read_declared
+from tidemark.pipeline.yaml import FileKind, NotYaml, read_mapping
 from tidemark.settings import Settings
 from tidemark.work.errors import JournalRefused, UnknownJournal
 from tidemark.work.model.declaration import WorkDeclaration
@@ -22,7 +22,7 @@ KIND = FileKind("work journal", "include/work/pages.yaml", "docs/work-journal.md
 
 @dataclass(frozen=True, slots=True)
 class LoadedJournals:
-    """Every journal that can be used, in the order of their files, and every file that cannot."""
+    """Every valid journal, in the order of their files, and every file that is not valid."""
 
     journals: tuple[WorkDeclaration, ...]
     refused: tuple[JournalRefused, ...]
@@ -62,15 +62,9 @@ def find_journal(name: str, settings: Settings | None = None) -> WorkDeclaration
 def load_journal(file: Path) -> WorkDeclaration:
     """The journal of one file. Raises ``JournalRefused``."""
     try:
-        document = read_declared(file, KIND)
-    except OSError as error:
-        text = f"the file cannot be read ({error.strerror}). Check that it exists and may be read."
-        raise JournalRefused(file, [FileProblem(1, text)]) from None
+        document = read_mapping(file, KIND)
     except NotYaml as error:
         raise JournalRefused(file, error.problems) from None
-    if not isinstance(document.data, dict):
-        line = document.line_of(())
-        raise JournalRefused(file, [FileProblem(line, "the file is not a mapping. Begin it with `name: …`.")])
     declared, problems = None, list(document.problems)
     try:
         declared = WorkDeclaration.model_validate(document.data)

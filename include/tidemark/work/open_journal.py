@@ -1,4 +1,4 @@
-"""A journal that was created before, opened where it is kept."""
+"""Opens a journal that was created before."""
 
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from tidemark.work.store.registry import Registry
 
 
 def open_parts(session: Session, name: str, keyspace: str) -> Parts:
-    """Everything about one journal; raises ``UnknownJournal``."""
+    """The parts of one journal, on Cassandra. Raises ``UnknownJournal``."""
     if keyspace not in session.cluster.metadata.keyspaces:
         raise UnknownJournal(name, [])
     registry = Registry(tables.registry_consensus(session, keyspace), name)

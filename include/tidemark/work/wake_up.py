@@ -1,7 +1,7 @@
-"""Waking processes that wait for work: a message in Kafka says that something was inserted.
+"""Wakes processes that wait for work, by a message in Kafka after each insert.
 
-It is a hint and nothing more. A message that is lost, late or for nothing costs time or a query, never an
-entry: a waiting process looks at the journal again after a while in any case.
+The message is only a hint. A lost, late or spurious one costs time or a query, never an entry: a waiting
+process polls the journal in any case.
 """
 
 import logging
@@ -19,23 +19,23 @@ _LOG = logging.getLogger(__name__)
 
 
 class Bell(Protocol):
-    """What wakes, and what waits."""
+    """Wakes waiting processes, and waits to be woken."""
 
     def ring(self, key: str) -> None:
-        """Say that there is something new."""
+        """Wakes all waiting processes."""
 
     def listen(self, seconds: float) -> bool:
-        """Hear everything that is said from now on; True if that begins now. Takes so long at most."""
+        """Starts listening, within ``seconds``; False where it listened already or cannot."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait for that; False if it did not come."""
+        """Waits to be woken; False after ``seconds``."""
 
     def close(self) -> None:
-        """Stop."""
+        """Closes the clients."""
 
 
 class KafkaBell:
-    """A topic; every waiting process reads it from where it ends."""
+    """A bell on a Kafka topic; every waiting process reads it from its end."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class KafkaBell:
             _LOG.warning("%s: no process was woken up over %s (%s)", self._journal, self._topic, error.reason)
 
     def listen(self, seconds: float) -> bool:
-        """See ``Bell.listen``; without Kafka nothing is heard, and ``wait`` says so."""
+        """See ``Bell.listen``; without Kafka it returns False, and ``wait`` logs the error."""
         if self._listener is not None:
             return False
         try:
@@ -70,7 +70,7 @@ class KafkaBell:
         return True
 
     def wait(self, seconds: float) -> bool:
-        """See ``Bell.wait``; without Kafka the time passes, and the caller looks then."""
+        """See ``Bell.wait``; without Kafka it sleeps, and the caller polls afterwards."""
         until = self._clock() + seconds
         try:
             if self._listener is None:

@@ -11,7 +11,7 @@ from tidemark.settings import ROOT
 pytestmark = pytest.mark.unit
 
 LIBRARY = ROOT / "include" / "tidemark"
-LEAVES = {"errors", "settings", "connections", "faults", "clock"}
+LEAVES = {"errors", "settings", "connections", "faults", "clock", "async_facade", "lazy_exports"}
 MAY_IMPORT = {
     "journal": {"errors"},
     "cassandra": LEAVES,

@@ -1,8 +1,8 @@
-"""Buckets: the periods by which hints are kept together, and thrown away together.
+"""Buckets: periods of time whose hints are stored together and deleted together.
 
-A bucket is named by its absolute period in UTC. It is open until its period is over, sealed from then on,
-empty when no entry names a hint in it any more, and disposed of as a whole one period later. Every step is
-decided here and made by compare-and-set elsewhere.
+A bucket is named by its period in UTC. It is open until the period ends, then sealed, then empty once no
+entry refers to a hint in it, and disposed of as a whole one period later. This module decides each step; the
+registry commits it by compare-and-set.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SECOND = 1000
 
 
 class Period(StrEnum):
-    """How long a bucket takes hints."""
+    """The length of a bucket."""
 
     HOUR = "hour"
     DAY = "day"
@@ -21,13 +21,13 @@ class Period(StrEnum):
 
 
 class BucketState(StrEnum):
-    """The four states, in their order.
+    """The four states of a bucket, in their order.
 
     Attributes:
-        OPEN: Its period is not over, and it takes hints.
-        SEALED: Its period is over, and entries still name hints in it.
-        EMPTY: No entry names a hint in it any more.
-        DISPOSED: Its hints are deleted as a whole.
+        OPEN: Its period has not ended; hints are added.
+        SEALED: Its period has ended; entries may still refer to hints in it.
+        EMPTY: No entry refers to a hint in it.
+        DISPOSED: Its hints are deleted.
     """
 
     OPEN = "open"
@@ -41,7 +41,7 @@ _FORMS = {Period.HOUR: "%Y-%m-%dT%H", Period.DAY: "%Y-%m-%d", Period.MONTH: "%Y-
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """One bucket as the registry has it."""
+    """One bucket as the registry stores it; ``sealed_at`` is in ms, None while it is open."""
 
     id: str
     state: BucketState
@@ -49,34 +49,40 @@ class Bucket:
 
 
 def bucket_of(period: Period, at: int) -> str:
-    """The bucket of a hint that is due at this time."""
+    """The name of the bucket for hints that are due at ``at``, in ms."""
     return datetime.fromtimestamp(at // SECOND, UTC).strftime(_FORMS[period])
 
 
 def begins(period: Period, bucket: str) -> int:
     """The first millisecond of a bucket."""
-    begun = datetime.strptime(bucket, _FORMS[period]).replace(tzinfo=UTC)
-    return int(begun.timestamp()) * SECOND
+    start = datetime.strptime(bucket, _FORMS[period]).replace(tzinfo=UTC)
+    return int(start.timestamp()) * SECOND
 
 
 def ends(period: Period, bucket: str) -> int:
     """The first millisecond after a bucket."""
-    begun = datetime.fromtimestamp(begins(period, bucket) // SECOND, UTC)
+    start = datetime.fromtimestamp(begins(period, bucket) // SECOND, UTC)
     match period:
         case Period.HOUR:
-            end = begun + timedelta(hours=1)
+            end = start + timedelta(hours=1)
         case Period.DAY:
-            end = begun + timedelta(days=1)
+            end = start + timedelta(days=1)
         case Period.MONTH:
-            end = (begun + timedelta(days=31)).replace(day=1)
+            end = (start + timedelta(days=31)).replace(day=1)
     return int(end.timestamp()) * SECOND
 
 
 def next_state(bucket: Bucket, period: Period, now: int, settle: int, is_settled: bool) -> BucketState:
-    """One step further, or where it is.
+    """The bucket's next state, or its present one where no step is due.
 
-    ``is_settled`` is whether no entry names a hint of the bucket. A hint may be on its way for ``settle``
-    after the period, and the bucket before the current one is kept, empty or not.
+    Args:
+        bucket: The bucket as it is stored.
+        period: The journal's bucket length.
+        now: The time, in ms.
+        settle: How long after the period a hint may still become visible, in ms.
+        is_settled: Whether no entry refers to a hint of the bucket.
+
+    An empty bucket is kept for one more period.
     """
     end = ends(period, bucket.id)
     match bucket.state:

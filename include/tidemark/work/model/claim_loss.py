@@ -1,7 +1,7 @@
-"""Why a claim is lost: what became of it, read from what is stored for its key. Changes nothing.
+"""The cause of a lost claim, derived from what is stored for its key. Pure.
 
-The newest claim that has ended is kept with the entry, and with the trace of an entry that is gone. Of older
-claims only that another one came after them is known.
+The newest ended claim is stored with the entry, and with the trace that a removed entry leaves. Of older
+claims only this is known: a later claim superseded them.
 """
 
 from dataclasses import dataclass
@@ -13,42 +13,54 @@ from tidemark.work.model.rules import Rules, expires_at, is_expired, is_lapsed, 
 
 
 class LossCause(StrEnum):
-    """What ended a claim before its holder did, or before its holder did so again."""
+    """How a claim ended before the call that found it lost.
+
+    Attributes:
+        LAPSED: Its time limit passed.
+        EXPIRED: The entry expired.
+        CANCELLED: The entry was cancelled.
+        DONE: The holder ended it with ``done``.
+        FAILED: The holder ended it with ``fail``; the entry is retried.
+        SNOOZED: The holder ended it with ``snooze``.
+        RELEASED: The holder ended it with ``release``.
+        DEAD: The entry became a dead letter.
+        SUPERSEDED: Later claims followed; how it ended is no longer stored.
+        UNKNOWN: No claim with this token is known.
+    """
 
     LAPSED = "lapsed"
-    """Its time limit passed."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     DONE = "done"
-    """Its holder has said that it is done."""
     FAILED = "failed"
-    """Its holder has said that it failed, and it waits, or waited, for its next try."""
     SNOOZED = "snoozed"
     RELEASED = "released"
     DEAD = "dead"
-    """It was given up: there is a dead letter."""
     SUPERSEDED = "superseded"
-    """Other claims came after it; how it ended is not kept any more."""
     UNKNOWN = "unknown"
-    """No claim with this token is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class LostClaim:
-    """What became of a claim, and which claim holds the entry now."""
+    """How a claim ended, and which claim holds the entry now.
+
+    Attributes:
+        cause: How it ended.
+        at: When it ended, in ms; None where that is unknown.
+        holder: The owner of the claim that holds the entry now; None without one.
+        holder_token: The token of that claim.
+        after: Of a superseded claim: the newest claim that has ended since.
+    """
 
     cause: LossCause
     at: int | None = None
-    """When it ended, in ms; None where that is not known."""
     holder: str | None = None
-    """The owner of the claim that holds the entry now; None if none does."""
     holder_token: str | None = None
     after: LastClaim | None = None
-    """Of a superseded claim: the newest one that has ended since."""
 
 
 def why_lost(entry: Entry | None, gone: Gone | None, token: str, now: int, rules: Rules) -> LostClaim:
-    """What became of the claim with this token; ``entry`` and ``gone`` are the newest that is stored."""
+    """How the claim with this token ended; ``entry`` and ``gone`` are the newest stored values of its key."""
     if entry is None:
         return _of_gone(gone, token)
     if entry.token == token and not entry.is_waiting:

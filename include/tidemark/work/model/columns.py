@@ -1,7 +1,8 @@
-"""The columns that a journal's declaration adds to the predefined ones: a key's and a payload's.
+"""The declared columns of a journal's keys and payloads.
 
-A value has exactly the declared columns, each of its type; nothing is converted, filled in or dropped. A key
-of one text column is that text, any other is the JSON list of its values in the order of the declaration.
+A value must have exactly the declared columns, each of its type; nothing is converted, filled in or dropped.
+A key of one text column is stored as that text, any other key as the JSON list of its values in the order of
+the declaration.
 """
 
 import json
@@ -15,7 +16,7 @@ LARGEST_INT = 2**63 - 1
 
 
 class ColumnType(StrEnum):
-    """What a column may hold."""
+    """The type of a column."""
 
     TEXT = "text"
     INT = "int"
@@ -28,7 +29,7 @@ Columns = Mapping[str, ColumnType]
 
 
 def problems(columns: Columns, values: Any) -> Iterator[str]:
-    """What is wrong with a value, as sentences that begin with the column's name."""
+    """The problems of a value, each a clause that begins with the column's name."""
     if not isinstance(values, Mapping):
         yield f"it is {type(values).__name__}, not a mapping of {', '.join(columns)}"
         return
@@ -44,7 +45,7 @@ def problems(columns: Columns, values: Any) -> Iterator[str]:
 
 
 def key_text(columns: Columns, values: Mapping[str, Any]) -> str:
-    """A key as the journal stores and shows it."""
+    """The stored form of a key."""
     parts = [values[name] for name in columns]
     return parts[0] if len(parts) == 1 and isinstance(parts[0], str) else json_text(parts)
 
@@ -57,7 +58,7 @@ def key_values(columns: Columns, text: str) -> dict[str, Any]:
 
 
 def json_text(value: Any) -> str:
-    """JSON in the one form in which equal values are equal texts."""
+    """Canonical JSON: equal values have equal texts."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True, allow_nan=False)
 
 

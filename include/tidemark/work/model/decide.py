@@ -1,7 +1,7 @@
-"""What anything but a packet does to an entry: claims, what workers say about them, cancellations.
+"""Transitions of an entry other than inserts: claims, their renewal and their end, cancellations. Pure.
 
-A claim has a fencing token. A caller with another token than the entry's changes nothing and is told that its
-claim is lost. The right token is lost too once the time limit is over, whether or not a process noticed that.
+A claim has a fencing token. An event with another token changes nothing; its outcome is ``LOST``. A claim
+whose time limit has passed is lost too, even if no process has recorded that yet.
 """
 
 from dataclasses import dataclass, replace
@@ -14,12 +14,17 @@ from tidemark.work.model.rules import Rules, back_off, is_due, is_expired
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Time has passed."""
+    """Applies what time alone changes: expiry and lapsed claims. Has no fields."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A worker wants to process it."""
+    """A worker claims the entry.
+
+    Attributes:
+        token: The fencing token of the new claim.
+        owner: The name of the worker.
+    """
 
     token: str
     owner: str
@@ -27,40 +32,40 @@ class Claim:
 
 @dataclass(frozen=True)
 class HolderEvent:
-    """What a worker says that has claimed the entry; the token is that of its claim."""
+    """An event from the worker that holds the entry; ``token`` is that of its claim."""
 
     token: str
 
 
 class Refresh(HolderEvent):
-    """The holder is still at it: the time limit begins anew."""
+    """Renews the claim: its time limit starts again."""
 
 
 class Done(HolderEvent):
-    """The holder has done it."""
+    """The work is done."""
 
 
 @dataclass(frozen=True)
 class Fail(HolderEvent):
-    """The holder could not do it."""
+    """The work failed with ``error``."""
 
     error: str
 
 
 @dataclass(frozen=True)
 class Snooze(HolderEvent):
-    """The holder wants it later; counts as no failure."""
+    """Ends the claim and postpones the entry to ``until``, in ms. Not a failure."""
 
     until: int
 
 
 class Release(HolderEvent):
-    """The holder gives it back as it was."""
+    """Ends the claim without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
-    """The work is not wanted any more, claimed or not."""
+    """Removes the entry, claimed or not. Has no fields."""
 
 
 Held = Refresh | Done | Fail | Snooze | Release
@@ -68,7 +73,7 @@ Event = Notice | Claim | Cancel | Held
 
 
 def decide(entry: Entry | None, event: Event, now: int, rules: Rules) -> Decision:
-    """What is there after the event; the same entry where nothing changes."""
+    """The entry after the event; the same entry where nothing changes. None is a key without an entry."""
     noticed = notice(entry, now, rules)
     match event:
         case Notice():
@@ -110,7 +115,7 @@ def _held(entry: Entry | None, noticed: Decision, event: Held, now: int, rules: 
         return Decision(entry, Outcome.GONE)
     held = noticed.entry
     if held is None or held.is_waiting or held.token != event.token:
-        # What only looking at it would have changed is left to those who look.
+        # A refused event changes nothing: expiry and lapses are recorded by the next event that succeeds.
         return Decision(entry, Outcome.LOST)
     match event:
         case Refresh():

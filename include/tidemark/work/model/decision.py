@@ -1,4 +1,4 @@
-"""What a decision about an entry comes to: what to store, and what to write down before that."""
+"""The result of a decision about an entry: what to store, and what to record before that."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,15 +7,34 @@ from tidemark.work.model.entry import DeadEntry, Entry, LastClaim, Run
 
 
 class Outcome(StrEnum):
-    """What happened: the answer to a call."""
+    """The outcome of a call.
+
+    Attributes:
+        INSERTED: The key has a new entry.
+        MERGED: The request was merged into a waiting entry.
+        QUEUED: The key is being processed; the request waits behind it.
+        UNCHANGED: Nothing changed.
+        EXPIRED: The expiry has passed, or comes before the earliest time of processing.
+        CLAIMED: The caller holds the entry.
+        NOT_DUE: The entry may not be claimed yet.
+        HELD: Another claim holds the entry.
+        REFRESHED: The claim was renewed.
+        DONE: The claim ended, and the entry is removed.
+        FAILED: The claim ended; the entry is retried after its backoff.
+        DEAD: The entry became a dead letter.
+        SNOOZED: The claim ended, and the entry is postponed.
+        RELEASED: The claim ended without a result.
+        CANCELLED: The entry was removed.
+        LAPSED: The claim's time limit has passed.
+        GONE: There is no entry left to change, and no change is needed.
+        LOST: The claim had ended before; nothing changed.
+    """
 
     INSERTED = "inserted"
     MERGED = "merged"
     QUEUED = "queued"
-    """The key is being processed: the request waits behind."""
     UNCHANGED = "unchanged"
     EXPIRED = "expired"
-    """Its expiry has passed, or comes before the date from which it may be processed."""
     CLAIMED = "claimed"
     NOT_DUE = "not due"
     HELD = "held"
@@ -28,13 +47,19 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     LAPSED = "lapsed"
     GONE = "gone"
-    """There is nothing any more that could be changed, and nothing has to be."""
     LOST = "claim lost"
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """``entry`` is what is there afterwards, None for nothing; dead letter and run are written first."""
+    """The outcome of an event, and what to store.
+
+    Attributes:
+        entry: The entry afterwards; None for no entry.
+        outcome: The answer to the call.
+        dead: The dead letter to store before the entry changes.
+        run: The ended claim to store in the history before the entry changes.
+    """
 
     entry: Entry | None
     outcome: Outcome
@@ -44,9 +69,14 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """When and how the last entry of a key went. Earlier versions noted only when."""
+    """The trace of a removed entry. Earlier versions stored only its time.
+
+    Attributes:
+        at: When the entry was removed, in ms.
+        how: The outcome that removed it.
+        last: Its last claim; None where it was never claimed.
+    """
 
     at: int
     how: Outcome | None = None
     last: LastClaim | None = None
-    """Its last claim, if it had one."""

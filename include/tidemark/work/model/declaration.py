@@ -1,7 +1,7 @@
-"""What a file in ``include/work`` declares: one work journal, its columns and its rules.
+"""The declaration of one work journal, a file in ``include/work``: its columns and its rules.
 
-Only the name, the key and the payload are required. A declaration connects to nothing; a changed one does
-nothing to entries that are there. What each key means is in ``docs/work-journal.md``.
+Only name, key and payload are required. A changed declaration does not change existing entries.
+``docs/work-journal.md`` describes each key. Connects to nothing.
 """
 
 from datetime import timedelta
@@ -24,7 +24,7 @@ LONGEST = FURTHEST * MILLISECOND
 PREDEFINED = frozenset(
     ["inserted", "expires", "priority", "process", "status", "start", "timeouts", "key", "payload"]
 )
-"""The columns that every journal has, whether it is declared or not."""
+"""The columns that every journal has; a declaration cannot use their names."""
 
 
 def _columns(columns: dict[str, ColumnType]) -> dict[str, ColumnType]:
@@ -49,11 +49,11 @@ def _bounded(duration: timedelta) -> timedelta:
 
 
 Lasting = Annotated[Duration, AfterValidator(_bounded)]
-"""A length of time for which Cassandra has to keep something, or after which somebody has to look."""
+"""A duration that becomes a time to live or a due time in Cassandra: at most ten years."""
 
 
 class BackOff(Declaration):
-    """How long a failed entry waits: twice as long each time, up to the most."""
+    """The backoff of failed entries: doubled with each failure, up to ``most``."""
 
     first: Duration = timedelta(seconds=5)
     most: Lasting = timedelta(hours=1)
@@ -66,21 +66,24 @@ class BackOff(Declaration):
 
 
 class Wake(Declaration):
-    """The topic over which inserts wake those who wait; without it they look from time to time."""
+    """The topic over which inserts wake waiting processes; without it they poll."""
 
     topic: Topic
     connection: ConnectionId = "kafka_default"
 
 
 class DeadReport(StrEnum):
-    """What ``work.sweep`` does about dead letters that no person has looked at."""
+    """What ``work.sweep`` does about dead letters that no operator has marked as seen.
+
+    Attributes:
+        FAIL: Its task ``report_dead`` fails.
+        WARN: It logs a warning and emits an event of the asset.
+        NEVER: Nothing.
+    """
 
     FAIL = "fail"
-    """Its task ``report_dead`` fails."""
     WARN = "warn"
-    """It says so in its log, and as an event of the asset."""
     NEVER = "never"
-    """Nothing at all."""
 
 
 class WorkDeclaration(Declaration):
@@ -90,7 +93,7 @@ class WorkDeclaration(Declaration):
     key: DeclaredColumns
     payload: DeclaredColumns
     version: Annotated[Count, Field(ge=1)] = 1
-    """Of the payload's columns: one more whenever they change."""
+    """The version of the payload's columns, to be incremented when they change."""
     time_limit: Lasting = timedelta(hours=1)
     max_timeouts: Counter = 5
     max_failures: Counter = 25
@@ -109,12 +112,12 @@ class WorkDeclaration(Declaration):
     connection: ConnectionId = "cassandra_default"
     keyspace: Annotated[str, AfterValidator(checks.keyspace)] = "work"
     replication: Replication | None = None
-    """Left out: three copies where there are nodes for them, else one."""
+    """None: three copies where the data centre has three or more nodes, else one."""
     report_dead: DeadReport = DeadReport.FAIL
 
     @property
     def rules(self) -> Rules:
-        """What decisions depend on."""
+        """The settings that decisions about entries depend on."""
         return Rules(
             time_limit=milliseconds(self.time_limit),
             max_timeouts=self.max_timeouts,
@@ -138,5 +141,5 @@ class WorkDeclaration(Declaration):
 
 
 def milliseconds(duration: timedelta) -> int:
-    """A length of time as entries count it."""
+    """A duration in milliseconds."""
     return duration // MILLISECOND

@@ -1,7 +1,7 @@
-"""What a work journal holds: one entry per key, waiting or being processed, and one request behind it.
+"""The values of a work journal: one entry per key, and at most one request queued behind it.
 
-Plain values. Times are milliseconds since 1970; an expiry of 0 is never. Nothing here reads a clock, a table
-or a random number.
+Times are milliseconds since 1970; an expiry of 0 is never. Nothing here reads a clock, a table or a random
+number.
 """
 
 from dataclasses import dataclass, replace
@@ -9,19 +9,19 @@ from enum import StrEnum
 
 LARGEST_PRIORITY = 255
 LARGEST_COUNT = 255
-"""Where the 8-bit counter of the contract stops counting: it never starts again at 0."""
+"""The maximum of the 8-bit counters, which saturate there."""
 NEVER = 0
 
 
 class Status(StrEnum):
-    """The two states that are ever stored; what is done is not there any more."""
+    """The two states of a stored entry; an entry that is done is removed."""
 
     WAITING = "W"
     PROCESSING = "P"
 
 
 class Priority:
-    """The priorities that have a name; smaller is sooner."""
+    """Named priorities; the smallest is processed first."""
 
     NOW = 0
     IMPORTANT = 10
@@ -35,15 +35,15 @@ class Priority:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One request to do something about a key, as its sender dated it. Times are in ms.
+    """One request for work on a key, with its sender's time. Times are in ms.
 
     Attributes:
-        key: What is to be worked on.
+        key: The stored form of the key.
         inserted: When it was sent.
         process: The earliest time at which it may be claimed.
-        payload: JSON, as the declaration describes it.
-        priority: The smallest comes first.
-        expires: When it is not wanted any more.
+        payload: Canonical JSON of the declared columns.
+        priority: 0 to 255; the smallest is processed first.
+        expires: After which it is deleted unprocessed; 0 is never.
         schema: The version of the declaration that the payload was checked with.
     """
 
@@ -58,11 +58,20 @@ class Packet:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be done for a key: one packet, or what several of them came to."""
+    """The work requested for a key: one packet, or several merged ones. Times are in ms.
+
+    Attributes:
+        inserted: The time of the first packet.
+        newest: The time of the newest packet, which the payload comes from.
+        expires: The latest expiry of the packets; 0 is never.
+        priority: The smallest priority of the packets.
+        process: The earliest time at which it may be claimed.
+        payload: The newest packet's payload, canonical JSON.
+        schema: The version of the payload's columns.
+    """
 
     inserted: int
     newest: int
-    """The date of the newest packet in it, whose payload it has."""
     expires: int
     priority: int
     process: int
@@ -72,7 +81,20 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A row of ``due`` that says: look at this key at ``due_at``. Only the entry that names it decides."""
+    """A row of ``due``: check this key at ``due_at``. It counts only while the key's entry refers to it.
+
+    Attributes:
+        id: Unique among all hints.
+        key: The key to check.
+        bucket: The bucket that holds the row.
+        shard: The bucket's partition that holds the row.
+        priority: The entry's priority.
+        at: What due work is ordered by: the process time, the end of a claim or an expiry.
+        due_at: The row's position in its partition; never before ``written``.
+        written: When the row was written.
+        version: The entry's version before the change that refers to the hint. Once the entry has a later
+            version, no change will refer to it.
+    """
 
     id: str
     key: str
@@ -80,16 +102,13 @@ class Hint:
     shard: int
     priority: int
     at: int
-    """What the order of work goes by: the process date, the end of a claim or an expiry."""
     due_at: int
-    """Where the row stands: never before the moment it was written."""
     written: int
     version: int = 0
-    """The version of the entry that was to be changed: once that is passed, nobody comes to name the hint."""
 
 
 class Ending(StrEnum):
-    """How a claim came to its end."""
+    """How a claim ended."""
 
     DONE = "done"
     FAILED = "failed"
@@ -102,7 +121,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LastClaim:
-    """The newest claim of a key that has ended: what a late caller with its token is told."""
+    """A key's newest ended claim, kept to explain ``ClaimLost`` to its holder."""
 
     token: str
     owner: str
@@ -112,47 +131,61 @@ class LastClaim:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The authority about one key."""
+    """The state of one key. Times are in ms.
+
+    Attributes:
+        key: The stored form of the key.
+        status: Waiting, or being processed.
+        request: The work.
+        timeouts: Lapsed claims since the payload changed.
+        total_timeouts: Lapsed claims ever. Never reset, so that a key which is requested again and again and
+            always times out is noticed.
+        failures: Failed claims since the payload changed.
+        error: The text of the last failure.
+        token: The fencing token of the present claim.
+        owner: The holder of the present claim.
+        start: The start or last renewal of the last claim, also after its end.
+        hint: The row of ``due`` that has the entry checked.
+        successor: The request that arrived while the entry was being processed.
+        claimed: When the present claim was made, regardless of renewals.
+        ended: The token of the claim that this request was queued behind, so that its holder can repeat
+            ``done``.
+        last: The newest ended claim. No decision depends on it.
+    """
 
     key: str
     status: Status
     request: Request
     timeouts: int = 0
     total_timeouts: int = 0
-    """Never reset, so that a key which is asked for again and again and always times out is noticed."""
     failures: int = 0
     error: str | None = None
     token: str | None = None
     owner: str | None = None
     start: int | None = None
-    """Of the last claim, also when that is over; a refresh moves it."""
     hint: Hint | None = None
     successor: Request | None = None
-    """What was asked for while the entry was being processed."""
     claimed: int | None = None
-    """When the claim was made, however often it was refreshed since."""
     ended: str | None = None
-    """The token of the claim that this request waited behind: its holder may say again that it is done."""
     last: LastClaim | None = None
-    """The claim before the present one, or before none; nothing is decided by it."""
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nobody has claimed it."""
+        """Whether no claim holds the entry."""
         return self.status is Status.WAITING
 
     def waiting(self) -> "Entry":
-        """The same without its claim; the start of the last one stays."""
+        """The entry without its claim; ``start`` is kept."""
         return replace(self, status=Status.WAITING, token=None, owner=None, claimed=None)
 
     @property
     def began(self) -> int | None:
-        """When the last claim was made; its last refresh where only that was noted."""
+        """When the last claim was made; after its end, its last renewal."""
         return self.start if self.claimed is None else self.claimed
 
 
 class DeathReason(StrEnum):
-    """Why an entry left the journal undone.
+    """Why an entry became a dead letter.
 
     Attributes:
         TIMEOUTS: Too many of its claims lapsed.
@@ -165,7 +198,7 @@ class DeathReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeadEntry:
-    """A full copy of an entry that was given up; ``started`` and ``version`` tell it from any other."""
+    """A dead letter: a full copy of an entry that is not retried. ``identity`` is unique."""
 
     key: str
     reason: DeathReason
@@ -181,18 +214,18 @@ class DeadEntry:
 
     @property
     def identity(self) -> tuple[int, str, int]:
-        """Of a dead letter, however often it was written."""
+        """Identifies the letter, also where it was written more than once."""
         return self.started, self.key, self.version
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Which person looked at a dead letter.
+    """That an operator has seen a dead letter.
 
     Attributes:
-        by: The person.
+        by: The operator.
         at: When, in ms.
-        reason: What they said about it.
+        reason: The operator's remark.
     """
 
     by: str
@@ -202,7 +235,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class KeptLetter:
-    """A dead letter as the archive has it: with the person who looked at it, None if there was none."""
+    """A dead letter as the archive stores it; ``seen`` is None until an operator has marked it."""
 
     letter: DeadEntry
     seen: Seen | None = None
@@ -210,17 +243,17 @@ class KeptLetter:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One claim from its start to its end: a line of the journal's history.
+    """One ended claim: a row of the journal's history.
 
     Attributes:
-        key: What was worked on.
+        key: The stored form of the key.
         owner: The process that held the claim.
         token: The claim's fencing token.
         started: When it was claimed, in ms.
         ended: When the claim ended, in ms.
         ending: How it ended.
-        error: What a failure said.
-        version: The entry's version when the claim ended: tells two runs of one key apart.
+        error: The text of a failure.
+        version: The entry's version when the claim ended; it distinguishes two runs of one key.
     """
 
     key: str

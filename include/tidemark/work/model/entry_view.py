@@ -1,6 +1,6 @@
-"""What a work journal shows: entries, dead letters and ended claims, all of one type.
+"""``tidemark.WorkEntry``: entries, dead letters and ended claims of a work journal as programs read them.
 
-Keys have the form of the declaration, times are ``datetime`` in UTC. What a row does not have is None.
+Keys have the form of the declaration, times are ``datetime`` in UTC. A field that does not apply is None.
 """
 
 import json
@@ -13,27 +13,33 @@ from typing import Any
 from tidemark.work.model.columns import ColumnType, key_values
 from tidemark.work.model.days import moment
 from tidemark.work.model.declaration import WorkDeclaration
-from tidemark.work.model.entry import NEVER, DeathReason, Entry, KeptLetter, Request, Run
+from tidemark.work.model.entry import NEVER, DeadEntry, DeathReason, Ending, Entry, KeptLetter, Request, Run
 
 
 class WorkStatus(StrEnum):
-    """What a row is about: a live entry, a dead letter, or a claim and how it ended."""
+    """The state of a live entry, ``dead`` for a dead letter, or how a claim ended (``Ending``)."""
 
     WAITING = "waiting"
     PROCESSING = "processing"
     DEAD = "dead"
-    DONE = "done"
-    FAILED = "failed"
-    LAPSED = "lapsed"
-    SNOOZED = "snoozed"
-    RELEASED = "released"
-    CANCELLED = "cancelled"
-    EXPIRED = "expired"
+    DONE = Ending.DONE.value
+    FAILED = Ending.FAILED.value
+    LAPSED = Ending.LAPSED.value
+    SNOOZED = Ending.SNOOZED.value
+    RELEASED = Ending.RELEASED.value
+    CANCELLED = Ending.CANCELLED.value
+    EXPIRED = Ending.EXPIRED.value
 
 
 @dataclass(frozen=True, slots=True)
 class SeenBy:
-    """Which person looked at a dead letter."""
+    """That an operator has seen a dead letter.
+
+    Attributes:
+        by: The operator.
+        at: When.
+        reason: The operator's remark.
+    """
 
     by: str
     at: datetime
@@ -44,46 +50,55 @@ class SeenBy:
 class WorkEntry:
     """One live entry (``Work.get``, ``entries``), dead letter (``dead``) or ended claim (``history``).
 
-    ``status`` says which. An ended claim has no payload, priority or dates of its request.
+    Attributes:
+        journal: The journal's name.
+        key: The text of a key of one text column, else a mapping of its columns.
+        status: Which of the three it is, and its state.
+        payload: The declared columns; None for an ended claim.
+        schema: The version of the payload's columns; None for an ended claim.
+        priority: 0 to 255; None for an ended claim.
+        inserted: The time of the first request; None for an ended claim.
+        process: The earliest time of processing; None for an ended claim.
+        expires: When it expires; None is never.
+        owner: The holder of an entry's present claim; of a dead letter's last one.
+        token: The fencing token of that claim; None for a dead letter.
+        started: When that claim was made; of a waiting entry, the last one.
+        ended: When the claim ended, or the entry became a dead letter.
+        timeouts: Lapsed claims since the payload changed.
+        total_timeouts: Lapsed claims of the key ever.
+        failures: Failed claims since the payload changed.
+        error: The text of the last failure.
+        reason: Of a dead letter: why it is one.
+        successor: Of an entry in processing: the payload queued behind it.
+        seen: Of a dead letter: the operator that marked it as seen; None until then.
+        source: The stored value.
     """
 
     journal: str
     key: Any
-    """The text of a key of one text column, else a mapping of its columns."""
     status: WorkStatus
     payload: Mapping[str, Any] | None = None
     schema: int | None = None
-    """The version of the payload's columns."""
     priority: int | None = None
     inserted: datetime | None = None
     process: datetime | None = None
-    """From when on it may be, or might have been, processed."""
     expires: datetime | None = None
-    """None is never."""
     owner: str | None = None
-    """Of the present claim of an entry, of the last one otherwise."""
     token: str | None = None
     started: datetime | None = None
-    """When that claim began; of an entry that waits, the last one."""
     ended: datetime | None = None
-    """When a claim ended, or an entry was given up."""
     timeouts: int | None = None
     total_timeouts: int | None = None
     failures: int | None = None
     error: str | None = None
-    """What the last failure said."""
     reason: DeathReason | None = None
-    """Of a dead letter: why it was given up."""
     successor: Mapping[str, Any] | None = None
-    """Of an entry in processing: the payload that waits behind it."""
     seen: SeenBy | None = None
-    """Of a dead letter: who looked at it; None until a person said so."""
     source: Entry | KeptLetter | Run = field(repr=False, compare=False)
-    """As the journal stores it."""
 
     @classmethod
     def of_entry(cls, declared: WorkDeclaration, entry: Entry) -> "WorkEntry":
-        """A live entry."""
+        """The view of a live entry."""
         successor = entry.successor
         return cls(
             journal=declared.name,
@@ -92,18 +107,15 @@ class WorkEntry:
             owner=entry.owner,
             token=entry.token,
             started=_moment(entry.began),
-            timeouts=entry.timeouts,
-            total_timeouts=entry.total_timeouts,
-            failures=entry.failures,
-            error=entry.error,
+            **_counters(entry),
             successor=None if successor is None else json.loads(successor.payload),
             source=entry,
-            **_asked_for(entry.request),
+            **shown_request(entry.request),
         )
 
     @classmethod
     def of_letter(cls, declared: WorkDeclaration, kept: KeptLetter) -> "WorkEntry":
-        """A dead letter."""
+        """The view of a dead letter."""
         letter, seen = kept.letter, kept.seen
         return cls(
             journal=declared.name,
@@ -112,19 +124,16 @@ class WorkEntry:
             owner=letter.owner,
             started=_moment(letter.started or None),
             ended=moment(letter.died),
-            timeouts=letter.timeouts,
-            total_timeouts=letter.total_timeouts,
-            failures=letter.failures,
-            error=letter.error,
+            **_counters(letter),
             reason=letter.reason,
             seen=None if seen is None else SeenBy(seen.by, moment(seen.at), seen.reason),
             source=kept,
-            **_asked_for(letter.request),
+            **shown_request(letter.request),
         )
 
     @classmethod
     def of_run(cls, declared: WorkDeclaration, run: Run) -> "WorkEntry":
-        """A claim that has ended."""
+        """The view of an ended claim."""
         return cls(
             journal=declared.name,
             key=shown_key(declared, run.key),
@@ -143,12 +152,13 @@ class WorkEntry:
 
 
 def shown_key(declared: WorkDeclaration, key: str) -> Any:
-    """A stored key as callers give it."""
+    """A stored key in the form that callers use."""
     is_text = list(declared.key.values()) == [ColumnType.TEXT]
     return key if is_text else key_values(declared.key, key)
 
 
-def _asked_for(request: Request) -> dict[str, Any]:
+def shown_request(request: Request) -> dict[str, Any]:
+    """The fields of a view that come from the request."""
     return {
         "payload": json.loads(request.payload),
         "schema": request.schema,
@@ -159,12 +169,17 @@ def _asked_for(request: Request) -> dict[str, Any]:
     }
 
 
+def _counters(source: Entry | DeadEntry) -> dict[str, Any]:
+    names = ("timeouts", "total_timeouts", "failures", "error")
+    return {name: getattr(source, name) for name in names}
+
+
 def _moment(at: int | None) -> datetime | None:
     return None if at is None else moment(at)
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """A value in its JSON form."""
     if isinstance(value, datetime):
         return value.isoformat(timespec="milliseconds")
     if isinstance(value, SeenBy):

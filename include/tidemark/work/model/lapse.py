@@ -1,6 +1,6 @@
-"""What time alone does to an entry: it expires, or whoever claimed it has had too long.
+"""What time alone does to an entry: it expires, or its claim lapses. Pure.
 
-Whoever looks at an entry notices; that the change is made once, however many do, is up to whoever stores it.
+Every process that reads an entry derives the same change; compare-and-set makes sure that it is stored once.
 """
 
 from dataclasses import replace
@@ -21,7 +21,7 @@ from tidemark.work.model.rules import Rules, is_expired, is_lapsed
 
 
 def notice(entry: Entry | None, now: int, rules: Rules) -> Decision:
-    """The entry as everybody has to see it now."""
+    """The entry as it is at ``now``: expiry and lapsed claims applied."""
     if entry is None:
         return Decision(None, Outcome.GONE)
     successor = entry.successor
@@ -36,7 +36,7 @@ def notice(entry: Entry | None, now: int, rules: Rules) -> Decision:
 
 
 def lapse(entry: Entry, now: int, rules: Rules) -> Decision:
-    """One claim too many seconds old: waiting again with one more on the counter, or given up."""
+    """Ends a claim whose time limit has passed: the entry waits again, or becomes a dead letter."""
     counted = replace(
         entry,
         timeouts=min(entry.timeouts + 1, LARGEST_COUNT),
@@ -51,7 +51,7 @@ def lapse(entry: Entry, now: int, rules: Rules) -> Decision:
 
 
 def waiting_again(entry: Entry, rules: Rules) -> Entry:
-    """An entry whose claim has ended without being done; what was asked for meanwhile is merged into it."""
+    """The entry after a claim that ended undone, with the queued request merged into it."""
     again = entry.waiting()
     if again.successor is None:
         return again
@@ -59,28 +59,28 @@ def waiting_again(entry: Entry, rules: Rules) -> Entry:
 
 
 def promoted(entry: Entry, successor: Request) -> Entry:
-    """The successor as the key's entry: its own dates, its own counters."""
+    """The queued request as the key's entry, with new counters apart from ``total_timeouts``."""
     return Entry(entry.key, Status.WAITING, successor, total_timeouts=entry.total_timeouts, ended=entry.token)
 
 
 def run_of(entry: Entry, now: int, ending: Ending, error: str | None = None) -> Run | None:
-    """The claim that ends here, if there is one."""
+    """The history row of the claim that ends now; None where the entry is not claimed."""
     if entry.is_waiting or entry.token is None or entry.owner is None or entry.began is None:
         return None
     return Run(entry.key, entry.owner, entry.token, entry.began, now, ending, error)
 
 
 def dead_letter(entry: Entry, reason: DeathReason, now: int) -> DeadEntry:
-    """A full copy of what is given up."""
+    """The dead letter of an entry."""
     return DeadEntry(
-        key=entry.key,
-        reason=reason,
-        request=entry.request,
-        timeouts=entry.timeouts,
-        total_timeouts=entry.total_timeouts,
-        failures=entry.failures,
-        error=entry.error,
-        owner=entry.owner,
+        entry.key,
+        reason,
+        entry.request,
+        entry.timeouts,
+        entry.total_timeouts,
+        entry.failures,
+        entry.error,
+        entry.owner,
         started=entry.began or 0,
         died=now,
     )

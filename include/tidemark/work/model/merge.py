@@ -1,4 +1,4 @@
-"""What a packet does to what the journal has for its key."""
+"""The effect of a packet on the entry of its key. Pure."""
 
 from dataclasses import replace
 
@@ -10,12 +10,12 @@ from tidemark.work.model.rules import Rules, is_expired, is_never_due
 
 
 def merge(old: Entry | None, packet: Packet, now: int, rules: Rules) -> Decision:
-    """What the journal has for the key after this packet.
+    """The entry of the key after this packet.
 
-    Nothing live: an entry of its own. Waiting: one entry, merged. Being processed: that one is left alone,
-    and the packet waits, merged with others of its kind, as its successor. A claim that has lapsed is
-    noticed first, as by any other process that sees it. What would expire before it may be processed is not
-    stored: the outcome is ``EXPIRED``, and what was there stays.
+    Without a live entry, the packet becomes one. A waiting entry is merged with it. Behind an entry that is
+    being processed, the packet is queued as the successor, merged with one that is queued already. Expiry and
+    lapsed claims are applied first. A packet that would expire before it may be processed is not stored: the
+    outcome is ``EXPIRED``, and the entry stays as it is.
     """
     noticed = notice(old, now, rules)
     entry, request = noticed.entry, request_of(packet, rules)

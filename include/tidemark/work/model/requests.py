@@ -1,8 +1,7 @@
-"""Repeated requests for one key become one: the rule, field by field.
+"""How repeated requests for one key are merged, field by field. Pure.
 
-Apart from the insertion date, which is that of the first to arrive, the order in which packets arrive and how
-often they do makes no difference. A packet that is older than one already in the entry brings its dates and
-its priority, never its payload.
+Apart from the insertion time, which is that of the first packet to arrive, merging is commutative and
+idempotent. A packet older than the entry's newest one contributes its times and priority, never its payload.
 """
 
 from dataclasses import replace
@@ -12,7 +11,7 @@ from tidemark.work.model.rules import OnMerge, Rules, ceiling, larger_expiry
 
 
 def request_of(packet: Packet, rules: Rules) -> Request:
-    """One packet alone. It is never to be processed before it was inserted."""
+    """The request of one packet. Its process time is never before its insertion."""
     return Request(
         inserted=packet.inserted,
         newest=packet.inserted,
@@ -25,7 +24,7 @@ def request_of(packet: Packet, rules: Rules) -> Request:
 
 
 def merged(old: Request, new: Request, rules: Rules) -> Request:
-    """Two requests for the same key as one."""
+    """Two requests for the same key, merged."""
     newest = max(old, new, key=_age)
     process = old.process
     if rules.on_merge is OnMerge.LARGEST:
@@ -42,7 +41,7 @@ def merged(old: Request, new: Request, rules: Rules) -> Request:
 
 
 def joined(entry: Entry, request: Request, rules: Rules) -> Entry:
-    """A waiting entry and a further request; a newer payload starts all counters but the total again."""
+    """A waiting entry merged with a request; a newer payload resets all counters but the total."""
     together = replace(entry, request=merged(entry.request, request, rules))
     if _age(together.request) == _age(entry.request):
         return together
@@ -50,5 +49,5 @@ def joined(entry: Entry, request: Request, rules: Rules) -> Entry:
 
 
 def _age(request: Request) -> tuple[int, str, int]:
-    # Two packets of the same millisecond: any of them, but the same whoever comes first.
+    # For packets of the same millisecond the choice must not depend on the order of arrival.
     return (request.newest, request.payload, request.schema)

@@ -1,7 +1,7 @@
-"""What a journal's declaration says about time: pure questions on numbers, no clock.
+"""A journal's rules about time: expiry, time limits, due times and backoff. Pure; times are arguments.
 
-Expiry and the time limit are compared in whole seconds and taken literally: *after* the expiry, *more than*
-the limit.
+Expiry and the time limit are compared in whole seconds: an entry is expired *after* its expiry, a claim has
+lapsed after *more than* its limit.
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ from tidemark.work.model.entry import NEVER, Entry, Request
 SECOND = 1000
 FOREVER = 2**63 - 1
 FURTHEST = 10 * 365 * 86_400 * SECOND
-"""How far ahead anything may be: a hint lives until then, and Cassandra keeps nothing for 20 years."""
+"""The furthest time ahead: a hint must live until then, and Cassandra limits a time to live to 20 years."""
 
 
 class OnMerge(StrEnum):
-    """What a repeated request does to the date: push it back (debounce), or leave it (throttle)."""
+    """What a repeated request does to the process time: postpone it (debounce) or keep it (throttle)."""
 
     LARGEST = "largest"
     KEEP = "keep"
@@ -28,13 +28,13 @@ class Rules:
     """The settings that decisions depend on; all lengths of time in milliseconds.
 
     Attributes:
-        time_limit: After which a claim that was not refreshed lapses.
-        max_timeouts: So many lapsed claims make a dead letter.
-        max_failures: So many failures make a dead letter.
-        backoff_first: The longest wait after the first failure; it doubles with every further one.
-        backoff_most: The longest wait after any failure.
-        max_delay: How long after its insertion a request is to be processed at the latest; None for no limit.
-        on_merge: Which process date a merged request has.
+        time_limit: The time after which a claim that was not renewed lapses.
+        max_timeouts: The number of lapsed claims that makes a dead letter.
+        max_failures: The number of failures that makes a dead letter.
+        backoff_first: The longest backoff after the first failure; it doubles with every further one.
+        backoff_most: The longest backoff after any failure.
+        max_delay: The latest process time of a request, from its insertion; None for no limit.
+        on_merge: The process time of a merged request.
     """
 
     time_limit: int = 3_600_000
@@ -52,7 +52,7 @@ def is_expired(request: Request, now: int) -> bool:
 
 
 def expires_at(request: Request) -> int:
-    """The first moment at which it is expired."""
+    """The first millisecond at which the request is expired."""
     return FOREVER if request.expires == NEVER else (request.expires // SECOND + 1) * SECOND
 
 
@@ -67,32 +67,32 @@ def larger_expiry(one: int, other: int) -> int:
 
 
 def is_lapsed(entry: Entry, now: int, rules: Rules) -> bool:
-    """Whether whoever claimed the entry has had more than the time limit."""
+    """Whether the entry's claim is older than the time limit."""
     if entry.is_waiting or entry.start is None:
         return False
     return now // SECOND - entry.start // SECOND > rules.time_limit // SECOND
 
 
 def lapses_at(start: int, rules: Rules) -> int:
-    """The first moment at which a claim of that start is lapsed."""
+    """The first millisecond at which a claim of that start has lapsed."""
     return (start // SECOND + rules.time_limit // SECOND + 1) * SECOND
 
 
 def is_due(entry: Entry, now: int) -> bool:
-    """Whether a waiting entry may be given out."""
+    """Whether the entry waits and may be claimed."""
     return entry.is_waiting and entry.request.process <= now
 
 
 def ceiling(inserted: int, process: int, rules: Rules) -> int:
-    """A process date no further from the insertion date than the journal allows."""
+    """The process time, limited to ``max_delay`` after the insertion."""
     return process if rules.max_delay is None else min(process, inserted + rules.max_delay)
 
 
 def back_off(key: str, failures: int, rules: Rules) -> int:
-    """How long a failed entry waits: twice as long each time up to the most, less up to half of it.
+    """The backoff of a failed entry: doubled each time up to the most, less a jitter of up to half.
 
-    Which part of the half depends on the key, so that entries which failed together do not come back
-    together, and the same failure decided twice comes to the same date.
+    The jitter is a hash of the key: entries that failed together are not retried together, and deciding the
+    same failure twice gives the same time.
     """
     longest = min(rules.backoff_most, rules.backoff_first << min(failures - 1, 40))
     spread = int.from_bytes(blake2b(f"{key}/{failures}".encode(), digest_size=8).digest(), "big")

@@ -1,21 +1,21 @@
-"""How long a caller waits before it looks at a journal again. Pure: times in, seconds out."""
+"""How long a process waits before it checks a journal again. Pure."""
 
 from collections.abc import Iterable
 
 LONGEST_WAIT = 300.0
-"""Seconds after which every caller that waits looks at the journal, woken up or not."""
+"""Seconds after which a waiting process checks the journal even if nothing woke it."""
 PAUSED_WAIT = 5.0
-"""Seconds between two looks at a journal that is paused: nothing is given out, however much is due."""
+"""Seconds between two checks of a paused journal."""
 BUSY_WAIT = 0.2
-"""Seconds while another thread of the process is claiming: what it leaves can be seen only afterwards."""
+"""Seconds to wait while another thread claims: the hints that it does not take are visible only then."""
 
 
 def seconds_to_wait(
     seconds: float, now: int, looks: Iterable[int | None], *, is_paused: bool = False, is_busy: bool = False
 ) -> float:
-    """How long nothing can become due, no longer than ``seconds``.
+    """The seconds during which nothing can become due, at most ``seconds``.
 
-    ``looks`` are the times, in ms, at which something may; None where there is none.
+    ``looks`` are the times, in ms, at which an entry may become due; None where there is none.
     """
     limits = [seconds, LONGEST_WAIT, *((look - now) / 1000 for look in looks if look is not None)]
     limits += [PAUSED_WAIT] if is_paused else []

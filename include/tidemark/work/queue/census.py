@@ -1,7 +1,6 @@
-"""Every entry of a journal, found without its hints: how many there are, and which nobody would look at.
+"""Scans all entries of a journal without its hints: counts them, and finds entries whose hint is lost.
 
-The only thing here that reads a whole table. What it calls lost is looked at once more before anything is
-done about it.
+The only module here that reads a whole table. The sweep checks every lost entry again before it changes it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,12 +19,12 @@ from tidemark.work.store import tables
 from tidemark.work.store.entries import GONE, entry_of, is_long_gone
 
 MOST_AT_ONCE = 100_000
-"""How many lost hints are replaced, and traces forgotten, at a time; the next census finds the others."""
+"""The most lost hints and old traces of one census; the next census finds the others."""
 
 
 @dataclass
 class EntryCensus:
-    """What was counted."""
+    """The counts of a census."""
 
     entries: int = 0
     expired: int = 0
@@ -36,10 +35,10 @@ class EntryCensus:
     lost: list[str] = field(default_factory=list)
     """The keys of entries whose hints are lost."""
     gone: list[str] = field(default_factory=list)
-    """The hashes of keys of which there has been no entry for long."""
+    """The hashes of keys whose trace is old enough to delete."""
 
     def add(self, other: "EntryCensus") -> None:
-        """Count together what was counted apart."""
+        """Adds the counts of another part of the table."""
         self.entries += other.entries
         self.expired += other.expired
         for status, count in other.by_status.items():
@@ -54,14 +53,14 @@ class EntryCensus:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What is left of a key that was used: its hash, and the text that says when its last entry went."""
+    """The trace of a removed entry: the key's hash, and the stored text."""
 
     hashed: str
     body: str
 
 
 def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -> Iterator[Entry | Trace]:
-    """The journal's entries in these parts of its table, expired or not, and what is left of others."""
+    """The entries in these token ranges, expired or not, and the traces of removed ones."""
     table = read_table(session, parts.declared.keyspace, tables.ENTRY)
     columns = Selected.of(table, ["name", "row", "body"])
     settings = ScanSettings(ConsistencyLevel.LOCAL_QUORUM)
@@ -75,7 +74,7 @@ def scan_entries(session: Session, parts: Parts, ranges: Iterable[TokenRange]) -
 
 
 def take_census(parts: Parts, found_in_table: Iterable[Entry | Trace]) -> EntryCensus:
-    """Count entries, find those whose hints are lost, and what may be forgotten."""
+    """Counts entries, and finds lost hints and old traces."""
     found, now, registered = EntryCensus(), parts.clock(), parts.registry.read()
     for entry in found_in_table:
         if isinstance(entry, Trace):

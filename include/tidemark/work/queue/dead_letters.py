@@ -1,7 +1,7 @@
-"""Dead letters of a work journal: listed, marked as seen by a person, and put back into their journal.
+"""Dead letters of a work journal: listing, marking as seen by an operator, and redriving.
 
-A letter that is put back is a packet like any other, and noted as sent again. Nothing but ``see`` marks a
-letter as seen: neither showing it nor reporting it does.
+A redriven letter is inserted as an ordinary packet, and recorded as sent again. Only ``see`` marks a letter
+as seen; showing or reporting it does not.
 """
 
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from tidemark.work.queue.journal import WorkJournal
 
 
 def dead_letters(parts: Parts, now: int) -> Iterator[KeptLetter]:
-    """Every dead letter that is kept, newest first."""
+    """Every stored dead letter that was not redriven, newest first."""
     yield from parts.archive.letters(days_back(now, parts.declared.dead_letters.days + 1))
 
 
 def redrive(journal: WorkJournal, letter: DeadEntry) -> Outcome:
-    """Ask for the same again, as soon as possible; what has been asked for since is newer, and merged.
+    """Inserts the letter's request again, due now; it is merged with a newer entry of the key.
 
-    A death in between leaves the letter where it is, and sending it once more merges with the first time. An
+    After a crash between the two steps the letter is still listed; redriving it again is idempotent. An
     expiry that has passed is dropped, because the operator wants the work done.
     """
     now, request = journal.parts.clock(), letter.request
@@ -43,9 +43,9 @@ def redrive(journal: WorkJournal, letter: DeadEntry) -> Outcome:
 
 
 def see(parts: Parts, letter: DeadEntry, seen: Seen) -> None:
-    """Note which person looked at a dead letter; it stays one.
+    """Marks a dead letter as seen by an operator; it stays a dead letter.
 
-    A death in between leaves no deed; the letter says all the same who looked at it, when and why.
+    A crash between the two steps leaves no entry in the audit trail; the letter itself has the mark.
     """
     parts.archive.see(letter, seen)
     reach(FaultPoint.WORK_SEEN)

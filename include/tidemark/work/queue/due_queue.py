@@ -1,11 +1,10 @@
-"""Which hints are looked at next: those that are due, in the order of work, each by one thread at a time.
+"""The queue of due hints of one process, in the order of work; each hint is handed to one thread at a time.
 
-Per bucket, shard and priority a lane remembers how far it has been read and which of those hints are settled,
-that is, named by no entry for good. A hint may become visible a little after later ones, so from time to time
-the lane is read again: often a few seconds back, now and then from its mark, the time before which everything
-is settled; the mark stays ``settle`` behind the clock. What turns up even later is found by a sweep, whose
-mark then holds for this process too. One thread reads while the others take what is there. Forgetting all of
-this costs a longer read and nothing else.
+A lane (bucket, shard and priority) remembers how far it was read, and which hints are settled: no entry will
+ever refer to them. A hint may become visible after later ones. So a lane is read again: often the last few
+seconds, sometimes from its mark, the time before which all hints are settled. The mark stays ``settle``
+behind the clock. A sweep finds hints that become visible even later; its mark then replaces that of this
+process. One thread reads while the others take hints. The state is a cache: losing it costs a longer read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,14 +21,14 @@ from tidemark.work.store.registry import Lane, Registered
 
 PAGE = 500
 REFILL_EVERY = 200
-"""Milliseconds between two looks for hints of higher priority, while there is enough to do."""
+"""Milliseconds between two reads for hints of higher priority, while hints are ready."""
 LOOK_BACK_EVERY = 2_000
 LOOK_BACK = 5_000
-"""Milliseconds before its front within which a lane is read again: a write that took longer is rare."""
+"""Milliseconds before its front that a lane is read again; slower writes are rare."""
 LOOKS_UNTIL_ALL = 10
-"""Every so many of these looks goes back to the mark, and moves it."""
+"""One in so many repeated reads starts at the mark, and moves it."""
 AGAIN_AFTER = 20
-"""Milliseconds after which a hint is looked at again that came a moment before its entry."""
+"""The shortest time, in ms, after which a hint is checked again whose entry was not written yet."""
 
 NEVER_YET = -(10**18)
 Order = tuple[int, int, int, str]
@@ -39,7 +38,7 @@ Order = tuple[int, int, int, str]
 class _LaneState:
     mark: int = 0
     registered: int = 0
-    """What the mark of the sweeps was when it was last looked at."""
+    """The sweeps' mark when it was last read."""
     front: Place = BEGINNING
     settled: set[str] = field(default_factory=set)
     ready: int = 0
@@ -49,7 +48,7 @@ class _LaneState:
         return (self.mark - 1, "\U0010ffff") if self.mark else BEGINNING
 
     def follow(self, registered: int) -> None:
-        """Begin at the mark of the sweeps; one that got less far than this process found something there."""
+        """Starts at the sweeps' mark; one below this lane's mark means that a sweep found a hint there."""
         if registered != self.registered:
             self.registered = registered
             if registered < self.mark or self.front == BEGINNING:
@@ -57,7 +56,7 @@ class _LaneState:
 
 
 class Lanes:
-    """What one process knows about the hints of one journal. Threads may share it."""
+    """The due hints of one journal in this process. Threads may share it."""
 
     def __init__(
         self,
@@ -71,9 +70,9 @@ class Lanes:
         self._settle = milliseconds(declared.settle)
         self._refill_every, self._look_back_every = refill_every, look_back_every
         self._reading = Lock()
-        """Held while hints are read, by one thread: nobody waits for it who has something to take."""
+        """Held by the one thread that reads hints. A thread waits for it only where no hint is ready."""
         self._lock = Lock()
-        """Held while what is known changes, and never while anything is read."""
+        """Held while this object's state changes, never during a read from Cassandra."""
         self._lanes: dict[Lane, _LaneState] = {}
         self._ready: list[tuple[Order, Hint]] = []
         self._waiting: set[str] = set()
@@ -85,14 +84,14 @@ class Lanes:
         self._looks = 0
 
     def take(self, registered: Registered, now: int, below: int | None, passed: set[str]) -> Hint | None:
-        """The next hint with a priority smaller than ``below`` that this pass has not looked at yet."""
+        """The next hint with a priority below ``below`` that is not in ``passed``; None without one."""
         if now - self._refilled >= self._refill_every and self._reading.acquire(blocking=False):
             try:
                 self._refill(registered, now)
             finally:
                 self._reading.release()
         elif not self._ready:
-            # Whoever finds nothing waits for what another reads, and reads on where that was nothing either.
+            # Wait for the thread that reads, and read only if it found nothing.
             with self._reading:
                 if not self._ready:
                     self._refill(registered, now)
@@ -119,42 +118,42 @@ class Lanes:
             return taken
 
     def settle(self, hint: Hint) -> None:
-        """No entry will ever name this hint again."""
+        """Records that no entry will ever refer to this hint."""
         with self._lock:
             self._busy.discard(hint.id)
             self._state_of(hint).settled.add(hint.id)
 
     def give_back(self, hint: Hint, now: int) -> None:
-        """It is not known yet whether an entry will name this hint: look again when it is twice as old."""
+        """An entry may still come to refer to this hint: checks it again when it is twice as old."""
         with self._lock:
             self._busy.discard(hint.id)
             self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
 
     def put_back(self, hint: Hint) -> None:
-        """Nothing has become of it: the next pass looks at it again."""
+        """Returns an unused hint: the next pass takes it again."""
         with self._lock:
             self._busy.discard(hint.id)
             self._push([hint])
 
     def reread(self, registered: Registered, now: int) -> None:
-        """Read everything behind the marks again: a hint may have turned up behind those that were read."""
+        """Reads everything after the marks again, for hints that became visible late."""
         with self._reading:
             self._looks, self._looked_back = 0, NEVER_YET
             self._refill(registered, now)
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread has hints in hand: until it gives them back the others do not see them."""
+        """Whether a thread has taken hints, which others do not see until it returns them."""
         return bool(self._busy)
 
     @property
     def next_again(self) -> int | None:
-        """When the first hint is to be looked at again whose entry was not there yet."""
+        """The next time, in ms, to check a hint whose entry was not written yet; None without one."""
         with self._lock:
             return min((at for at, _ in self._later.values()), default=None)
 
     def marks(self) -> dict[Lane, int]:
-        """How far every lane is settled."""
+        """The mark of every lane, in ms."""
         with self._lock:
             return {lane: state.mark for lane, state in self._lanes.items() if state.mark}
 
@@ -176,7 +175,7 @@ class Lanes:
         with self._lock:
             self._lanes = {lane: state for lane, state in self._lanes.items() if lane in states}
         self._refilled = now
-        # Last: the others have something to take meanwhile.
+        # Last, so that other threads have hints to take meanwhile.
         if now - self._looked_back >= self._look_back_every:
             for lane, state in states.items():
                 self._look_back(lane, state, now)
@@ -193,7 +192,7 @@ class Lanes:
             state.front = place_of(hints[-1])
 
     def _look_back(self, lane: Lane, state: _LaneState, now: int) -> None:
-        """What has turned up behind the front; a look at all of it moves the mark over what is settled."""
+        """Reads hints before the front that became visible late. A full read moves the mark."""
         if self._looks % LOOKS_UNTIL_ALL:
             beginning = max(state.beginning, (state.front[0] - LOOK_BACK, ""))
             for hints in read_pages(self._due, lane, beginning, state.front, self._page):
@@ -236,13 +235,13 @@ def begun_buckets(registered: Registered, declared: WorkDeclaration, now: int) -
 
 
 def pages(due: Due, lane: Lane, after: Place, last: Place, size: int) -> Iterator[Hint]:
-    """All hints behind one place up to another."""
+    """All hints after one place up to another."""
     for hints in read_pages(due, lane, after, last, size):
         yield from hints
 
 
 def read_pages(due: Due, lane: Lane, after: Place, last: Place, size: int) -> Iterator[list[Hint]]:
-    """All hints behind one place up to another, as they are read."""
+    """All hints after one place up to another, page by page."""
     while hints := due.page(lane, after, last[0], size):
         yield [hint for hint in hints if place_of(hint) <= last]
         after = place_of(hints[-1])

@@ -1,8 +1,8 @@
-"""The one way an entry changes: read, decide, write down what must not be lost, then compare-and-set.
+"""The only way an entry changes: read, decide, record what must not be lost, then compare-and-set.
 
-First the hint by which the changed entry will be found again, then the dead letter and the run, then the
-entry. A process that dies in between leaves a hint that no entry names, a dead letter that is written again,
-or nothing: never an entry that nobody will look at.
+The hint of the changed entry is written first, then the dead letter and the history row, then the entry. A
+crash in between leaves an unused hint or a dead letter that will be written again, never an entry without a
+hint.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,8 +32,8 @@ class Changed:
     """A change that was made.
 
     Attributes:
-        stored: What is there now.
-        decision: What was decided.
+        stored: The stored value afterwards.
+        decision: The decision that was carried out.
     """
 
     stored: Stored
@@ -47,7 +47,7 @@ class Changed:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where one journal is kept, and the clock it goes by."""
+    """One journal's tables and clock."""
 
     declared: WorkDeclaration
     registry: Registry
@@ -56,32 +56,32 @@ class Parts:
     archive: Archive
     clock: Clock
     new_id: Callable[[], str]
-    """For a hint: never the same twice."""
+    """Makes a unique id for a hint."""
     copies_warning: Callable[[], str | None] = field(kw_only=True, default=lambda: None)
-    """What is wrong with how many copies its keyspace has."""
+    """The problem of the keyspace's replication factor; None without one."""
     wait: Callable[[int], None]
-    """Called with the number of tries so far before another: others need a moment to get out of the way."""
+    """Backs off before a retry; called with the number of attempts so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A change that only has to be made: its hint, if it needs one, is written already."""
+    """A decided change that is not committed yet. Its hint, if it needs one, is written."""
 
     key: str
     decision: Decision
     before: Stored
     entry: Entry | None
-    """What is to be there, with its hint."""
+    """The entry to store, with its hint."""
     at: int
 
     @property
     def is_nothing(self) -> bool:
-        """Whether everything stays as it is."""
+        """Whether nothing changes."""
         return self.entry == self.before.entry
 
 
 def with_last_claim(decision: Decision, before: Stored) -> Entry | None:
-    """The decided entry, with the claim that has just ended, or that had when the key was last there."""
+    """The decided entry with its newest ended claim; for a new entry, that of the key's previous one."""
     entry = decision.entry
     if entry is None:
         return None
@@ -93,7 +93,7 @@ def with_last_claim(decision: Decision, before: Stored) -> Entry | None:
 
 
 def gone_by(planned: Planned) -> Gone:
-    """What is written where an entry was: late callers are told from it."""
+    """The trace of a removed entry, from which late callers get the cause of ``ClaimLost``."""
     decision, before = planned.decision, planned.before.entry
     how = Outcome.DEAD if decision.dead is not None else decision.outcome
     last = _ended_claim(decision) or (None if before is None else before.last)
@@ -112,18 +112,18 @@ class Changing:
         self._parts, self._declared = parts, parts.declared
         self._settle = milliseconds(parts.declared.settle)
         self._open: dict[str, int] = {}
-        """Buckets known to be open, and when that is over."""
+        """Buckets known to be open, and when their period ends."""
 
     def change(self, key: str, decide: Decide, known: Stored | None = None) -> Changed:
-        """Decide about an entry and store the result.
+        """Decides about an entry and stores the result. Raises ``TooBusy``.
 
-        ``known`` saves a read, but is not enough to refuse something, or to give something up.
+        ``known`` is an earlier read, and saves one. It is read again before a refusal or a dead letter.
         """
 
         def attempt(stored: Stored) -> Changed:
             (planned,) = self.plan({key: stored}, lambda _: decide)
             if stored is known and (planned.is_nothing or planned.decision.dead is not None):
-                # A letter is written before the entry changes: not for one that others have changed already.
+                # A dead letter is written before the entry changes, so the entry must be the newest one.
                 stored = self._parts.entries.read(key)
                 (planned,) = self.plan({key: stored}, lambda _: decide)
             if planned.is_nothing:
@@ -134,7 +134,7 @@ class Changing:
         return retry_outpaced(lambda: self._parts.entries.read(key), attempt, known=known, patience=patience)
 
     def plan(self, known: Mapping[str, Stored], decide: Callable[[str], Decide]) -> list[Planned]:
-        """What is to become of entries, their hints written in one step; no entry is changed yet."""
+        """Decides about entries and writes their hints in one step. No entry is changed yet."""
         now = self._parts.clock()
         plans, hints = [], []
         for key, stored in known.items():
@@ -150,7 +150,7 @@ class Changing:
         return plans
 
     def carry_out(self, planned: Planned) -> Changed | None:
-        """Make a change that was planned with others; None if it has to be planned anew on its own."""
+        """Commits a planned change; None where another process was faster, and it must be planned again."""
         try:
             return self._commit(planned)
         except (Outpaced, ReadAgain):
@@ -158,7 +158,7 @@ class Changing:
 
     def _commit(self, planned: Planned) -> Changed:
         self._write_down(planned.decision, planned.before.version)
-        # A hint that has been out for that long may have been passed as belonging to nobody.
+        # After that time readers may have settled the hint, because no entry refers to it yet.
         if self._parts.clock() - planned.at > self._settle // 2:
             raise ReadAgain
         after = self._parts.entries.write(
@@ -176,11 +176,11 @@ class Changing:
             reach(FaultPoint.WORK_RECORDED)
 
     def _missing_hint(self, entry: Entry, now: int, version: int) -> Hint | None:
-        """A hint by which the entry will be found in time, if it has none yet."""
+        """A new hint for the entry; None where its present one suffices."""
         wanted = appointment(entry, self._declared.rules)
         if serves(entry.hint, wanted, now):
             return None
-        # One that comes too early is replaced then; one that is too far away cannot be written.
+        # A hint may be too early, then it is replaced. One too far ahead cannot be written.
         due_at = self._open_from(min(max(wanted.at, now), now + FURTHEST), now)
         return Hint(
             id=self._parts.new_id(),

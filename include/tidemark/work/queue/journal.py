@@ -1,7 +1,7 @@
-"""One work journal: insert, claim, and what a worker says about its claims.
+"""One work journal: insert, claim, renew and end claims.
 
-At least once: an entry runs again when its worker was slower than the time limit or died after its work was
-done. Of any number of workers that ask for an entry one gets it, and only that one can say what became of it.
+At-least-once: an entry runs again when its worker exceeded the time limit or crashed before ``done``. At most
+one worker holds a valid claim of an entry, and only that worker can end it.
 """
 
 import logging
@@ -31,25 +31,25 @@ MOST_AT_ONCE = 1_000
 LONGEST_ERROR = 4_000
 LONGEST_TOKEN = 200
 TOGETHER = 50
-"""Hints that are looked at in one step."""
+"""Hints that are checked in one step."""
 REGISTRY_FOR = 1_000
-"""Milliseconds for which what the registry says about buckets is believed; pauses are asked for anew."""
+"""Milliseconds for which the registry's buckets are cached; pauses are always read."""
 
 
 KNOWN_FOR = 3_600_000
-"""Milliseconds for which a claim tells what is stored: far fewer than until its version may come back."""
+"""Milliseconds for which a claim's copy of the entry is used: far less than until a version can recur."""
 NOTHING = Stored(None, ABSENT)
 _LOG = logging.getLogger(__name__)
 
 
 def jitter(tries: int) -> None:
-    """A moment that grows with every try, and differs between those who compete."""
+    """Sleeps for a random time that grows with each attempt."""
     time.sleep(uniform(0, 0.002 * 2 ** min(tries, 7)))
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An entry that is held: what is to be done, and the token that says by whom."""
+    """A claimed entry, with the fencing token and the owner of the claim."""
 
     key: str
     token: str
@@ -58,14 +58,14 @@ class Claimed:
 
     @property
     def entry(self) -> Entry:
-        """The entry as it was when this was made."""
+        """The entry as the claim left it."""
         if self.stored.entry is None:
             raise ValueError("a claim of nothing")
         return self.stored.entry
 
     @property
     def request(self) -> Request:
-        """What is to be done; whatever is inserted meanwhile comes afterwards."""
+        """The claimed work; requests that arrive meanwhile are queued behind it."""
         return self.entry.request
 
 
@@ -80,10 +80,10 @@ class WorkJournal:
         self._registry_for = registry_for
         self._registered: tuple[int, Registered] | None = None
         self._expects_new = False
-        """Whether the last key was new: then the next one is taken to be, which saves a read if it is."""
+        """Whether the last inserted key was new. Then the next insert skips the first read."""
 
     def insert(self, packet: Packet) -> Changed:
-        """Ask for something to be done; merged with what is asked for already."""
+        """Inserts a packet, merged with the key's entry."""
         known = NOTHING if self._expects_new else None
         changed = self.changing.change(
             packet.key, lambda old, now: merge(old, packet, now, self._rules), known
@@ -92,15 +92,15 @@ class WorkJournal:
         return changed
 
     def get(self, key: str) -> Entry | None:
-        """The live entry of a key, as everybody has to see it now."""
+        """The live entry of a key, with expiry and lapses applied; None without one."""
         return notice(self.parts.entries.read(key).entry, self._clock(), self._rules).entry
 
     def claim(self, owner: str, limit: int = 1, request: str | None = None) -> list[Claimed]:
         """Up to ``limit`` due entries, each held from now on by ``owner``.
 
-        Asking again with the same ``request`` after an error gives the claim that was in doubt, if it was
-        made. Entries from ``slow_from`` on are given only where nothing else was. A journal that was paused
-        before this call gives nothing.
+        A retry with the same ``request`` returns the claims that the failed call made. Entries of priority
+        ``slow_from`` and above are claimed only where no other entry is due. Empty while the journal is
+        paused.
         """
         self._check(owner, limit, request)
         if self.parts.registry.is_paused():
@@ -113,22 +113,22 @@ class WorkJournal:
         return claimed
 
     def refresh(self, claimed: Claimed) -> Claimed:
-        """Begin the time limit anew; raises ``ClaimLost``."""
+        """Renews the claim. Raises ``ClaimLost``."""
         changed = self._tell(claimed, Refresh(claimed.token))
         return Claimed(claimed.key, claimed.token, claimed.owner, changed.stored)
 
     def done(self, claimed: Claimed) -> Outcome:
-        """Say that it is done; doing so twice, or after it expired, is a success without effect."""
+        """Ends the claim as done. Idempotent, also after the entry has expired. Raises ``ClaimLost``."""
         return self._tell(claimed, Done(claimed.token)).outcome
 
     def fail(self, claimed: Claimed, error: str) -> Outcome:
-        """Say that it could not be done: it is tried again later, or becomes a dead letter."""
+        """Ends the claim as failed: the entry is retried later, or becomes a dead letter."""
         if not isinstance(error, str):
             raise BadRequest(self.declared.name, "`error` must be text")
         return self._tell(claimed, Fail(claimed.token, error[:LONGEST_ERROR])).outcome
 
     def snooze(self, claimed: Claimed, until: int) -> Outcome:
-        """Give it back until later, without counting it as a failure."""
+        """Ends the claim and postpones the entry; not a failure."""
         if until < 0 or isinstance(until, bool):
             raise BadRequest(self.declared.name, f"`until` is {until!r}, but must be a time")
         if until > self._clock() + FURTHEST:
@@ -136,15 +136,15 @@ class WorkJournal:
         return self._tell(claimed, Snooze(claimed.token, until)).outcome
 
     def release(self, claimed: Claimed) -> Outcome:
-        """Give it back as it was."""
+        """Ends the claim without a result."""
         return self._tell(claimed, Release(claimed.token)).outcome
 
     def cancel(self, key: str) -> Outcome:
-        """Forget the key, also what waits behind it; whoever processes it has lost the claim."""
+        """Removes the key's entry and the request queued behind it; a claim of it is lost."""
         return self._decide(key, Cancel()).outcome
 
     def held(self, key: str, token: str) -> Claimed:
-        """A claim by its token alone, for whoever has nothing else."""
+        """A claim by its key and token, for a caller that does not have the object."""
         stored = self.parts.entries.read(key)
         entry = stored.entry
         owner = entry.owner if entry is not None and entry.token == token else None
@@ -166,7 +166,7 @@ class WorkJournal:
     # Looking
 
     def is_due(self, registered: Registered) -> bool:
-        """Whether a claim would get something, were the journal not paused. Takes nothing."""
+        """Whether an entry is due, regardless of a pause. Claims nothing."""
         self._registered = (self._clock(), registered)
         passed: set[str] = set()
         if self._finds_due(registered, passed):
@@ -176,12 +176,12 @@ class WorkJournal:
 
     @property
     def is_busy(self) -> bool:
-        """Whether another thread is about to claim: what it does not take is seen only afterwards."""
+        """Whether another thread is claiming; the hints that it does not use are visible only afterwards."""
         return self._lanes.is_busy
 
     @property
     def next_again(self) -> int | None:
-        """When to look again for an entry whose hint was there before it."""
+        """The next time, in ms, to check a hint whose entry was not written yet; None without one."""
         return self._lanes.next_again
 
     def _finds_due(self, registered: Registered, passed: set[str]) -> bool:
@@ -211,13 +211,13 @@ class WorkJournal:
             hand_on(hint)
 
     def _newest(self, hint: Hint, seen: Stored) -> Stored:
-        """What is stored for a hint's key; what was seen may be late, and is enough only if it has passed."""
+        """The stored value of a hint's key; ``seen`` may be stale, and is used only if it is newer than the hint."""
         if seen.names(hint) or seen.version <= hint.version:
             return self.parts.entries.read(hint.key)
         return seen
 
     def _unnamed(self, hint: Hint, stored: Stored, now: int) -> Callable[[Hint], None]:
-        """What to do with a hint that no entry names: it may be a moment before its entry."""
+        """What to do with a hint that no entry refers to: its entry may be written a moment later."""
         if stored.will_name(hint, now, milliseconds(self.declared.settle)):
             return partial(self._lanes.give_back, now=now)
         return self._lanes.settle
@@ -238,7 +238,7 @@ class WorkJournal:
                     # An older hint of the same key leads to the same claim once more.
                     claimed.setdefault(got.key, got)
             except Exception as error:
-                # What was got before is somebody's work already; who asks again meets the error, if it lasts.
+                # The claims made before must be returned; a lasting error is raised by the next call.
                 if not claimed:
                     raise
                 _LOG.warning("%s: a claim got %d of %d: %s", self.declared.name, len(claimed), limit, error)
@@ -261,10 +261,10 @@ class WorkJournal:
         return hints
 
     def _try_all(self, hints: list[Hint], owner: str, request: str) -> Iterator[Claimed]:
-        """Claim what hints point to, where an entry names its hint and may be given out.
+        """Claims the due entries of hints.
 
-        All of them are looked at in one step, and those that wait are hinted at in one; then their entries
-        change, one by one in their order.
+        The entries are read in one step and their new hints written in one; then the entries are changed one
+        by one, in order.
         """
         left = list(hints)
         try:
@@ -288,8 +288,8 @@ class WorkJournal:
                 self._lanes.put_back(hint)
 
     def _try(self, hint: Hint, seen: Stored, owner: str, request: str) -> Claimed | None:
-        """Claim what one hint points to."""
-        # Whatever goes wrong, the next pass has to find it: what is in doubt may be this one's claim.
+        """Claims the entry of one hint; None where it is not due or another worker was faster."""
+        # After an error the next pass must find the hint: the claim may have been made.
         hand_on: Callable[[Hint], None] = self._lanes.put_back
         try:
             stored = self._newest(hint, seen)

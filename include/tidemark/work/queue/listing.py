@@ -1,7 +1,7 @@
-"""Looking at a journal without changing it: its entries in the order of work, and figures about them.
+"""Read-only listings of a journal: entries in the order of work, figures, history.
 
-Everything is found through the hints, so it costs as much as there are entries; expired ones are never shown,
-on disk or not.
+Entries are found through their hints, so the cost is proportional to their number. Expired entries are left
+out, even while they are stored.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ class Figures:
     due: int
     processing: int
     behind: int
-    """Requests that wait for the end of a claim."""
+    """Requests queued behind a claim."""
     by_priority: dict[int, int]
     oldest_due: int | None
     """The insertion date of the oldest entry that could be claimed."""
@@ -40,12 +40,12 @@ class Figures:
     timeouts: int
     dead: int
     unseen: int
-    """Dead letters that no person has looked at."""
+    """Dead letters that no operator has marked as seen."""
     buckets: dict[str, str]
 
 
 def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Entry]:
-    """Every live entry, smallest priority first, then in the order in which they come to be looked at."""
+    """Every live entry, smallest priority first, then in the order of their hints."""
     buckets = sorted(
         bucket.id
         for bucket in registered.buckets.values()
@@ -61,7 +61,7 @@ def live_entries(parts: Parts, registered: Registered, now: int) -> Iterator[Ent
 
 
 def figures(parts: Parts, now: int) -> Figures:
-    """Count everything."""
+    """Counts entries and dead letters."""
     registered = parts.registry.read()
     entries = list(live_entries(parts, registered, now))
     waiting, dead = [entry for entry in entries if entry.is_waiting], list(dead_letters(parts, now))
@@ -84,9 +84,9 @@ def figures(parts: Parts, now: int) -> Figures:
 
 
 def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
-    """When the next hint comes due: one short read a lane, no entry is looked at.
+    """The time of the next hint, in ms; None without one. One short read a lane; reads no entry.
 
-    It may be one that no entry names any more: whoever wakes up for it finds nothing, and asks again.
+    The hint may be unused: a process that wakes up for it finds nothing, and waits again.
     """
     for bucket in sorted(registered.buckets):
         if registered.buckets[bucket].state is not BucketState.OPEN:

@@ -1,7 +1,6 @@
-"""Packets as callers ask for them: checked against a declaration before anything is written.
+"""Makes packets from a caller's arguments, checked against the declaration before anything is written.
 
-The sender dates a packet; only "as soon as possible" is read off the service's clock. What cannot be meant is
-refused with one sentence.
+The sender sets a packet's time. Invalid arguments raise ``BadRequest``.
 """
 
 from collections.abc import Mapping
@@ -27,7 +26,7 @@ def packet_of(
     priority: int = Priority.UPDATES,
     expires: int | None = None,
 ) -> Packet:
-    """A packet that the journal takes. ``process`` None is as soon as possible, ``expires`` None never."""
+    """A valid packet. ``process`` None is now, ``expires`` None is never; times are in ms."""
     journal = declared.name
     text = checked_key(declared, key)
     if wrong := "; ".join(problems(declared.payload, payload)):
@@ -59,7 +58,7 @@ def packet_of(
 
 
 def checked_key(declared: WorkDeclaration, key: Any) -> str:
-    """A key as it is stored: from a mapping of its columns, or from the text of its only one."""
+    """The stored form of a key, from a mapping of its columns or the value of its only column."""
     if key is None:
         raise BadRequest(declared.name, "the key is missing")
     is_only_column = len(declared.key) == 1 and not isinstance(key, Mapping)

@@ -1,7 +1,7 @@
-"""What keeps a journal in order while nobody looks: lapses, expiries, marks, buckets, lost hints.
+"""The sweep of a journal: applies lapses and expiries, moves marks and buckets, replaces lost hints.
 
-Safe beside live workers and other sweeps: every change of an entry and every step of a bucket is the one that
-anybody else would make, by compare-and-set. A plan says what would be done, and does nothing.
+Safe beside workers and other sweeps: every change is the one that any other process would make, and is
+committed by compare-and-set. A dry run reports what would be done, and changes nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,14 +20,14 @@ from tidemark.work.store.registry import Lane, Registered
 
 AFTER_ALL: str = "\U0010ffff"
 OLDEST_HINT = 15 * 86_400_000
-"""How long after it was due a hint is replaced: Cassandra keeps it for ``due.HINT_LIFE``, twice that."""
+"""Age, in ms after its due time, at which a hint is replaced; it lives for ``due.HINT_LIFE``."""
 FORGET_AFTER = 35 * 86_400_000
-"""For how long a disposed bucket stays on the list."""
+"""Milliseconds for which a disposed bucket stays in the registry."""
 
 
 @dataclass(slots=True)
 class SweptJournal:
-    """What a sweep has done, or would do."""
+    """What a sweep did, or would do in a dry run."""
 
     journal: str
     executed: bool
@@ -37,7 +37,7 @@ class SweptJournal:
     dead: int = 0
     rearmed: int = 0
     forgotten: int = 0
-    """Keys of which nothing is left, not even a version."""
+    """Keys whose trace was deleted."""
     buckets: dict[str, list[str]] = field(default_factory=dict)
     """The states that buckets went through."""
 
@@ -52,9 +52,9 @@ class Sweep:
         self._swept = SweptJournal(parts.declared.name, execute)
 
     def run(self, keys: Iterable[str] = (), gone: Iterable[str] = ()) -> SweptJournal:
-        """Look at everything due, at every bucket, and at the keys whose hints may be lost.
+        """Checks every due hint, every bucket, and ``keys``, whose hints may be lost.
 
-        ``gone`` are hashes of keys of which there may have been no entry for long.
+        ``gone`` are hashes of keys whose trace may be old enough to delete.
         """
         registered = self._parts.registry.read()
         marks: dict[Lane, int] = {}
@@ -69,7 +69,7 @@ class Sweep:
         return self._swept
 
     def reconcile(self, keys: Iterable[str]) -> None:
-        """Give a new hint to every entry whose own is not to be found any more."""
+        """Writes a new hint for every entry whose hint is lost."""
         registered = self._parts.registry.read()
         for key in keys:
             entry = self._parts.entries.read(key).entry
@@ -103,7 +103,7 @@ class Sweep:
         return True
 
     def _sweep_hints(self, bucket: str, registered: Registered, marks: dict[Lane, int], now: int) -> bool:
-        """Look at every hint that is due; whether all hints of the bucket are settled."""
+        """Checks every due hint. Returns whether all hints of the bucket are settled."""
         is_settled = now >= ends(self._declared.bucket, bucket)
         for lane in self._lanes(bucket):
             mark = now - self._settle
@@ -123,7 +123,7 @@ class Sweep:
         return pages(self._parts.due, lane, beginning, (now, AFTER_ALL), PAGE)
 
     def _look_at(self, hint: Hint, now: int) -> bool:
-        """Do what time has made necessary for an entry; whether the hint is settled afterwards."""
+        """Applies expiry or a lapse to a hint's entry. Returns whether the hint is settled afterwards."""
         self._swept.looked_at += 1
         stored = self._parts.entries.read(hint.key)
         if not stored.names(hint):
@@ -132,7 +132,7 @@ class Sweep:
         return after is None or after.hint is None or after.hint.id != hint.id
 
     def _change(self, key: str, lost: Hint | None = None) -> Entry | None:
-        """What is there after time has been noticed; a lost hint is replaced."""
+        """The entry after expiry and lapses are applied and a lost hint is replaced."""
 
         def noticed(entry: Entry | None, now: int) -> Decision:
             if entry is not None and lost is not None and entry.hint == lost:
@@ -159,13 +159,13 @@ def _sealed_at(bucket: Bucket, state: BucketState, now: int) -> int | None:
 
 
 def is_lost(entry: Entry, registered: Registered, due: Due, now: int) -> bool:
-    """Whether nobody will look at the entry any more, because its hint is not to be found."""
+    """Whether the entry's hint is lost, so that no process would check the entry."""
     hint = entry.hint
     bucket = registered.buckets.get(hint.bucket) if hint is not None else None
     if hint is None or bucket is None or bucket.state not in (BucketState.OPEN, BucketState.SEALED):
         return True
-    # Its change landed after everybody had given it up, or was made by a clock that is behind.
+    # The change was committed after the hint was settled, or by a process whose clock is behind.
     if hint.due_at < registered.marks.get((hint.bucket, hint.shard, hint.priority), 0):
         return True
-    # Cassandra lets a hint go some time after it was due.
+    # Cassandra deletes a hint some time after it was due.
     return now - hint.due_at > OLDEST_HINT or not due.holds(hint)

@@ -1,6 +1,6 @@
-"""Hints in order of priority and date, and records of what is over: plain writes, removed in whole buckets.
+"""Interfaces of the tables that are written without compare-and-set: hints, dead letters and history.
 
-Writing the same row again changes nothing. ``due`` has no way to remove a hint: only whole buckets go.
+Writes are idempotent. A hint cannot be removed alone; only whole buckets are deleted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,29 +11,29 @@ from tidemark.work.model.entry import DeadEntry, Hint, KeptLetter, Run, Seen
 from tidemark.work.store.registry import Lane
 
 Place = tuple[int, str]
-"""Where a hint stands in its lane: when it is due, and its id."""
+"""A hint's position in its lane: its due time and its id."""
 BEGINNING: Place = (0, "")
 HINT_LIFE = 30 * 86_400_000
-"""For how long after it was due a hint is kept, in case that its bucket is never disposed of."""
+"""Milliseconds after its due time for which a hint is kept if its bucket is never disposed of."""
 
 
 class Due(Protocol):
     """The hints of one journal."""
 
     def put(self, *hints: Hint) -> None:
-        """Write hints, in as few steps as can be; they are durable when this returns."""
+        """Writes hints; they are durable when this returns."""
 
     def priorities(self, bucket: str, shard: int) -> Sequence[int]:
         """The priorities that a bucket has hints of, ascending."""
 
     def page(self, lane: Lane, after: Place, until: int, limit: int) -> Sequence[Hint]:
-        """The next hints behind a place that are due at ``until`` or before, in order."""
+        """Up to ``limit`` hints after a place that are due at ``until`` or before, in order."""
 
     def holds(self, hint: Hint) -> bool:
-        """Whether whoever looks for hints will find it."""
+        """Whether a reader of the hint's lane finds it."""
 
     def dispose(self, bucket: str, shards: Iterable[int], now: int) -> None:
-        """Remove a whole bucket, as far as it was written before ``now``."""
+        """Deletes the bucket's hints that were written before ``now``."""
 
 
 class Archive(Protocol):
@@ -43,16 +43,16 @@ class Archive(Protocol):
         """Keep a dead letter."""
 
     def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
-        """Those that died on these days, each once, without those that were sent again.
+        """The dead letters of these days, each once, without redriven ones.
 
-        In the order of the days, newest first; a letter that was written again on another day is the newest.
+        In the order of the days, newest first. Of a letter that was written on two days the newest counts.
         """
 
     def dig_up(self, letter: DeadEntry, now: int) -> None:
-        """Note that a dead letter was sent again, or given up for good."""
+        """Marks a dead letter as redriven."""
 
     def see(self, letter: DeadEntry, seen: Seen) -> None:
-        """Note that a person has looked at a dead letter; it stays where it is."""
+        """Marks a dead letter as seen by an operator."""
 
     def record(self, run: Run) -> None:
         """Keep how a claim ended."""
@@ -62,12 +62,12 @@ class Archive(Protocol):
 
 
 def place_of(hint: Hint) -> Place:
-    """Where a hint stands in its lane."""
+    """The hint's position in its lane."""
     return (hint.due_at, hint.id)
 
 
 class MemoryDue:
-    """The contract of ``Due`` on a dictionary; for tests of what stands on it."""
+    """``Due`` in memory, for tests."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,9 +1,8 @@
-"""Entries, each of them the authority about its key, through compare-and-set.
+"""The entries of a journal, stored by compare-and-set.
 
-The object is named by the journal and a 16-byte hash of the key, its rows by the keys themselves: two keys of
-one hash are two entries that only share a version. No entry is ever written without its version having been
-read. Where an entry was, its row says since when it is gone: rows are not removed one by one, but the whole
-object in the end.
+An object is named by the journal and a 16-byte hash of the key, its rows by the keys: two keys with the same
+hash are two entries that share a version. A removed entry is overwritten by a trace with the time of its
+removal; the whole object is deleted later. Nothing is written without the version that was read.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,9 +18,9 @@ from tidemark.work.model.entry import Entry, Hint
 HASH_BYTES = 16
 NOTHING = Snapshot(ABSENT, {})
 GONE = "gone "
-"""How the text of a row begins whose entry is gone; the time follows, and how it went. An entry's is JSON."""
+"""The prefix of a trace, followed by its time and its JSON. The text of an entry is JSON only."""
 GONE_FOR = 86_400_000
-"""Milliseconds for which what is gone is remembered: nobody changes what was read that long ago."""
+"""Milliseconds for which a trace is kept: no process commits a change to a value read that long ago."""
 _to_entry: Callable[[str], Entry] = msgspec.json.Decoder(Entry).decode
 _to_gone: Callable[[str], Gone] = msgspec.json.Decoder(Gone).decode
 _to_json = msgspec.json.Encoder().encode
@@ -34,21 +33,21 @@ class Stored:
     entry: Entry | None
     version: int
     gone: Gone | None = None
-    """What is known of the last entry where there is none now."""
+    """The trace of the removed entry where there is none now."""
 
     def names(self, hint: Hint) -> bool:
-        """Whether this is the hint by which the entry is found."""
+        """Whether the entry refers to this hint."""
         return self.entry is not None and self.entry.hint is not None and self.entry.hint.id == hint.id
 
     def waits_for(self, hint: Hint) -> bool:
-        """Whether the entry is found by this hint, and nobody has claimed it."""
+        """Whether the entry refers to this hint and is not claimed."""
         return self.names(hint) and self.entry is not None and self.entry.is_waiting
 
     def will_name(self, hint: Hint, now: int, settle: int) -> bool:
-        """Whether somebody may still be about to make it so.
+        """Whether a process may still commit an entry that refers to this hint.
 
-        Who wrote the hint changes the version that it was written for, and nothing once that is passed. One
-        who has died in between is waited for no longer than ``settle``.
+        The process that wrote the hint commits only to the version that the hint has. A crashed one is waited
+        for no longer than ``settle``.
         """
         return self.version <= hint.version and now - hint.written <= settle
 
@@ -69,18 +68,18 @@ def body_of(entry: Entry) -> str:
 
 
 def gone_of(body: str) -> Gone:
-    """What a row says whose entry is gone."""
+    """The trace in a row's text."""
     at, _, more = body.removeprefix(GONE).partition(" ")
     return _to_gone(more) if more else Gone(int(at))
 
 
 def gone_body(gone: Gone) -> str:
-    """The text of a row whose entry is gone."""
+    """The text of a trace's row."""
     return f"{GONE}{gone.at} {_to_json(gone).decode()}"
 
 
 def is_long_gone(body: str, now: int) -> bool:
-    """Whether what this row says may be forgotten."""
+    """Whether the row is a trace that is old enough to delete."""
     return body.startswith(GONE) and now - gone_of(body).at > GONE_FOR
 
 
@@ -91,17 +90,17 @@ class Entries:
         self._consensus, self._journal, self._hashed = consensus, journal, hashed
 
     def read(self, key: str) -> Stored:
-        """What is there, expired or not."""
+        """The stored value of a key, expired or not."""
         return self._stored(key, self._consensus.whole(self._object(key)))
 
     def recent(self, keys: Iterable[str]) -> dict[str, Stored]:
-        """What is there of each, or was a moment ago; see ``Consensus.recent``."""
+        """The stored values of keys, possibly a moment old; see ``Consensus.recent``."""
         names = {key: self._object(key).name for key in keys}
         found = self._consensus.recent(ObjectKind.WORK_ENTRY, sorted(set(names.values())))
         return {key: self._stored(key, found.get(name, NOTHING)) for key, name in names.items()}
 
     def write(self, key: str, version: int, now: Entry | Gone) -> Stored:
-        """Replace or remove the entry if nobody has changed it since; raises as ``Consensus.commit``."""
+        """Replaces or removes the entry if its version is unchanged. Raises as ``Consensus.commit``."""
         if isinstance(now, Gone):
             change = Change({key: gone_body(now)})
             return Stored(None, self._consensus.commit(self._object(key), version, change), now)
@@ -109,7 +108,7 @@ class Entries:
         return Stored(now, self._consensus.commit(self._object(key), version, change))
 
     def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
-        """Leave nothing of an object whose last entry went long ago; whether there was such a one."""
+        """Deletes an object that has only old traces. Returns whether it was one."""
         key = ObjectKey(ObjectKind.WORK_ENTRY, f"{self._journal}/{hashed}")
         found = self._consensus.whole(key)
         if found.version == ABSENT or not all(is_long_gone(body, now) for body in found.rows.values()):

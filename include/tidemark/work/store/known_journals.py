@@ -1,7 +1,7 @@
-"""Which journals there are: those that were created, whether or not a file declares them.
+"""Finds the journals that were created, whether or not a file declares them.
 
-They are looked for in every keyspace that a file names, and in the usual one. What cannot be looked at is
-said, and hides nothing else.
+Every keyspace that a file names is searched, and the default one. A keyspace that cannot be read is reported
+as a problem and does not hide the others.
 """
 
 from collections.abc import Sequence
@@ -21,25 +21,31 @@ from tidemark.work.store import tables
 from tidemark.work.store.registry import Registry, known_journals
 
 Place = tuple[str, str]
-"""A connection and a keyspace."""
+"""The name of a connection, and a keyspace."""
 USUAL: Place = ("cassandra_default", "work")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Address:
-    """A journal by where it is kept."""
+    """The location of a journal.
+
+    Attributes:
+        connection: The name of the Cassandra connection.
+        keyspace: The journal's keyspace.
+        journal: The journal's name.
+    """
 
     connection: str
     keyspace: str
     journal: str
 
     def __str__(self) -> str:
-        """As one word of a command line."""
+        """The text form, one argument of a command: ``connection/keyspace/journal``."""
         return f"{self.connection}/{self.keyspace}/{self.journal}"
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """From that word; a name alone is that of a declared journal. Raises ``UnknownJournal``."""
+        """Reads the text form, or the name of a declared journal. Raises ``UnknownJournal``."""
         if "/" not in text:
             return cls.of(find_journal(text))
         connection, keyspace, journal = text.rsplit("/", 2)
@@ -47,13 +53,13 @@ class Address:
 
     @classmethod
     def of(cls, declared: WorkDeclaration) -> "Address":
-        """Where a declared journal is kept, once it was created."""
+        """The location that a declaration names."""
         return cls(declared.connection, declared.keyspace, declared.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The journals that were found, and what kept others from being found."""
+    """The journals that were found, and the problems of keyspaces that could not be searched."""
 
     addresses: Sequence[Address]
     problems: Sequence[str]
@@ -62,7 +68,7 @@ class Known:
 def find_known(look_up: Lookup, only: str | None = None) -> Known:
     """All journals, or those of one name. Raises as ``find_journal`` if there is none of that name.
 
-    A declared one whose keyspace cannot be read is among them: whoever opens it gets to know why.
+    A declared journal whose keyspace cannot be read is included: opening it raises the error.
     """
     loaded = load_journals()
     declared = {Address.of(journal) for journal in loaded.journals}
@@ -71,7 +77,7 @@ def find_known(look_up: Lookup, only: str | None = None) -> Known:
     for place in _places():
         try:
             found |= {Address(*place, name) for name in known_journals(registries(place, look_up))}
-        except Exception as error:  # whatever it is, the other places are looked at
+        except Exception as error:  # one keyspace's error must not hide the others
             here = {address for address in declared if (address.connection, address.keyspace) == place}
             found |= here
             if here:
@@ -83,7 +89,7 @@ def find_known(look_up: Lookup, only: str | None = None) -> Known:
 
 
 def find_declaration(name: str, look_up: Lookup) -> WorkDeclaration:
-    """A journal as its file declares it, else as it was created. Raises as ``find_journal``."""
+    """The declaration in the journal's file, else the stored one. Raises as ``find_journal``."""
     try:
         return find_journal(name)
     except UnknownJournal as unknown:
@@ -94,19 +100,19 @@ def find_declaration(name: str, look_up: Lookup) -> WorkDeclaration:
             return stored.model_copy(update=dict(zip(("connection", "keyspace"), place, strict=True)))
         except UnknownJournal as unknown:
             names |= set(unknown.known)
-        except Exception as error:  # whatever it is, the other places are looked at
+        except Exception as error:  # one keyspace's error must not hide the others
             unseen = f"{'/'.join(place)}: {error}"
     raise UnknownJournal(name, sorted(names), unseen)
 
 
 def open_address(address: Address, look_up: Lookup) -> Parts:
-    """A journal that was created, opened where it is kept. Raises ``UnknownJournal``."""
+    """Opens the journal at an address. Raises ``UnknownJournal``."""
     connection = CassandraConnection.from_airflow(address.connection, look_up(address.connection))
     return open_parts(connect(connection), address.journal, address.keyspace)
 
 
 def registries(place: Place, look_up: Lookup) -> Consensus:
-    """Where the journals of a keyspace are registered; nowhere, if none was ever created there."""
+    """The registry of a keyspace; an empty one where no journal was created there."""
     connection, keyspace = place
     session = connect(CassandraConnection.from_airflow(connection, look_up(connection)))
     found = session.cluster.metadata.keyspaces.get(keyspace)

@@ -1,7 +1,6 @@
-"""What a journal is besides its entries: its declaration, whether it is paused, its buckets and their marks.
+"""The registry: a journal's declaration, its pause, its buckets and their marks.
 
-One object per journal, so that every step of a bucket is a compare-and-set. Nothing here decides when a step
-is due.
+One object a journal, so that every step of a bucket is a compare-and-set. Does not decide when a step is due.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +16,14 @@ from tidemark.work.model.buckets import Bucket, BucketState
 from tidemark.work.model.declaration import WorkDeclaration
 
 ALL = ObjectKey(ObjectKind.WORK_JOURNAL, "*")
-"""The object that has a row for every journal; no journal can be called that."""
+"""The object with a row for every journal; no journal can have this name."""
 DECLARED, PAUSED, BUCKET, MARK, SCHEMA = "declared", "paused", "bucket/", "mark/", "schema/"
 TRIES = 50
 MEANING = ("key", "bucket", "shards")
-"""What entries and hints that are there depend on."""
+"""The settings that existing entries and hints depend on."""
 
 WORK_AUDIT = AuditFormat()
-"""What people did to a journal by hand: the action names the entry it is about."""
+"""The audit trail of a journal; the action includes the key."""
 
 Lane = tuple[str, int, int]
 """Bucket, shard and priority."""
@@ -32,7 +31,7 @@ Lane = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Why nothing is given out.
+    """A pause: no claims are made.
 
     Attributes:
         who: The operator that paused the journal.
@@ -53,7 +52,7 @@ class Registered:
     paused: Pause | None
     buckets: Mapping[str, Bucket]
     marks: Mapping[Lane, int]
-    """Below these times every hint is settled."""
+    """The time of each lane, in ms, before which every hint is settled."""
     version: int
 
 
@@ -66,7 +65,7 @@ class Registry:
         self._deeds = ObjectKey(ObjectKind.WORK_JOURNAL, f"{journal}/deeds")
 
     def create(self, declared: WorkDeclaration) -> bool:
-        """Make the journal, or give it a changed declaration; False if it is as declared already."""
+        """Creates the journal, or stores its changed declaration; False where nothing changed."""
         known = self._consensus.read(ALL, [self._journal])
         if self._journal not in known.rows:
             self._until_made(ALL, lambda _: Change({self._journal: ""}))
@@ -84,11 +83,11 @@ class Registry:
         return self._until_made(self._key, change)
 
     def known(self) -> list[str]:
-        """The names of all journals there are."""
+        """The names of all journals in the keyspace."""
         return known_journals(self._consensus)
 
     def read(self) -> Registered:
-        """The journal as it is; raises ``UnknownJournal``."""
+        """The stored journal. Raises ``UnknownJournal``."""
         found = self._consensus.whole(self._key)
         if DECLARED not in found.rows:
             raise UnknownJournal(self._journal, self.known())
@@ -102,11 +101,11 @@ class Registry:
         )
 
     def is_paused(self) -> bool:
-        """Whether nothing is to be given out; every pause that returned before this began is seen."""
+        """Whether the journal is paused. Sees every pause that returned before this call."""
         return PAUSED in self._consensus.committed(self._key, [PAUSED]).rows
 
     def pause(self, pause: Pause | None) -> None:
-        """Give nothing out from now on; None: go on."""
+        """Pauses the journal; None ends the pause."""
 
         def change(found: Snapshot) -> Change | None:
             if pause is not None:
@@ -116,17 +115,17 @@ class Registry:
         self._until_made(self._key, change)
 
     def note(self, deed: AuditEntry) -> None:
-        """Keep for ever what a person did."""
+        """Adds an entry to the audit trail, which is kept for ever."""
         row = {f"{deed.at:020}/{deed.what}": WORK_AUDIT.to_json(deed)}
         self._until_made(self._deeds, lambda _: Change(row))
 
     def deeds(self, limit: int = 20) -> list[AuditEntry]:
-        """The newest of them, newest first."""
+        """The newest entries of the audit trail, newest first."""
         rows = self._consensus.scan(self._deeds, "", limit=limit).rows
         return [WORK_AUDIT.from_json(body) for _, body in sorted(rows.items(), reverse=True)]
 
     def open(self, bucket: str) -> Bucket:
-        """The bucket, made if nobody has used it before."""
+        """The bucket, created where it is missing."""
 
         def change(found: Snapshot) -> Change | None:
             if f"{BUCKET}{bucket}" in found.rows:
@@ -137,7 +136,7 @@ class Registry:
         return self.read().buckets[bucket]
 
     def step(self, bucket: Bucket, state: BucketState, now: int) -> bool:
-        """Move a bucket from the state it was seen in; False if somebody else has moved it."""
+        """Moves a bucket from the state it was read in; False where another process has moved it."""
         sealed = now if state is BucketState.SEALED else bucket.sealed_at
         after = replace(bucket, state=state, sealed_at=sealed)
 
@@ -150,7 +149,7 @@ class Registry:
         return self._until_made(self._key, change)
 
     def forget(self, bucket: Bucket) -> None:
-        """Take a disposed bucket off the list."""
+        """Removes a disposed bucket from the registry."""
         self._until_made(
             self._key,
             lambda found: (
@@ -161,7 +160,7 @@ class Registry:
         )
 
     def keep_marks(self, marks: Mapping[Lane, int]) -> None:
-        """Note how far everything is settled; marks never go back, and buckets that are gone have none."""
+        """Stores marks. A mark never moves back, and disposed buckets have none."""
 
         def change(found: Snapshot) -> Change | None:
             live = {b.id for b in _buckets(found).values() if b.state is not BucketState.DISPOSED}
