@@ -16,7 +16,7 @@ from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.inputs import CompactionSettings, Question, Questions
-from tidemark.compaction.plan import Plan, make_plan, replace_files
+from tidemark.compaction.plan import CompactionPlan, make_plan, replace_files
 from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
@@ -39,7 +39,7 @@ from tidemark.pipeline.model import Pipeline
 class Compacted:
     """What a compaction came to."""
 
-    plan: Plan
+    plan: CompactionPlan
     head: LogHead
     messages_before: int
     messages_after: int
@@ -75,7 +75,7 @@ class Compaction:
         """Whose log it is."""
         return self.questions.control.pipeline
 
-    def look(self) -> Plan:
+    def look(self) -> CompactionPlan:
         """The plan as it would be now. Takes no lease, and leaves nothing behind."""
         question = self.questions.ask()
         place = replace(self._place(question.digest), look=f"-{uuid4().hex[:8]}")
@@ -91,7 +91,7 @@ class Compaction:
             return True
         return not any(question.rules.is_eligible(file) for file in question.files)
 
-    def run(self, holder: str) -> Compacted | Plan:
+    def run(self, holder: str) -> Compacted | CompactionPlan:
         """Everything at once; an empty plan where there is nothing to gain."""
         began = self.clock()
         plan = self.plan(holder)
@@ -100,7 +100,7 @@ class Compaction:
             self.verify(plan.digest, holder)
         return self.publish(plan.digest, holder, began)
 
-    def plan(self, holder: str) -> Plan:
+    def plan(self, holder: str) -> CompactionPlan:
         """Make the plan and keep it, under the lease; the lease stays for the next step."""
         with self._held(holder) as hold:
             reach(FaultPoint.COMPACT_LEASED)
@@ -143,7 +143,7 @@ class Compaction:
             prove_outputs(self.pipeline, digest, expected, written, differences)
         reach(FaultPoint.COMPACT_VERIFIED)
 
-    def publish(self, digest: str, holder: str, began: int) -> Compacted | Plan:
+    def publish(self, digest: str, holder: str, began: int) -> Compacted | CompactionPlan:
         """Make the new files part of the log, in one step; then the lease is given back.
 
         Of a plan with nothing to gain only the history is written.
@@ -154,13 +154,13 @@ class Compaction:
                 record = partial(self._recorded, plan, holder, began, CompactionOutcome.NOTHING_TO_DO)
                 hold.replace_log(lambda head: head, record)
                 self._settle(plan, self.questions.ask())
-                done: Compacted | Plan = plan
+                done: Compacted | CompactionPlan = plan
             else:
                 done = self._publish(plan, hold, holder, began)
             self._place(digest).remove()
         return done
 
-    def _publish(self, plan: Plan, hold: LogHold, holder: str, began: int) -> Compacted:
+    def _publish(self, plan: CompactionPlan, hold: LogHold, holder: str, began: int) -> Compacted:
         files = self._plans.read_files(plan.digest)
         head = self.questions.control.log_head()
         current = read_manifest(self.pipeline, self._log, head)
@@ -191,7 +191,7 @@ class Compaction:
         self._settle(plan, self.questions.ask())
         return replace(done[0], head=head)
 
-    def _plan(self, question: Question, place: Workplace) -> Plan:
+    def _plan(self, question: Question, place: Workplace) -> CompactionPlan:
         rules, files = question.rules, question.files
         if self._plans.is_settled(question.digest):
             eligible: Sequence[LogFile] = ()
@@ -209,7 +209,7 @@ class Compaction:
             surveyed.drops,
         )
 
-    def _ensure_noted(self, place: Workplace, plan: Plan) -> None:
+    def _ensure_noted(self, place: Workplace, plan: CompactionPlan) -> None:
         """What the first pass noted may have been swept while a person was asked: then it is done again."""
         eligible = [file for file in plan.inputs if plan.rules.is_eligible(file)]
         if all(place.is_noted(file) for file in eligible):
@@ -218,7 +218,7 @@ class Compaction:
         files = [file for file in again.files if plan.rules.is_eligible(file)]
         self.engine.survey(place, plan.rules, files)
 
-    def _refuse_outdated(self, plan: Plan) -> None:
+    def _refuse_outdated(self, plan: CompactionPlan) -> None:
         """Refuse a plan by whose rules messages would go that must stay now."""
         now = self.questions.ask_as(plan)
         if now.digest != plan.digest:
@@ -237,7 +237,7 @@ class Compaction:
             if added := sorted(set(fresh) - set(known)):
                 raise PlanOutdated(self.pipeline, plan.digest, f"id {added[0]} is {name} since")
 
-    def _settle(self, plan: Plan, after: Question) -> None:
+    def _settle(self, plan: CompactionPlan, after: Question) -> None:
         """Remember that asking the same again would find nothing: the answer does not have to be sought."""
         rules = replace(after.rules, watermark=plan.rules.watermark, last_eligible=plan.rules.last_eligible)
         if rules != plan.rules:
@@ -246,7 +246,12 @@ class Compaction:
         self._plans.settle(digest, self._place(digest).area)
 
     def _recorded(
-        self, plan: Plan, holder: str, began: int, outcome: CompactionOutcome, done: Compacted | None = None
+        self,
+        plan: CompactionPlan,
+        holder: str,
+        began: int,
+        outcome: CompactionOutcome,
+        done: Compacted | None = None,
     ) -> Change:
         """What puts the compaction on record; part of the step that makes it true."""
         now = self.clock()
@@ -284,7 +289,7 @@ class Compaction:
         record = CompactionRecord(self.clock(), holder, policy, CompactionOutcome.REFUSED, reason)
         record_compaction(self.questions.control, record)
 
-    def _is_done(self, plan: Plan) -> bool:
+    def _is_done(self, plan: CompactionPlan) -> bool:
         """Whether the plan's files are the log's already: somebody died, or was slow, before saying so."""
         if plan.is_empty or not self._plans.has_files(plan.digest):
             return False

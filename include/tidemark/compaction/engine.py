@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
 from tidemark.compaction.policies.policy import JournalActions, policy_named
@@ -38,10 +38,10 @@ class Engine(Protocol):
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """Look at all files with something below the watermark; note what goes."""
 
-    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+    def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """Write the plan's new files."""
 
-    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+    def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
         """How many ids are not where the plan wants them; damaged files are refused."""
 
 
@@ -75,12 +75,12 @@ class InProcess:
             drops += [drop_journal(place, rules, file, verdicts) for file in own]
         return Surveyed(census.conclude(), tuple(drops))
 
-    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+    def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """See ``Engine``."""
         written = (rewrite_group(place, plan.rules, group) for group in plan.groups)
         return [file for file in written if file is not None]
 
-    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+    def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
         """See ``Engine``."""
         by_group = outputs_by_group(plan, outputs)
         return sum(
@@ -97,7 +97,7 @@ def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
     return Census(keys=merged.num_rows, gone=gone, chosen=kept.num_rows), kept
 
 
-def outputs_by_group(plan: Plan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
+def outputs_by_group(plan: CompactionPlan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
     """Which new file belongs to which group: the one of its partition within its ids."""
     found: dict[int, LogFile] = {}
     for number, group in enumerate(plan.groups):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.policy import JournalActions, policy_named
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
@@ -110,7 +110,7 @@ class Questions:
             rules = replace(rules, last_eligible=self._last_eligible(files, below))
         return self._question(manifest, now, watermark, rules)
 
-    def ask_as(self, plan: Plan) -> Question:
+    def ask_as(self, plan: CompactionPlan) -> Question:
         """The question that a plan has answered, asked of the log as it is now."""
         manifest = read_log(self.control, self._folder)
         # What was published since is none of the plan's business.

@@ -59,7 +59,7 @@ class SegmentPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class CompactionPlan:
     """What a compaction is going to do."""
 
     pipeline: str
@@ -115,7 +115,7 @@ class Plan:
         return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Plan":
+    def from_bytes(cls, data: bytes) -> "CompactionPlan":
         """The plan a file holds."""
         body: dict[str, Any] = json.loads(data)
         rules = body.pop("rules")
@@ -146,7 +146,7 @@ def make_plan(
     rules: CompactionRules,
     census: Census,
     drops: Iterable[Dropped],
-) -> Plan:
+) -> CompactionPlan:
     """The plan for a log of which every inactive file has been looked at."""
     by_path = {one.path: one for one in drops}
     inactive = inactive_segments(manifest)
@@ -167,7 +167,7 @@ def make_plan(
         if (total := sum(getattr(one, name) for one in by_path.values()))
     }
     active = manifest.segments[-1].files if manifest.segments else ()
-    return Plan(
+    return CompactionPlan(
         manifest.pipeline,
         digest,
         now,
@@ -242,7 +242,7 @@ def _segment_plan(segment: Segment, fates: Mapping[str, _Fate]) -> SegmentPlan:
     )
 
 
-def replace_files(manifest: Manifest, plan: Plan, outputs: Sequence[LogFile]) -> Manifest:
+def replace_files(manifest: Manifest, plan: CompactionPlan, outputs: Sequence[LogFile]) -> Manifest:
     """The manifest with the plan's inputs replaced, whatever has been published since behind them."""
     there = {file.path: file.digest for file in manifest.files}
     for file in plan.inputs:

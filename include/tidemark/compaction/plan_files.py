@@ -8,7 +8,7 @@ from functools import cached_property
 from msgspec import structs
 
 from tidemark.compaction.errors import NoPlan, PlanOutdated
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.log.files.folder import Folder
 from tidemark.log.model.manifest import LogFile
 
@@ -23,7 +23,7 @@ class Plans:
     pipeline: str
     root: str
 
-    def keep(self, plan: Plan, area: str) -> None:
+    def keep(self, plan: CompactionPlan, area: str) -> None:
         """Keep a plan; the same one may have been made before, when other writers were further or nearer.
 
         Without the name of the purged entity it tells people about: nothing of those is to stay anywhere.
@@ -31,11 +31,11 @@ class Plans:
         unnamed = replace(plan, census=structs.replace(plan.census, oldest_purged=None))
         self._folder.replace(_path(plan.digest), unnamed.to_bytes(), area)
 
-    def read(self, digest: str) -> Plan:
+    def read(self, digest: str) -> CompactionPlan:
         """A plan that was made."""
         if not self._folder.exists(_path(digest)):
             raise NoPlan(self.pipeline, digest)
-        return Plan.from_bytes(self._folder.read(_path(digest)))
+        return CompactionPlan.from_bytes(self._folder.read(_path(digest)))
 
     def keep_files(self, digest: str, files: Sequence[LogFile], area: str) -> None:
         """Keep which files a plan's groups have become."""
