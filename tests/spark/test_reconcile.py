@@ -132,7 +132,7 @@ def test_the_gate_stays_closed_while_anything_is_different(desk, damage):
 def test_the_gate_stays_closed_where_more_is_different_than_was_told(desk, monkeypatch):
     with_changed_row(desk.house)
     with_pointer_too_far(desk.house)
-    monkeypatch.setattr(Reconciliation, "is_told_whole", False)
+    monkeypatch.setattr(Reconciliation, "names_all_differences", False)
     desk.reconcile()
     with pytest.raises(StillDifferent, match="verify everything: tidemark journal verify orders journal"):
         desk.reopen()

@@ -27,7 +27,7 @@ from tidemark.spark.jobs.evidence import (
     of_row,
 )
 from tidemark.verification.journal.messages import read_keys, read_records
-from tidemark.verification.journal.scan import scan_heads, scan_rows
+from tidemark.verification.journal.scan import JournalScan
 from tidemark.verification.selection import Choice, EntitySelection, Hashed, Hashes, hashes_of
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def read_heads(
     """All heads of these topics."""
 
     def read(parts: Sequence[TokenRange]) -> Iterator[Evidence]:
-        for topic, key, head in scan_heads(connection, journal, parts, topics):
+        for topic, key, head in JournalScan(connection, journal, topics).heads(parts):
             yield of_head(topic, key, head, kind)
 
     return run_tasks(spark, _splits(spark, connection, journal.keyspace, journal.tables.metajournal), read)
@@ -116,7 +116,7 @@ def read_rows(
     """All rows of these topics."""
 
     def read(parts: Sequence[TokenRange]) -> Iterator[Evidence]:
-        for topic, key, row in scan_rows(connection, journal, parts, topics):
+        for topic, key, row in JournalScan(connection, journal, topics).rows(parts):
             yield of_row(topic, key, row, kind)
 
     return run_tasks(spark, _splits(spark, connection, journal.keyspace, journal.tables.journal), read)
