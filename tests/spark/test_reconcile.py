@@ -27,6 +27,7 @@ class Desk:
 
     def __init__(self, house: JournalWorld, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.house, self.root = house, str(root)
+        patch.setattr(house.actions, "root", str(root), raising=False)  # where the records are kept
         patch.setattr(JournalReader, "open", lambda *_: FoundInMemory(self.house.journal))
         patch.setattr(type(house.log), "reopened", lambda log: log)
 
@@ -41,9 +42,7 @@ class Desk:
 
     def reopen(self) -> list[str]:
         house, said = self.house, []
-        reopen_gate(
-            house.process, house.log, house.positions, self.root, self.gate, "ann", said.append, house.clock
-        )
+        reopen_gate(house.process, house.log, house.positions, self.gate, "ann", said.append, house.clock)
         return said
 
 

@@ -1,6 +1,6 @@
-"""Who does the two passes over the files: this process alone, or Spark with the same functions.
+"""The engine that runs the two passes over the files: this process, or Spark with the same functions.
 
-In one process memory grows with the number of keys below the watermark, not with the messages.
+In one process, memory grows with the number of keys below the watermark, not with the number of messages.
 """
 
 from collections.abc import Sequence
@@ -26,27 +26,27 @@ from tidemark.log.model.manifest import LogFile
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What the first pass has found."""
+    """The result of the first pass."""
 
     census: Census
     drops: tuple[Dropped, ...]
 
 
 class Engine(Protocol):
-    """Does the passes. Each may be repeated, by anybody, at any time."""
+    """Runs the passes. Each is idempotent, and any process may repeat it at any time."""
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
-        """Look at all files with something below the watermark; note what goes."""
+        """Read the given files, which have messages below the watermark, and note which messages to drop."""
 
     def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """Write the plan's new files."""
 
     def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
-        """How many ids are not where the plan wants them; damaged files are refused."""
+        """The number of ids that are missing in the new files or too many; refuses damaged files."""
 
 
 class InProcess:
-    """This process alone."""
+    """Runs the passes in this process."""
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
@@ -90,7 +90,7 @@ class InProcess:
 
 
 def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
-    """The last messages of keys that stay, of facts that hold every key whole."""
+    """The census, and the facts of the last messages that are kept; from all facts of the keys."""
     merged = merge_keyed(facts)
     kept = kept_of(merged, rules.tombstones_before)
     gone = merged.num_rows - kept.num_rows
@@ -98,7 +98,7 @@ def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
 
 
 def outputs_by_group(plan: CompactionPlan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
-    """Which new file belongs to which group: the one of its partition within its ids."""
+    """The new file of each group, by the group's number; matched by partition and ids."""
     found: dict[int, LogFile] = {}
     for number, group in enumerate(plan.groups):
         for file in outputs:

@@ -1,4 +1,4 @@
-"""A plan for people and for programs: the same numbers as lines and as a document."""
+"""Plans and results as lines for operators and as documents for tasks and ``--json``."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -53,7 +53,7 @@ def _oldest(plan: CompactionPlan) -> dict[str, Any] | None:
 
 
 def compacted_document(done: Compacted) -> dict[str, Any]:
-    """What a compaction came to, as tasks return it."""
+    """The result of a compaction, as tasks return it."""
     return {
         "pipeline": done.plan.pipeline,
         "plan": done.plan.digest,
@@ -68,7 +68,7 @@ def compacted_document(done: Compacted) -> dict[str, Any]:
 
 
 def plan_lines(plan: CompactionPlan) -> Iterator[str]:
-    """The plan as a table, and what is in its way."""
+    """The plan as a table, with the limits of the watermark."""
     yield f"{plan.pipeline}: policy {plan.rules.policy}, plan {plan.digest[:12]}"
     yield f"  watermark: messages below id {plan.watermark.id} may go"
     for limit in plan.watermark.limits:
