@@ -71,7 +71,6 @@ class Question:
     Attributes:
         now: The first time not yet bound (µs).
         files: The files of the inactive segments, by partition and id.
-        digest: The digest of files and rules, which identifies the plan.
     """
 
     manifest: Manifest
@@ -79,7 +78,11 @@ class Question:
     watermark: Watermark
     rules: CompactionRules
     files: tuple[LogFile, ...]
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """The digest of files and rules, which identifies the plan."""
+        return question_digest(self.manifest.pipeline, self.files, self.rules)
 
 
 @dataclass(frozen=True)
@@ -141,9 +144,7 @@ class Questions:
     def _question(
         self, manifest: Manifest, now: int, watermark: Watermark, rules: CompactionRules
     ) -> Question:
-        files = candidates(manifest)
-        digest = question_digest(manifest.pipeline, files, rules)
-        return Question(manifest, now, watermark, rules, files, digest)
+        return Question(manifest, now, watermark, rules, candidates(manifest))
 
     def _acknowledged(self, writers: dict[str, int], below: int) -> tuple[int, ...]:
         ids = {id_ for name in writers for id_ in self.positions.acknowledged(name) if id_ < below}

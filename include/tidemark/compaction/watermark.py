@@ -31,19 +31,16 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit of the watermark.
-
-    Attributes:
-        name: The writer's or the holder's name; for other reasons the reason itself.
-        below: The limit allows dropping messages with ids below this one.
-        ids: How many ids the limit withholds. For a writer or a hold: of the ids that are old enough and not
-            in the active segment. For ``min_lag``: of those not in the active segment.
-    """
+    """One limit of the watermark."""
 
     reason: Reason
     name: str
+    """The writer's or the holder's name; for other reasons the reason itself."""
     below: int
+    """The limit allows dropping messages with ids below this one."""
     ids: int
+    """How many ids the limit withholds. For a writer or a hold: of the ids that are old enough and not in the
+    active segment. For ``min_lag``: of those not in the active segment."""
 
 
 @dataclass(frozen=True, slots=True)

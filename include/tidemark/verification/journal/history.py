@@ -42,19 +42,16 @@ class MessageFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """One message of the entity, and its effect.
-
-    Attributes:
-        timestamp: The producer's time, in ms.
-        t: The binding's time, in µs.
-        standing: What the writer did with the message.
-    """
+    """One message of the entity, what the writer did with it (``standing``), and its effect."""
 
     id: int
+    """The message's id in the log."""
     partition: int
     offset: int
     timestamp: int
+    """The producer's time, in ms."""
     t: int
+    """The binding's time, in µs."""
     action: str
     origin: str | None
     standing: MessageFate

@@ -17,13 +17,6 @@ from tidemark.log.model.loss import AcceptedLoss, LossKind
 from tidemark.log.model.recreated import Recreations
 
 
-def own_losses(
-    losses: Sequence[AcceptedLoss], recreations: Recreations, taken: Callable[[str], int]
-) -> list[AcceptedLoss]:
-    """The losses of a writer's topics; for a topic created again, those of the writer's incarnation."""
-    return [one for one in losses if recreations.number_of(one) == taken(one.loss.topic)]
-
-
 class Unprovable(StrEnum):
     """Why an entity cannot be judged."""
 
@@ -34,6 +27,13 @@ class Unprovable(StrEnum):
     BEGUN_ANEW = "the offsets of its topic began anew"
     NOT_APPLICABLE = "a message of it cannot be applied"
     UNFINISHED = "a delivery is under way or was interrupted"
+
+
+def own_losses(
+    losses: Sequence[AcceptedLoss], recreations: Recreations, taken: Callable[[str], int]
+) -> list[AcceptedLoss]:
+    """The losses of a writer's topics; for a topic created again, those of the writer's incarnation."""
+    return [one for one in losses if recreations.number_of(one) == taken(one.loss.topic)]
 
 
 @dataclass(frozen=True, slots=True)
