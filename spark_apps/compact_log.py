@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemark.compaction.compact import Compaction
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.report import plan_document, plan_lines
 from tidemark.consensus.control_plane import look_at_control
 from tidemark.spark.application import Job, run_job, spark_session
@@ -49,7 +49,7 @@ def compact(job: Job) -> dict[str, Any]:
                     return {"verified": arguments.plan}
 
 
-def _planned(plan: Plan) -> dict[str, Any]:
+def _planned(plan: CompactionPlan) -> dict[str, Any]:
     return {**plan_document(plan), "table": list(plan_lines(plan))}
 
 

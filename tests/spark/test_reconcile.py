@@ -27,6 +27,7 @@ class Desk:
 
     def __init__(self, house: JournalWorld, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.house, self.root = house, str(root)
+        patch.setattr(house.actions, "root", str(root), raising=False)  # where the records are kept
         patch.setattr(JournalReader, "open", lambda *_: FoundInMemory(self.house.journal))
         patch.setattr(type(house.log), "reopened", lambda log: log)
 
@@ -41,9 +42,7 @@ class Desk:
 
     def reopen(self) -> list[str]:
         house, said = self.house, []
-        reopen_gate(
-            house.process, house.log, house.positions, self.root, self.gate, "ann", said.append, house.clock
-        )
+        reopen_gate(house.process, house.log, house.positions, self.gate, "ann", said.append, house.clock)
         return said
 
 
@@ -132,7 +131,7 @@ def test_the_gate_stays_closed_while_anything_is_different(desk, damage):
 def test_the_gate_stays_closed_where_more_is_different_than_was_told(desk, monkeypatch):
     with_changed_row(desk.house)
     with_pointer_too_far(desk.house)
-    monkeypatch.setattr(Reconciliation, "is_told_whole", False)
+    monkeypatch.setattr(Reconciliation, "names_all_differences", False)
     desk.reconcile()
     with pytest.raises(StillDifferent, match="verify everything: tidemark journal verify orders journal"):
         desk.reopen()

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidemark.compaction.engine import InProcess, Surveyed
-from tidemark.compaction.plan import Plan, make_plan
+from tidemark.compaction.plan import CompactionPlan, make_plan
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.watermark import find_watermark
@@ -166,7 +166,7 @@ def given_rules(log: MemoryLog, policy: str, watermark: int, **further) -> Compa
 
 def plan_compaction(
     log: MemoryLog, policy: str, positions: Mapping[str, int] | None = None, **further
-) -> tuple[Plan, Surveyed, MemoryPlace]:
+) -> tuple[CompactionPlan, Surveyed, MemoryPlace]:
     """What a compaction would do; writers are far ahead unless their positions are given."""
     reached = {"c0": log.manifest.end} if positions is None else positions
     mark = find_watermark(log.manifest, reached, (), now=10**9, min_lag=0)

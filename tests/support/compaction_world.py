@@ -23,7 +23,7 @@ from tests.support.log_world import LogWorld
 from tidemark.compaction.compact import Compacted, Compaction
 from tidemark.compaction.engine import Engine, InProcess
 from tidemark.compaction.inputs import CompactionSettings, Questions
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.log.model.audit_result import AuditRecord
@@ -62,7 +62,7 @@ class World(LogWorld):
     def compaction(self) -> Compaction:
         return Compaction(self.questions(), self.engine, lambda: self.now)
 
-    def compact(self, holder: str = "run") -> Compacted | Plan:
+    def compact(self, holder: str = "run") -> Compacted | CompactionPlan:
         return self.compaction().run(holder)
 
     def publish(self, *messages: Sent) -> Binding:

@@ -1,4 +1,4 @@
-"""What the verdicts about all keys amount to: the numbers that a plan shows and a proof starts from."""
+"""Counts of the verdicts about all keys. The plan shows them, and the proof compares the files with them."""
 
 from collections.abc import Iterable
 
@@ -8,37 +8,49 @@ from tidemark.compaction.policies.journal_facts import NONE, Facts, Verdict
 
 
 class PurgedEntity(Struct, frozen=True, array_like=True, order=True):
-    """An entity of which the log still holds something that was purged."""
+    """An entity of which the log still has messages from before a purge.
+
+    Attributes:
+        t: When the purge was bound (µs).
+        id: The id of the purge.
+        goes: Whether the plan drops these messages.
+    """
 
     t: int
-    """When the purge was bound (µs)."""
     id: int
     topic: str
     key: str
     goes: bool
-    """Whether the plan takes it out."""
 
 
 class Census(Struct, frozen=True, array_like=True):
-    """The keys below the watermark, in numbers."""
+    """Counts of the keys below the watermark.
+
+    Attributes:
+        keys: All keys.
+        judged: Keys of which messages are dropped.
+        gone: Keys of which no message is kept below the watermark.
+        as_they_are: Entities that keep everything only because their history is irregular, or a message is
+            pinned.
+        deletes: Verdicts that depend on a delete, which is kept.
+        kept_purges: Verdicts that depend on a purge that is kept.
+        gone_purges: Verdicts that depend on a purge that is dropped too.
+        chosen: Keys with a last message that is kept; 0 for the policy ``journal``.
+        oldest_purged: The entity with the oldest purge that still has older messages in the log.
+    """
 
     keys: int = 0
     judged: int = 0
-    """Of which something goes."""
     gone: int = 0
-    """Of which nothing is left below the watermark."""
     as_they_are: int = 0
-    """Entities of which something would go, were their histories regular and nothing of them pinned."""
     deletes: int = 0
     kept_purges: int = 0
     gone_purges: int = 0
-    """Verdicts that stand on a delete, and on a purge that stays or goes."""
     chosen: int = 0
-    """Last messages of a key that stay; not of a journal."""
     oldest_purged: PurgedEntity | None = None
 
     def plus(self, other: "Census") -> "Census":
-        """Both together; no key may be in both."""
+        """The sum of both, which must be about different keys."""
         purged = [one for one in (self.oldest_purged, other.oldest_purged) if one]
         return Census(
             self.keys + other.keys,
@@ -54,7 +66,7 @@ class Census(Struct, frozen=True, array_like=True):
 
     @classmethod
     def sum(cls, parts: Iterable["Census"]) -> "Census":
-        """All together."""
+        """The sum of censuses about different keys."""
         total = cls()
         for part in parts:
             total = total.plus(part)
@@ -62,7 +74,7 @@ class Census(Struct, frozen=True, array_like=True):
 
 
 class JournalCensus:
-    """Counts verdicts one by one; millions of them, so it does not make a census of each."""
+    """Counts the verdicts about a journal's entities. Mutable, because there are millions of them."""
 
     def __init__(self) -> None:
         self._keys = self._judged = self._gone = self._as_they_are = 0
@@ -79,23 +91,22 @@ class JournalCensus:
             self._kept_purges += not verdict.purge_goes
             self._gone += verdict.purge_goes and facts.trail is None and facts.last_pinned == NONE
         last = facts.lead if facts.purge_id == NONE else facts.trail
-        could = facts.purge_id != NONE or (last is not None and last.delete_id != NONE)
-        self._as_they_are += could and verdict.keeps_everything
+        has_removal = facts.purge_id != NONE or (last is not None and last.delete_id != NONE)
+        self._as_they_are += has_removal and verdict.keeps_everything
         if facts.first_id < facts.purge_id:
-            goes = verdict.purge_goes
-            found = PurgedEntity(facts.purge_t, facts.purge_id, topic, key, goes)
+            found = PurgedEntity(facts.purge_t, facts.purge_id, topic, key, verdict.purge_goes)
             if self._oldest is None or found < self._oldest:
                 self._oldest = found
 
     def note_runs(self, keys: int, judged: int, deleted: int) -> None:
-        """Count entities without a purge: all, those of which something goes, those that have a delete."""
+        """Count entities without a purge: all, those of which messages are dropped, those with a delete."""
         self._keys += keys
         self._judged += judged
         self._deletes += judged
         self._as_they_are += deleted - judged
 
     def conclude(self) -> Census:
-        """The numbers."""
+        """The counts so far."""
         return Census(
             self._keys,
             self._judged,

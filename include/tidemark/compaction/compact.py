@@ -1,9 +1,9 @@
-"""compact: plan, write, verify, publish, in an order in which any step may die and be done again.
+"""compact: plan, write, verify and publish. Every step is idempotent, so a crashed one can be retried.
 
-Everything that decides is read under the log's lease, which is held from the plan to the publication; a plan
-that a person has approved meanwhile is checked anew before anything is done with it. Nothing is visible
-before the one compare-and-set that makes another manifest the log, and the old files are left for a sweep.
-Capture goes on all the time: what it publishes is kept in the new manifest.
+All inputs are read under the log's lease, which is held from the plan to the publication. A plan that waited
+for an operator's approval is checked again before it is carried out. Nothing is visible before one
+compare-and-set makes the new manifest the log's. Replaced files are left to the sweep. Capture goes on
+meanwhile, and what it publishes is kept in the new manifest.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.inputs import CompactionSettings, Question, Questions
-from tidemark.compaction.plan import Plan, make_plan, replace_files
+from tidemark.compaction.plan import CompactionPlan, make_plan, replace_files
 from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
@@ -37,21 +37,20 @@ from tidemark.pipeline.model import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction came to."""
+    """The result of a compaction. Sizes before and after are of the whole log, around the publication."""
 
-    plan: Plan
+    plan: CompactionPlan
     head: LogHead
     messages_before: int
     messages_after: int
     bytes_before: int
     bytes_after: int
-    """Of the whole log, just before and just after."""
     bytes_written: int
 
 
 @dataclass(frozen=True)
 class Compaction:
-    """The compaction of one pipeline's log; every step may be repeated by anybody."""
+    """The compaction of one pipeline's log. Any process may repeat any step."""
 
     questions: Questions
     engine: Engine
@@ -65,18 +64,18 @@ class Compaction:
         engine: Engine,
         policy: str | None = None,
     ) -> "Compaction":
-        """The compaction of a pipeline's log, by its own policy or by another one for once."""
+        """The compaction of a pipeline's log; ``policy`` overrides the pipeline's own."""
         control, positions = LogControl(consensus, pipeline.name), Positions(consensus, pipeline.name)
         settings = CompactionSettings.of(pipeline, policy)
         return cls(Questions(control, positions, pipeline.log.path, settings), engine)
 
     @property
     def pipeline(self) -> str:
-        """Whose log it is."""
+        """The pipeline's name."""
         return self.questions.control.pipeline
 
-    def look(self) -> Plan:
-        """The plan as it would be now. Takes no lease, and leaves nothing behind."""
+    def look(self) -> CompactionPlan:
+        """The plan as it would be now. Takes no lease, and stores nothing."""
         question = self.questions.ask()
         place = replace(self._place(question.digest), look=f"-{uuid4().hex[:8]}")
         try:
@@ -85,14 +84,14 @@ class Compaction:
             place.remove()
 
     def is_idle(self) -> bool:
-        """Whether there is nothing to look at: then a plan needs nobody else's help."""
+        """Whether no file needs to be read, so that a plan can be made without Spark."""
         question = self.questions.ask()
         if self._plans.is_settled(question.digest):
             return True
         return not any(question.rules.is_eligible(file) for file in question.files)
 
-    def run(self, holder: str) -> Compacted | Plan:
-        """Everything at once; an empty plan where there is nothing to gain."""
+    def run(self, holder: str) -> Compacted | CompactionPlan:
+        """All steps in one process; returns the empty plan where there is nothing to drop or to merge."""
         began = self.clock()
         plan = self.plan(holder)
         if not plan.is_empty:
@@ -100,12 +99,12 @@ class Compaction:
             self.verify(plan.digest, holder)
         return self.publish(plan.digest, holder, began)
 
-    def plan(self, holder: str) -> Plan:
-        """Make the plan and keep it, under the lease; the lease stays for the next step."""
+    def plan(self, holder: str) -> CompactionPlan:
+        """Make the plan and store it, under the lease. The lease is kept for the next step."""
         with self._held(holder) as hold:
             reach(FaultPoint.COMPACT_LEASED)
             question = self.questions.ask()
-            # From now on nobody takes what the plan writes for orphans.
+            # From now on the sweep does not take the plan's files for orphans.
             hold.record_plan(question.digest)
             plan = self._plan(question, self._place(question.digest))
             self._plans.keep(plan, self._place(plan.digest).area)
@@ -113,7 +112,7 @@ class Compaction:
         return plan
 
     def write(self, digest: str, holder: str) -> list[LogFile]:
-        """Write the plan's files, which nobody can see yet."""
+        """Write the plan's files, which no manifest names yet."""
         plan = self._plans.read(digest)
         with self._held(holder) as hold:
             if self._is_done(plan):
@@ -128,7 +127,7 @@ class Compaction:
         return files
 
     def verify(self, digest: str, holder: str) -> None:
-        """Prove that the new files hold every message that stays, and nothing else."""
+        """Prove that the new files hold exactly the messages that are kept."""
         plan, place = self._plans.read(digest), self._place(digest)
         files = self._plans.read_files(digest)
         with self._held(holder):
@@ -143,10 +142,10 @@ class Compaction:
             prove_outputs(self.pipeline, digest, expected, written, differences)
         reach(FaultPoint.COMPACT_VERIFIED)
 
-    def publish(self, digest: str, holder: str, began: int) -> Compacted | Plan:
-        """Make the new files part of the log, in one step; then the lease is given back.
+    def publish(self, digest: str, holder: str, began: int) -> Compacted | CompactionPlan:
+        """Make the new files part of the log, by one compare-and-set, and release the lease.
 
-        Of a plan with nothing to gain only the history is written.
+        For an empty plan only the history is written. ``began`` is when the compaction started (µs).
         """
         plan = self._plans.read(digest)
         with self._held(holder, release=True) as hold:
@@ -154,13 +153,13 @@ class Compaction:
                 record = partial(self._recorded, plan, holder, began, CompactionOutcome.NOTHING_TO_DO)
                 hold.replace_log(lambda head: head, record)
                 self._settle(plan, self.questions.ask())
-                done: Compacted | Plan = plan
+                done: Compacted | CompactionPlan = plan
             else:
                 done = self._publish(plan, hold, holder, began)
             self._place(digest).remove()
         return done
 
-    def _publish(self, plan: Plan, hold: LogHold, holder: str, began: int) -> Compacted:
+    def _publish(self, plan: CompactionPlan, hold: LogHold, holder: str, began: int) -> Compacted:
         files = self._plans.read_files(plan.digest)
         head = self.questions.control.log_head()
         current = read_manifest(self.pipeline, self._log, head)
@@ -172,7 +171,7 @@ class Compaction:
         done: list[Compacted] = []
 
         def rebase(head: LogHead) -> LogHead:
-            # Whoever registered or rewound a writer while our lease had run out has changed the log's object.
+            # While this lease had run out, a writer may have been registered or rewound.
             self._refuse_outdated(plan)
             before = read_manifest(self.pipeline, self._log, head)
             after = replace_files(before, plan, files)
@@ -191,7 +190,7 @@ class Compaction:
         self._settle(plan, self.questions.ask())
         return replace(done[0], head=head)
 
-    def _plan(self, question: Question, place: Workplace) -> Plan:
+    def _plan(self, question: Question, place: Workplace) -> CompactionPlan:
         rules, files = question.rules, question.files
         if self._plans.is_settled(question.digest):
             eligible: Sequence[LogFile] = ()
@@ -209,8 +208,8 @@ class Compaction:
             surveyed.drops,
         )
 
-    def _ensure_noted(self, place: Workplace, plan: Plan) -> None:
-        """What the first pass noted may have been swept while a person was asked: then it is done again."""
+    def _ensure_noted(self, place: Workplace, plan: CompactionPlan) -> None:
+        """Repeat the first pass where its notes were swept, which happens while a plan waits for approval."""
         eligible = [file for file in plan.inputs if plan.rules.is_eligible(file)]
         if all(place.is_noted(file) for file in eligible):
             return
@@ -218,8 +217,8 @@ class Compaction:
         files = [file for file in again.files if plan.rules.is_eligible(file)]
         self.engine.survey(place, plan.rules, files)
 
-    def _refuse_outdated(self, plan: Plan) -> None:
-        """Refuse a plan by whose rules messages would go that must stay now."""
+    def _refuse_outdated(self, plan: CompactionPlan) -> None:
+        """Raise ``PlanOutdated`` where the plan would drop messages that must be kept now."""
         now = self.questions.ask_as(plan)
         if now.digest != plan.digest:
             raise PlanOutdated(self.pipeline, plan.digest, "other files are in its segments")
@@ -237,8 +236,8 @@ class Compaction:
             if added := sorted(set(fresh) - set(known)):
                 raise PlanOutdated(self.pipeline, plan.digest, f"id {added[0]} is {name} since")
 
-    def _settle(self, plan: Plan, after: Question) -> None:
-        """Remember that asking the same again would find nothing: the answer does not have to be sought."""
+    def _settle(self, plan: CompactionPlan, after: Question) -> None:
+        """Record that a compaction of the resulting files by the same rules has nothing to do."""
         rules = replace(after.rules, watermark=plan.rules.watermark, last_eligible=plan.rules.last_eligible)
         if rules != plan.rules:
             return
@@ -246,9 +245,14 @@ class Compaction:
         self._plans.settle(digest, self._place(digest).area)
 
     def _recorded(
-        self, plan: Plan, holder: str, began: int, outcome: CompactionOutcome, done: Compacted | None = None
+        self,
+        plan: CompactionPlan,
+        holder: str,
+        began: int,
+        outcome: CompactionOutcome,
+        done: Compacted | None = None,
     ) -> Change:
-        """What puts the compaction on record; part of the step that makes it true."""
+        """The change that adds the compaction to the history, to be committed with its publication."""
         now = self.clock()
         record = CompactionRecord(
             at=now,
@@ -271,7 +275,7 @@ class Compaction:
 
     @contextmanager
     def recording_refusals(self, holder: str) -> Iterator[None]:
-        """Keep what a compaction is refused for; the refusal goes on."""
+        """Record errors of the block as refusals in the history, and raise them again."""
         try:
             yield
         except TidemarkError as error:
@@ -279,34 +283,34 @@ class Compaction:
             raise
 
     def record_refusal(self, holder: str, reason: str) -> None:
-        """Keep that a compaction was refused, and why."""
+        """Add a refused compaction to the history, with the reason."""
         policy = self.questions.settings.policy
         record = CompactionRecord(self.clock(), holder, policy, CompactionOutcome.REFUSED, reason)
         record_compaction(self.questions.control, record)
 
-    def _is_done(self, plan: Plan) -> bool:
-        """Whether the plan's files are the log's already: somebody died, or was slow, before saying so."""
+    def _is_done(self, plan: CompactionPlan) -> bool:
+        """Whether the plan is published already, by a process that crashed or was slow to report it."""
         if plan.is_empty or not self._plans.has_files(plan.digest):
             return False
-        there = {file.path for file in read_log(self.questions.control, self._log).files}
+        current = {file.path for file in read_log(self.questions.control, self._log).files}
         written = [file.path for file in self._plans.read_files(plan.digest)]
-        return there.issuperset(written) and there.isdisjoint(file.path for file in plan.inputs)
+        return current.issuperset(written) and current.isdisjoint(file.path for file in plan.inputs)
 
     @contextmanager
     def _held(self, holder: str, *, release: bool = False) -> Iterator[LogHold]:
-        """The log's lease, kept alive; given back after the last step, otherwise left to the next one."""
+        """The log's lease, renewed in the background; afterwards released, or kept for the next step."""
         hold = take_log(self.questions.control, holder, self.clock)
         give_back = hold.release if release else hold.renew
         with LeaseHolder(hold.what, hold.renew, give_back, lost=LogLost):
             try:
                 yield hold
             except Exception:
-                # Whoever took the log over may have removed what was missing here.
+                # A lost lease is the better error: the next holder may have removed what was missing here.
                 hold.renew()
                 raise
 
     def give_back(self, holder: str) -> None:
-        """Give the lease back between two steps: while a person thinks, rewinds should not have to wait."""
+        """Release the lease between two steps, so that rewinds need not wait for an operator's approval."""
         take_log(self.questions.control, holder, self.clock).release()
 
     @property

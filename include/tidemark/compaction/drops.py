@@ -1,7 +1,7 @@
-"""Which messages of a file go: the filter, by ids and notes alone, a batch at a time.
+"""The filter: decides which messages of a file are dropped, by verdicts, ids and the first pass's notes.
 
-Beside the messages themselves it counts what a proof needs: every reason, and every message that stays so
-that others can go.
+It also counts what the proof needs: drops by reason, and the deletes, purges and last messages that drops
+depend on. It does not decode messages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,43 +21,50 @@ from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
 
 ROWS_AT_ONCE = 262_144
-"""Of which the keys are looked up at once."""
+"""How many messages are filtered at a time; the index of the verdicts' keys is built for each batch."""
 _Ids = NDArray[np.int64]
 _Mask = NDArray[np.bool_]
 
 
 class Dropped(Struct, frozen=True, array_like=True):
-    """What becomes of one file's messages, in numbers."""
+    """Counts of one file's messages.
+
+    Attributes:
+        count: All messages.
+        eligible: Messages below the watermark.
+        last_dropped: The highest id that is dropped; −1 where nothing is.
+        pinned_dropped: Pinned messages that are dropped; more than 0 is a defect, which the proof refuses.
+        nothing: Dropped marks, and messages that are no actions.
+        purged: Dropped because of a later purge; and purges that are dropped with everything before them.
+        deleted: Dropped because of a later delete, which is kept.
+        superseded: Dropped because of a later message with the same key; and expired tombstones.
+        kept_deletes: Deletes that are kept because drops depend on them.
+        kept_purges: Purges that drops depend on, and that are kept.
+        gone_purges: Purges that drops depend on, and that are dropped too.
+        kept_below_gone_purge: Messages that are kept although a later purge of their entity is dropped; more
+            than 0 is a defect, which the proof refuses.
+        kept_chosen: Last messages of a key that are kept.
+    """
 
     path: str
     count: int
     eligible: int
-    """Below the watermark."""
     dropped: int
     last_dropped: int = NONE
     pinned_dropped: int = 0
-    """Never anything but 0."""
     nothing: int = 0
-    """Dropped, because marks or no actions at all."""
     purged: int = 0
-    """Dropped, because a purge came later, or because they are purges with nothing left to purge."""
     deleted: int = 0
-    """Dropped, because a delete came later that stays."""
     superseded: int = 0
-    """Dropped, because a later message has the same key; or tombstones whose time is over."""
     kept_deletes: int = 0
-    """Deletes that stay so that others can go."""
     kept_purges: int = 0
     gone_purges: int = 0
-    """Purges that decide, and stay or go themselves."""
     kept_below_gone_purge: int = 0
-    """Messages that stay, although a purge after them has gone. Never anything but 0."""
     kept_chosen: int = 0
-    """Last messages of their key that stay."""
 
 
 def drop_journal(place: Workplace, rules: CompactionRules, file: LogFile, verdicts: Verdicts) -> Dropped:
-    """Note which messages of a journal's file go."""
+    """Note which messages of a journal's file are dropped."""
     reach = place.reach(file)
     tally, gone, at = _Tally(file, rules), [], 0
     for batch in _gathered(place.eligible(file, rules.watermark, ["id", "key"])):
@@ -72,7 +79,7 @@ def drop_journal(place: Workplace, rules: CompactionRules, file: LogFile, verdic
 def drop_keyed(
     place: Workplace, rules: CompactionRules, policy: LastOfKey, file: LogFile, chosen: Sequence[int]
 ) -> Dropped:
-    """Note which messages of a file go, when of those with keys only the chosen ids stay."""
+    """Note which messages of a file are dropped: those with a key, except the chosen ids."""
     stays = np.sort(np.array(chosen, np.int64))
     tally, gone = _Tally(file, rules), []
     columns = [] if policy.key_of is None else ["t", "namespace", *policy.columns]
@@ -93,7 +100,7 @@ def _nulls(keys: pa.Array | pa.ChunkedArray) -> _Mask:
 
 
 class _Tally:
-    """Counts while a file is filtered."""
+    """Filters the batches of one file, and counts."""
 
     def __init__(self, file: LogFile, rules: CompactionRules) -> None:
         self._file, self._pins = file, np.array(rules.kept_ids, np.int64)
@@ -101,7 +108,11 @@ class _Tally:
         self._kept_deletes = self._kept_purges = self._gone_purges = self._kept_below = self._kept_chosen = 0
 
     def judge(self, ids: _Ids, reach: _Ids, entity: _Ids, verdicts: Verdicts) -> _Ids:
-        """The ids that go, of a batch of a journal; ``entity`` numbers the verdicts, -1 for none."""
+        """The ids to drop of a journal's batch.
+
+        ``entity`` is the index of each message's verdict, −1 for none; ``reach`` is explained in
+        ``journal_batches``.
+        """
         is_judged = entity >= 0
         if len(verdicts.keys):
             below, delete_id = verdicts.purged_below[entity], verdicts.delete_id[entity]
@@ -131,7 +142,7 @@ class _Tally:
         return dropped
 
     def judge_chosen(self, ids: _Ids, is_chosen: _Mask, stays: _Mask) -> _Ids:
-        """The ids that go, of a batch in which the ones that stay are known."""
+        """The ids to drop of a batch: all but those that stay, and pinned ones."""
         gone = ~stays & ~np.isin(ids, self._pins)
         self._eligible += len(ids)
         self._superseded += int(gone.sum())
@@ -140,7 +151,7 @@ class _Tally:
         return dropped
 
     def conclude(self, place: Workplace, gone: Sequence[_Ids]) -> Dropped:
-        """Note what goes; the numbers."""
+        """Note the ids to drop; returns the counts."""
         ids = np.concatenate(gone) if gone else np.empty(0, np.int64)
         place.note_dropped(self._file, ids)
         return Dropped(
@@ -163,7 +174,7 @@ class _Tally:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same messages in larger batches: the judged keys are indexed anew for each."""
+    """The same messages in batches of ``ROWS_AT_ONCE`` or more."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
@@ -175,7 +186,7 @@ def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _numbers_of(names: pa.Array, judged: pa.Array) -> _Ids:
-    """The number of every entity among the judged ones; -1 for those that are not."""
+    """The index of every entity among the judged ones; −1 for those that are not judged."""
     found = pc.index_in(names, value_set=judged)
     numbers: _Ids = pc.fill_null(found, -1).to_numpy().astype(np.int64)
     return numbers

@@ -1,6 +1,6 @@
-"""Who does the two passes over the files: this process alone, or Spark with the same functions.
+"""The engine that runs the two passes over the files: this process, or Spark with the same functions.
 
-In one process memory grows with the number of keys below the watermark, not with the messages.
+In one process, memory grows with the number of keys below the watermark, not with the number of messages.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS, kept_of, merge_keyed
 from tidemark.compaction.policies.policy import JournalActions, policy_named
@@ -26,27 +26,27 @@ from tidemark.log.model.manifest import LogFile
 
 @dataclass(frozen=True, slots=True)
 class Surveyed:
-    """What the first pass has found."""
+    """The result of the first pass."""
 
     census: Census
     drops: tuple[Dropped, ...]
 
 
 class Engine(Protocol):
-    """Does the passes. Each may be repeated, by anybody, at any time."""
+    """Runs the passes. Each is idempotent, and any process may repeat it at any time."""
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
-        """Look at all files with something below the watermark; note what goes."""
+        """Read the given files, which have messages below the watermark, and note which messages to drop."""
 
-    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+    def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """Write the plan's new files."""
 
-    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
-        """How many ids are not where the plan wants them; damaged files are refused."""
+    def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
+        """The number of ids that are missing in the new files or too many; refuses damaged files."""
 
 
 class InProcess:
-    """This process alone."""
+    """Runs the passes in this process."""
 
     def survey(self, place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Surveyed:
         """See ``Engine``."""
@@ -75,12 +75,12 @@ class InProcess:
             drops += [drop_journal(place, rules, file, verdicts) for file in own]
         return Surveyed(census.conclude(), tuple(drops))
 
-    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+    def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """See ``Engine``."""
         written = (rewrite_group(place, plan.rules, group) for group in plan.groups)
         return [file for file in written if file is not None]
 
-    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+    def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
         """See ``Engine``."""
         by_group = outputs_by_group(plan, outputs)
         return sum(
@@ -90,15 +90,15 @@ class InProcess:
 
 
 def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
-    """The last messages of keys that stay, of facts that hold every key whole."""
+    """The census, and the facts of the last messages that are kept; from all facts of the keys."""
     merged = merge_keyed(facts)
     kept = kept_of(merged, rules.tombstones_before)
     gone = merged.num_rows - kept.num_rows
     return Census(keys=merged.num_rows, gone=gone, chosen=kept.num_rows), kept
 
 
-def outputs_by_group(plan: Plan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
-    """Which new file belongs to which group: the one of its partition within its ids."""
+def outputs_by_group(plan: CompactionPlan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
+    """The new file of each group, by the group's number; matched by partition and ids."""
     found: dict[int, LogFile] = {}
     for number, group in enumerate(plan.groups):
         for file in outputs:

@@ -1,4 +1,4 @@
-"""Why a compaction does not go on. The log is as it was in every case."""
+"""Errors of compactions. None of them changes the log."""
 
 from collections.abc import Iterable
 
@@ -6,12 +6,12 @@ from tidemark.errors import TidemarkError, with_fields
 
 
 class CompactionError(TidemarkError):
-    """A compaction was refused or stopped; the log is as it was."""
+    """A compaction was refused or stopped; the log was not changed."""
 
 
 @with_fields
 class PlanOutdated(CompactionError):
-    """What a plan was made from is no longer so."""
+    """The state that a plan was made from has changed."""
 
     pipeline: str
     plan: str
@@ -25,7 +25,7 @@ class PlanOutdated(CompactionError):
 
 @with_fields
 class NotConserved(CompactionError):
-    """What a compaction has kept and dropped does not account for what it has read."""
+    """The messages that a compaction kept and dropped are not those that it read."""
 
     needs_person = True
 
@@ -42,7 +42,7 @@ class NotConserved(CompactionError):
 
 @with_fields
 class NoPlan(CompactionError):
-    """A plan is asked for that nobody has made, or that was swept."""
+    """The requested plan was never made, or was swept."""
 
     pipeline: str
     plan: str
@@ -69,7 +69,7 @@ class NeverCompacted(CompactionError):
 
 @with_fields
 class PolicyUnfit(CompactionError):
-    """By this policy, the messages of the log would not be understood."""
+    """The policy does not understand the format of the log's messages."""
 
     needs_person = True
 

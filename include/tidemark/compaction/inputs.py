@@ -1,14 +1,15 @@
-"""The question that a compaction answers: which files, by which rules. Read from the control plane, in order.
+"""The inputs of a compaction, called its question: which files, by which rules.
 
-The writers are read after the lease was taken and the bindings' time before the manifest, so whatever happens
-meanwhile only makes more messages eligible, never fewer.
+Read from the control plane in a fixed order: the writers after the lease was taken, the bindings' time before
+the manifest. So concurrent changes can only make more messages eligible, never fewer. No message is read.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tidemark.clock import SECOND
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.policy import JournalActions, policy_named
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.watermark import Watermark, find_watermark
@@ -26,25 +27,28 @@ from tidemark.log.state.pins import pins
 from tidemark.pipeline.kinds import POLICIES
 from tidemark.pipeline.model import Pipeline, WriterStart
 
-MICROSECOND = 1_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """What a pipeline's file says about compaction; times in µs."""
+    """The compaction settings of a pipeline's file; times in µs.
+
+    Attributes:
+        writers: The writers that start with the log's beginning. One that is not registered yet blocks
+            compaction.
+        needing_all: Those of ``writers`` that cannot start with a compacted log. Where the log is compacted
+            already, such a writer can never start, so it blocks nothing.
+    """
 
     policy: str
     min_lag: int
     tombstones: int
     segment_bytes: int
     writers: tuple[str, ...]
-    """Those that the file lets begin with the log: one that is not registered yet blocks everything."""
     needing_all: tuple[str, ...] = ()
-    """Those of them that cannot begin with a compacted log: not registered yet, they block nothing of one."""
 
     @classmethod
     def of(cls, pipeline: Pipeline, policy: str | None = None) -> "CompactionSettings":
-        """The settings of a pipeline, with another policy for once."""
+        """The settings of a pipeline; ``policy`` overrides its own. Raises ``PolicyUnfit``."""
         declared = pipeline.log.compaction
         chosen, message_format = policy or declared.policy, pipeline.source.kafka.format
         understood = POLICIES.find(chosen).formats
@@ -52,8 +56,8 @@ class CompactionSettings:
             raise PolicyUnfit(pipeline.name, chosen, message_format, understood)
         return cls(
             chosen,
-            int(declared.min_lag.total_seconds() * MICROSECOND),
-            int(declared.tombstones.total_seconds() * MICROSECOND),
+            int(declared.min_lag.total_seconds() * SECOND),
+            int(declared.tombstones.total_seconds() * SECOND),
             pipeline.log.segment_bytes,
             tuple(one.name for one in pipeline.writers if one.start is not WriterStart.LATEST),
             needing_every_message(pipeline.writers),
@@ -62,20 +66,28 @@ class CompactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question, with what the answer is to be shown with."""
+    """The inputs of one compaction.
+
+    Attributes:
+        now: The first time not yet bound (µs).
+        files: The files of the inactive segments, by partition and id.
+    """
 
     manifest: Manifest
     now: int
     watermark: Watermark
     rules: CompactionRules
     files: tuple[LogFile, ...]
-    """Of the inactive segments, by partition and id."""
-    digest: str
+
+    @property
+    def digest(self) -> str:
+        """The digest of files and rules, which identifies the plan."""
+        return question_digest(self.manifest.pipeline, self.files, self.rules)
 
 
 @dataclass(frozen=True)
 class Questions:
-    """Asks about one pipeline's log."""
+    """Reads the inputs of a compaction of one pipeline's log."""
 
     control: LogControl
     positions: Positions
@@ -83,7 +95,7 @@ class Questions:
     settings: CompactionSettings
 
     def ask(self) -> Question:
-        """The question as it stands now."""
+        """The inputs as of now. Raises ``NeverCompacted`` where the policy keeps everything."""
         settings = self.settings
         if POLICIES.find(settings.policy).keeps_everything:
             raise NeverCompacted(self.control.pipeline, settings.policy)
@@ -110,19 +122,20 @@ class Questions:
             rules = replace(rules, last_eligible=self._last_eligible(files, below))
         return self._question(manifest, now, watermark, rules)
 
-    def ask_as(self, plan: Plan) -> Question:
-        """The question that a plan has answered, asked of the log as it is now."""
+    def ask_as(self, plan: CompactionPlan) -> Question:
+        """The inputs by a plan's rules, with the log's present files up to the plan's active segment."""
         manifest = read_log(self.control, self._folder)
-        # What was published since is none of the plan's business.
+        # Later segments were published after the plan was made.
         inactive = [s for s in manifest.segments if all(f.first_id < plan.active_from for f in s.files)]
         active = [s for s in manifest.segments if s not in inactive][:1]
         seen = replace(manifest, segments=(*inactive, *active))
         return self._question(seen, plan.now, plan.watermark, plan.rules)
 
     def find_positions(self) -> dict[str, int]:
-        """What every writer has surely finished with that the log has to wait for; -1 where that is nothing.
+        """The last id that every writer has finished with; −1 for none.
 
-        One that was stopped inside a binding is given that binding whole again.
+        A writer that was stopped inside a binding gets the whole binding again, so it has not finished with
+        any of it.
         """
         refused = self.settings.needing_all if self.control.log_head().compacted_below > 0 else ()
         writers = registered_writers(self.control, self.positions, self.settings.writers, refused)
@@ -131,9 +144,7 @@ class Questions:
     def _question(
         self, manifest: Manifest, now: int, watermark: Watermark, rules: CompactionRules
     ) -> Question:
-        files = candidates(manifest)
-        digest = question_digest(manifest.pipeline, files, rules)
-        return Question(manifest, now, watermark, rules, files, digest)
+        return Question(manifest, now, watermark, rules, candidates(manifest))
 
     def _acknowledged(self, writers: dict[str, int], below: int) -> tuple[int, ...]:
         ids = {id_ for name in writers for id_ in self.positions.acknowledged(name) if id_ < below}
@@ -144,8 +155,8 @@ class Questions:
         if not recreations:
             return ()
         found = topics_in_log(self.control.bindings_after(NOTHING_YET), recreations)
-        begun = ((one.topic, one.first_id) for one in found if one.number and one.first_id < below)
-        return tuple(sorted(begun))
+        again = ((one.topic, one.first_id) for one in found if one.number and one.first_id < below)
+        return tuple(sorted(again))
 
     def _last_eligible(self, files: Sequence[LogFile], below: int) -> int:
         folder = self._folder

@@ -1,8 +1,8 @@
-"""The plan of a compaction: which files are written anew, what that gains, and what is in its way.
+"""The plan of a compaction: which files are rewritten, what that saves, and what limits it.
 
-Pure. The same planner serves a dry run and a real one. A file is written anew when something in it goes, or
-together with small neighbours of its partition; a file in which nothing goes and that is large, or has few
-small neighbours, is left alone, so that a second run finds nothing to do.
+The same planner serves dry runs and real ones. A file is rewritten where messages in it are dropped, or
+together with small neighbours of its partition. Other files are left alone, so that a second run finds
+nothing to do. Pure.
 """
 
 import json
@@ -21,32 +21,35 @@ from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segme
 from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
 
 MOST_MESSAGES = 1_000_000
-"""Of a file that compaction writes: a task has to hold some numbers of each, however few bytes they are."""
+"""The limit of a file that compaction writes: a task keeps a few numbers per message in memory."""
 NEIGHBOURS = 4
-"""So many small files in a row become one even when nothing in them goes. Fewer are left alone: what is
-written anew for the sake of order must be worth it."""
+"""So many adjacent small files are merged even where nothing in them is dropped. Merging fewer is not worth
+the rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Neighbours of one partition that become one file, or none when nothing of them stays."""
+    """Adjacent files of one partition that become one file, or none where no message is kept.
+
+    Attributes:
+        kept: The number of messages that are kept.
+        bytes: The estimated size of the new file.
+    """
 
     files: tuple[LogFile, ...]
     kept: int
-    """How many messages stay."""
     bytes: int
-    """What the new file is estimated to be."""
 
     @property
     def name(self) -> str:
-        """The place of the group, for people."""
+        """Partition and ids, for messages."""
         first, last = self.files[0], self.files[-1]
         return f"{first.topic}/{first.partition} ids {first.first_id} to {last.last_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlan:
-    """One inactive segment before, and what is left of it."""
+    """One inactive segment, before and after; ``bytes_after`` is estimated from the kept messages."""
 
     first_id: int
     last_id: int
@@ -55,48 +58,52 @@ class SegmentPlan:
     messages_after: int
     bytes_before: int
     bytes_after: int
-    """Estimated from the messages that stay."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What a compaction is going to do."""
+class CompactionPlan:
+    """What a compaction is going to do.
+
+    Attributes:
+        digest: The digest of input files and rules. Plans with the same digest produce the same files.
+        now: The first time not yet bound when the plan was made (µs).
+        active_from: The first id of the active segment, which is not touched.
+        active_files: The files of the active segment.
+        groups: The files that are rewritten.
+        segments: All inactive segments.
+        reasons: How many messages are dropped, by reason.
+    """
 
     pipeline: str
     digest: str
-    """Of the files looked at and the rules: the same plan gives the same files."""
     now: int
-    """The first time not yet bound when the plan was made (µs)."""
     rules: CompactionRules
     watermark: Watermark
     active_from: int
-    """The first id of the active segment, which is not touched …"""
     active_files: tuple[str, ...]
-    """… and its files."""
     groups: tuple[FileGroup, ...]
     segments: tuple[SegmentPlan, ...]
     census: Census = field(default_factory=Census)
     reasons: Mapping[str, int] = field(default_factory=dict)
-    """How many messages go, by reason."""
 
     @property
     def inputs(self) -> tuple[LogFile, ...]:
-        """The files that are written anew."""
+        """The files that are rewritten."""
         return tuple(file for group in self.groups for file in group.files)
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to gain."""
+        """Whether no file is rewritten."""
         return not self.groups
 
     @property
     def dropped(self) -> int:
-        """How many messages go."""
+        """The number of messages that are dropped."""
         return sum(self.reasons.values())
 
     @property
     def held_back_by(self) -> str:
-        """What holds the watermark back."""
+        """The name of the lowest limit of the watermark."""
         return self.watermark.held_back_by
 
     @property
@@ -106,17 +113,17 @@ class Plan:
 
     @property
     def bytes_after(self) -> int:
-        """What they are estimated to be afterwards."""
+        """The estimated size of these segments after the compaction."""
         return sum(segment.bytes_after for segment in self.segments)
 
     def to_bytes(self) -> bytes:
-        """The plan's file; the same plan gives the same bytes."""
+        """The content of the plan's file; equal plans give equal bytes."""
         body = {**asdict(self), "rules": self.rules.to_row(), "census": msgspec.to_builtins(self.census)}
         return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Plan":
-        """The plan a file holds."""
+    def from_bytes(cls, data: bytes) -> "CompactionPlan":
+        """The plan that a file holds."""
         body: dict[str, Any] = json.loads(data)
         rules = body.pop("rules")
         rules |= {name: tuple(rules[name]) for name in ("pins", "acknowledged")}
@@ -146,8 +153,8 @@ def make_plan(
     rules: CompactionRules,
     census: Census,
     drops: Iterable[Dropped],
-) -> Plan:
-    """The plan for a log of which every inactive file has been looked at."""
+) -> CompactionPlan:
+    """The plan for a log, from the census and the drops of all files below the watermark."""
     by_path = {one.path: one for one in drops}
     inactive = inactive_segments(manifest)
     files = sorted(
@@ -167,7 +174,7 @@ def make_plan(
         if (total := sum(getattr(one, name) for one in by_path.values()))
     }
     active = manifest.segments[-1].files if manifest.segments else ()
-    return Plan(
+    return CompactionPlan(
         manifest.pipeline,
         digest,
         now,
@@ -184,7 +191,7 @@ def make_plan(
 
 @dataclass(frozen=True, slots=True)
 class _Fate:
-    """What becomes of one file."""
+    """One file, with the number of messages that are kept and their estimated size."""
 
     file: LogFile
     kept: int
@@ -192,7 +199,7 @@ class _Fate:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something in it goes."""
+        """Whether messages in it are dropped."""
         return self.kept < self.file.count
 
     @classmethod
@@ -202,7 +209,7 @@ class _Fate:
 
 
 def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[FileGroup]:
-    """Neighbours together until they are half a segment, or half of what one task should hold."""
+    """Groups of adjacent files: closed at half a segment, or at half of ``MOST_MESSAGES``."""
     for run in _runs(fates, segment_bytes):
         dirty = [number for number, fate in enumerate(run) if fate.is_dirty]
         if dirty or len(run) >= NEIGHBOURS:
@@ -214,7 +221,7 @@ def _runs(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[list[_Fate]]:
     run: list[_Fate] = []
     size, full = 0, segment_bytes * MOST_MESSAGES
     for fate in fates:
-        # Whichever it has more of, for its share of a full file.
+        # Bytes and messages are both limited, so the larger share of a full file counts.
         share = max(fate.bytes * MOST_MESSAGES, fate.kept * segment_bytes)
         is_large = not fate.is_dirty and 2 * share >= full
         if run and (is_large or size + share > full):
@@ -242,11 +249,14 @@ def _segment_plan(segment: Segment, fates: Mapping[str, _Fate]) -> SegmentPlan:
     )
 
 
-def replace_files(manifest: Manifest, plan: Plan, outputs: Sequence[LogFile]) -> Manifest:
-    """The manifest with the plan's inputs replaced, whatever has been published since behind them."""
-    there = {file.path: file.digest for file in manifest.files}
+def replace_files(manifest: Manifest, plan: CompactionPlan, outputs: Sequence[LogFile]) -> Manifest:
+    """The manifest with the plan's inputs replaced by its outputs. Later segments stay as they are.
+
+    Raises ``PlanOutdated`` where an input is no longer part of the log.
+    """
+    current = {file.path: file.digest for file in manifest.files}
     for file in plan.inputs:
-        if there.get(file.path) != file.digest:
+        if current.get(file.path) != file.digest:
             raise PlanOutdated(plan.pipeline, plan.digest, f"{file.path} is no longer part of the log")
     replaced = {file.path for file in plan.inputs}
     before = [s for s in manifest.segments if all(file.first_id < plan.active_from for file in s.files)]
@@ -254,13 +264,13 @@ def replace_files(manifest: Manifest, plan: Plan, outputs: Sequence[LogFile]) ->
     kept = [file for segment in before for file in segment.files if file.path not in replaced]
     in_order = sorted([*kept, *outputs], key=lambda file: file.first_id)
     segments = (*_segments(in_order, plan.rules.segment_bytes), *after)
-    if not plan.dropped:  # a log of which nothing was taken out is as complete as it was
+    if not plan.dropped:  # merging files alone leaves the log complete
         return replace(manifest, segments=segments)
     return manifest.with_compacted(segments, plan.rules.watermark, plan.rules.policy)
 
 
 def _segments(files: Sequence[LogFile], segment_bytes: int) -> Iterator[Segment]:
-    """Closed where the log itself would close them."""
+    """Files as segments, closed by the same limits as those of capture."""
     run: list[LogFile] = []
     size = 0
     for file in files:

@@ -1,4 +1,4 @@
-"""Plans as the log's folder keeps them: ``plans/<digest>.json``, and beside it the files that came of it."""
+"""Stored plans: ``plans/<digest>.json`` in the log's folder, and next to it the list of the files written."""
 
 import json
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from functools import cached_property
 from msgspec import structs
 
 from tidemark.compaction.errors import NoPlan, PlanOutdated
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.log.files.folder import Folder
 from tidemark.log.model.manifest import LogFile
 
 SETTLED = "plans/settled.json"
-"""The digest of the question to which the answer is known to be: nothing. Only saves work."""
+"""Holds the digest of inputs that are known to need no compaction. It only saves work."""
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class Plans:
     pipeline: str
     root: str
 
-    def keep(self, plan: Plan, area: str) -> None:
-        """Keep a plan; the same one may have been made before, when other writers were further or nearer.
+    def keep(self, plan: CompactionPlan, area: str) -> None:
+        """Store a plan, over an earlier one with the same digest.
 
-        Without the name of the purged entity it tells people about: nothing of those is to stay anywhere.
+        The key of the oldest purged entity is left out, because nothing of a purged entity may be kept.
         """
         unnamed = replace(plan, census=structs.replace(plan.census, oldest_purged=None))
         self._folder.replace(_path(plan.digest), unnamed.to_bytes(), area)
 
-    def read(self, digest: str) -> Plan:
-        """A plan that was made."""
+    def read(self, digest: str) -> CompactionPlan:
+        """A stored plan; raises ``NoPlan`` where there is none."""
         if not self._folder.exists(_path(digest)):
             raise NoPlan(self.pipeline, digest)
-        return Plan.from_bytes(self._folder.read(_path(digest)))
+        return CompactionPlan.from_bytes(self._folder.read(_path(digest)))
 
     def keep_files(self, digest: str, files: Sequence[LogFile], area: str) -> None:
-        """Keep which files a plan's groups have become."""
+        """Store the list of the files that were written for a plan."""
         data = (json.dumps([asdict(file) for file in files], indent=1) + "\n").encode()
         self._folder.write_once(_files_path(digest), data, area)
 
@@ -47,17 +47,17 @@ class Plans:
         return self._folder.exists(_files_path(digest))
 
     def read_files(self, digest: str) -> list[LogFile]:
-        """The files that a plan's groups have become."""
+        """The files that were written for a plan; raises ``PlanOutdated`` where they were not."""
         if not self.has_files(digest):
             raise PlanOutdated(self.pipeline, digest, "its files were never written")
         return [LogFile(**row) for row in json.loads(self._folder.read(_files_path(digest)))]
 
     def settle(self, digest: str, area: str) -> None:
-        """Remember that the answer to a question is: nothing."""
+        """Record that the inputs with this digest need no compaction."""
         self._folder.replace(SETTLED, json.dumps({"digest": digest}).encode(), area)
 
     def is_settled(self, digest: str) -> bool:
-        """Whether the answer to a question is known to be: nothing."""
+        """Whether the inputs with this digest are known to need no compaction."""
         return self._folder.exists(SETTLED) and json.loads(self._folder.read(SETTLED))["digest"] == digest
 
     @cached_property

@@ -1,9 +1,9 @@
-"""The proof before the swap: what was read is kept or dropped, and every drop has its reason.
+"""The proof before publication: every message that was read is kept, or dropped for a counted reason.
 
-Pure, and made from what was counted in the files on the way, not from what the plan intended. For
-``progress`` and ``latest``: every key has its last message, unless that was a tombstone whose time is over.
-For a ``journal``: everything that is dropped is a mark or no action, or has a later delete of its entity
-that stays, or a later purge of it, which stays as long as anything older does.
+It uses what was counted while the files were filtered, not what the plan intended. For ``progress`` and
+``latest``: every key keeps its last message, unless that is an expired tombstone. For ``journal``: every
+dropped message is a mark, or no action, or is followed by a delete of its entity that is kept, or by a purge,
+which is kept as long as anything older is. Pure.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ def prove_verdicts(
     files: Sequence[LogFile],
     drops: Sequence[Dropped],
 ) -> None:
-    """Refuse verdicts that do not account for every message and every key."""
+    """Raise ``NotConserved`` where the drops do not account for every message and every key."""
     for problem in _problems(rules, census, files, drops):
         raise NotConserved(pipeline, plan, problem)
 
@@ -64,9 +64,9 @@ def _problems(
 def prove_outputs(
     pipeline: str, plan: str, expected: Mapping[str, int], written: Mapping[str, int], lost: int
 ) -> None:
-    """Refuse new files that do not hold what their inputs held without what was dropped.
+    """Raise ``NotConserved`` where the new files do not hold exactly the messages that are kept.
 
-    Both counts are by group; ``lost`` is how many ids are in one of the two and not in the other.
+    Both counts are by group; ``lost`` is the number of ids that are missing or too many.
     """
     for group, wanted in expected.items():
         if written.get(group, 0) != wanted:

@@ -1,4 +1,4 @@
-"""A plan for people and for programs: the same numbers as lines and as a document."""
+"""Plans and results as lines for operators and as documents for tasks and ``--json``."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tidemark.compaction.compact import Compacted
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 
 REASONS = {
     "nothing": "marks and messages that are no actions",
@@ -18,7 +18,7 @@ REASONS = {
 }
 
 
-def plan_document(plan: Plan) -> dict[str, Any]:
+def plan_document(plan: CompactionPlan) -> dict[str, Any]:
     """The plan as tasks return it and ``--json`` prints it."""
     return {
         "pipeline": plan.pipeline,
@@ -47,13 +47,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _oldest(plan: Plan) -> dict[str, Any] | None:
+def _oldest(plan: CompactionPlan) -> dict[str, Any] | None:
     found = plan.census.oldest_purged
     return None if found is None else msgspec.structs.asdict(found)
 
 
 def compacted_document(done: Compacted) -> dict[str, Any]:
-    """What a compaction came to, as tasks return it."""
+    """The result of a compaction, as tasks return it."""
     return {
         "pipeline": done.plan.pipeline,
         "plan": done.plan.digest,
@@ -67,8 +67,8 @@ def compacted_document(done: Compacted) -> dict[str, Any]:
     }
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
-    """The plan as a table, and what is in its way."""
+def plan_lines(plan: CompactionPlan) -> Iterator[str]:
+    """The plan as a table, with the limits of the watermark."""
     yield f"{plan.pipeline}: policy {plan.rules.policy}, plan {plan.digest[:12]}"
     yield f"  watermark: messages below id {plan.watermark.id} may go"
     for limit in plan.watermark.limits:

@@ -1,7 +1,7 @@
-"""The second pass: a group of neighbouring files becomes one, without what is dropped.
+"""The second pass: rewrites a group of adjacent files as one, without the dropped messages.
 
-A message that stays is copied as it is. The new file gets its final name, which nobody knows yet; the same
-group gives the same name and bytes whoever writes it.
+Kept messages are copied unchanged. The new file gets its final name at once, which no manifest contains yet.
+The same group always gives the same name and bytes, so the pass is idempotent.
 """
 
 from collections.abc import Iterator
@@ -18,28 +18,28 @@ from tidemark.log.files.parquet import write_parquet
 from tidemark.log.model.manifest import LogFile
 
 
-class _Passing:
-    """What passes through on its way into a file."""
+class _Range:
+    """The first and last id and time of the messages that are written to a file."""
 
     def __init__(self) -> None:
         self.first_id = self.last_id = self.first_t = self.t = -1
 
     def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The same batches."""
+        """Return the batches unchanged, and record their range."""
         for batch in batches:
             ids, times = batch["id"], batch["t"]
             if self.first_id < 0:
                 self.first_id, self.first_t = ids[0].as_py(), times[0].as_py()
-            # Ids grow with the bindings' times, so the last message is of the newest one.
+            # Ids ascend with the bindings' times, so the last message has the latest time.
             self.last_id, self.t = ids[-1].as_py(), times[-1].as_py()
             yield batch
 
 
 def rewrite_group(place: Workplace, rules: CompactionRules, group: FileGroup) -> LogFile | None:
-    """Write the group's file; None when nothing of it stays."""
+    """Write the group's file; None where no message is kept."""
     if not group.kept:
         return None
-    passing = _Passing()
+    passing = _Range()
     with place.folder.stage(place.area) as staged:
         count = write_parquet(staged.sink, passing.watch(kept_messages(place, rules, group)))
         path = f"files/{passing.first_id:020d}-{passing.last_id:020d}-{place.plan[:12]}.parquet"
@@ -62,7 +62,7 @@ def rewrite_group(place: Workplace, rules: CompactionRules, group: FileGroup) ->
 
 
 def kept_messages(place: Workplace, rules: CompactionRules, group: FileGroup) -> Iterator[pa.RecordBatch]:
-    """The messages of a group that stay, in id order, as they are."""
+    """The messages of a group that are kept, unchanged and in id order."""
     for file in group.files:
         dropped = _dropped(place, rules, file)
         for batch in place.log.read_file(file):
@@ -72,7 +72,7 @@ def kept_messages(place: Workplace, rules: CompactionRules, group: FileGroup) ->
 
 
 def differing_ids(place: Workplace, rules: CompactionRules, group: FileGroup, output: LogFile | None) -> int:
-    """How many ids are in the group without what is dropped or in its file, but not in both."""
+    """The number of ids that are missing in the new file or too many; refuses a damaged file."""
     wanted = [np.empty(0, np.int64)]
     for file in group.files:
         dropped = _dropped(place, rules, file)
@@ -92,6 +92,6 @@ def _dropped(place: Workplace, rules: CompactionRules, file: LogFile) -> NDArray
 
 
 def _among(ids: NDArray[np.int64], dropped: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which ids are dropped; both are in order, so only those of the same range are compared."""
+    """Which ids are dropped. Both arrays are sorted, so only the overlapping range is compared."""
     low, high = np.searchsorted(dropped, [ids[0], ids[-1] + 1])
     return np.isin(ids, dropped[low:high], assume_unique=True)

@@ -1,7 +1,7 @@
-"""Where one plan's work lies: the log's files to read, and small notes about them under ``staging``.
+"""The working area of one plan: the log's files to read, and notes about them under ``staging``.
 
-Notes are named after the file they are about and hold the same whoever writes them, so a task that is done
-twice changes nothing. They are nobody's once the plan is published or given up, and go with the area.
+A note is named after the file that it is about, and its content depends on that file and the plan alone, so a
+repeated task changes nothing. Notes are removed with the area when the plan is published or abandoned.
 """
 
 import io
@@ -20,19 +20,22 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile
 
 AREA = "compaction-"
-"""Begins the name of a plan's area under ``staging``; the sweep knows a plan's by the digits behind it."""
+"""The prefix of a plan's area under ``staging``; the digits of the plan's digest follow, for the sweep."""
 
 
 @dataclass(frozen=True)
 class Workplace:
-    """The folder of a log, and the area in it that belongs to one plan."""
+    """The folder of a log, and the area in it that belongs to one plan.
+
+    Attributes:
+        plan: The plan's digest.
+        look: A suffix of the area's name for a dry run, so that it shares no notes with other runs.
+    """
 
     pipeline: str
     root: str
     plan: str
-    """The plan's digest."""
     look: str = field(default="", kw_only=True)
-    """Tells a look at what a plan would be from the plan itself, and from other looks."""
 
     @cached_property
     def log(self) -> LogFolder:
@@ -41,22 +44,22 @@ class Workplace:
 
     @cached_property
     def folder(self) -> Folder:
-        """The folder itself."""
+        """The folder of the log, for notes."""
         return Folder(self.pipeline, self.root)
 
     @property
     def area(self) -> str:
-        """The plan's own area, below the one for staged files."""
+        """The name of the plan's area under ``staging``."""
         return AREA + self.plan[:12] + self.look
 
     def eligible(
         self, file: LogFile, watermark: int, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of a file below the watermark, in id order; a damaged file is refused."""
+        """The messages of a file below the watermark, in id order; refuses a damaged file."""
         return self.log.read_file(file, columns, 0, watermark - 1)
 
     def may_lack_values(self, file: LogFile) -> bool:
-        """Whether some message of a file may have no value, by the file's own footer."""
+        """Whether a file may hold messages without a value, by the statistics in its footer."""
         with self.folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             column = parquet.schema_arrow.names.index("value")
             for number in range(parquet.num_row_groups):
@@ -66,27 +69,27 @@ class Workplace:
         return False
 
     def note_reach(self, file: LogFile, reach: NDArray[np.int64]) -> None:
-        """Note what the messages of a file below the watermark are."""
+        """Store the reach of a file's messages below the watermark (see ``journal_batches``)."""
         self._note("reach", file, reach)
 
     def reach(self, file: LogFile) -> NDArray[np.int64]:
-        """What the messages of a file below the watermark are."""
+        """The stored reach of a file's messages below the watermark, in id order."""
         return self._noted("reach", file)
 
     def note_dropped(self, file: LogFile, ids: NDArray[np.int64]) -> None:
-        """Note which messages of a file go, in id order."""
+        """Store the ids that are dropped from a file, in order."""
         self._note("dropped", file, ids)
 
     def dropped(self, file: LogFile) -> NDArray[np.int64]:
-        """Which messages of a file go, in id order."""
+        """The stored ids that are dropped from a file, in order."""
         return self._noted("dropped", file)
 
     def is_noted(self, file: LogFile) -> bool:
-        """Whether it is noted which messages of a file go."""
+        """Whether the ids that are dropped from a file are stored."""
         return self.folder.exists(self._path("dropped", file))
 
     def remove(self) -> None:
-        """Remove everything that was noted for the plan."""
+        """Remove all notes of the plan."""
         self.folder.remove_area(posixpath.join(STAGING, self.area))
 
     def _note(self, kind: str, file: LogFile, numbers: NDArray[np.int64]) -> None:

@@ -1,7 +1,7 @@
-"""The first pass over a file: the facts about its messages, a bounded number of them in memory.
+"""The first pass over a file: gathers the facts about its messages, with bounded memory.
 
-Looks at nothing above the watermark. What a journal's messages are is found out here once and noted in a
-sidecar of the file, a number a message, so that the filter does not have to understand them again.
+Reads nothing above the watermark. A journal's messages are decoded here once; their reach is stored, one
+number per message, so that the filter does not decode them again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidemark.compaction.policies.facts_table import merge_table
-from tidemark.compaction.policies.journal_batches import COLUMNS, look_at
+from tidemark.compaction.policies.journal_batches import COLUMNS, batch_facts
 from tidemark.compaction.policies.keyed_facts import keyed_facts_of, merge_keyed
 from tidemark.compaction.policies.policy import LastOfKey
 from tidemark.compaction.policies.rules import CompactionRules
@@ -19,31 +19,33 @@ from tidemark.compaction.staging import Workplace
 from tidemark.log.model.manifest import LogFile
 
 MOST_ROWS = 50_000
-"""With more in memory, facts of the same key become one, or are given away and gathered anew."""
+"""How many rows of facts are kept in memory before those of the same key are merged, or handed on."""
 
 
 def survey_journal(place: Workplace, rules: CompactionRules, files: Sequence[LogFile]) -> Iterator[pa.Table]:
-    """The facts of the entities in some files of one partition, in id order: a few tables; notes the
-    sidecars."""
+    """The facts of the entities in files of one partition, in id order, as a few tables.
 
-    def look() -> Iterator[pa.Table]:
+    Stores the reach of the messages of every file.
+    """
+
+    def read() -> Iterator[pa.Table]:
         for file in files:
             reaches = [np.empty(0, np.int64)]
             for batch in place.eligible(file, rules.watermark, COLUMNS):
-                looked = look_at(file.topic, file.partition, batch, rules)
-                reaches.append(looked.reach)
-                yield looked.facts
+                found = batch_facts(file.topic, file.partition, batch, rules)
+                reaches.append(found.reach)
+                yield found.facts
             place.note_reach(file, np.concatenate(reaches))
 
-    return _gathered(look(), merge_table)
+    return _merged(read(), merge_table)
 
 
 def survey_keyed(
     place: Workplace, rules: CompactionRules, policy: LastOfKey, numbered: Sequence[tuple[int, LogFile]]
 ) -> Iterator[pa.Table]:
-    """The facts of the keys in some files, each given with its number: a few tables."""
+    """The facts of the keys in files, each given with its number, as a few tables."""
 
-    def look() -> Iterator[pa.Table]:
+    def read() -> Iterator[pa.Table]:
         for number, file in numbered:
             has_tombstones = policy.drops_tombstones and place.may_lack_values(file)
             wanted = {"id", "t", "namespace", *policy.columns, *(["value"] if has_tombstones else [])}
@@ -52,20 +54,17 @@ def survey_keyed(
                 tombstones = pc.is_null(messages["value"]) if has_tombstones else None
                 yield keyed_facts_of(messages, number, rules.pins, policy.keys(messages), tombstones)
 
-    return _gathered(look(), merge_keyed)
+    return _merged(read(), merge_keyed)
 
 
-def _gathered(tables: Iterator[pa.Table], merge: Callable[[pa.Table], pa.Table]) -> Iterator[pa.Table]:
-    """The same facts in fewer rows and tables; of a key in every one of these tables there is one row."""
+def _merged(tables: Iterator[pa.Table], merge: Callable[[pa.Table], pa.Table]) -> Iterator[pa.Table]:
+    """The same facts in fewer rows and tables; each returned table has one row per key."""
     waiting: list[pa.Table] = []
-    rows = 0
     for table in tables:
         waiting.append(table)
-        rows += table.num_rows
-        if rows >= MOST_ROWS:
+        if sum(one.num_rows for one in waiting) >= MOST_ROWS:
             waiting = [merge(pa.concat_tables(waiting))]
-            if (rows := waiting[0].num_rows) >= MOST_ROWS // 2:
-                yield waiting[0]
-                waiting, rows = [], 0
+            if waiting[0].num_rows >= MOST_ROWS // 2:
+                yield waiting.pop()
     if waiting:
         yield merge(pa.concat_tables(waiting))

@@ -1,8 +1,8 @@
-"""The watermark: below it, and nowhere else, messages may leave the log.
+"""The watermark: only messages with ids below it can be dropped.
 
-The lowest of what every writer has finished, what somebody holds, what is old enough and where the active
-segment begins. Pure: "now" is handed in and is the first time not yet bound, so a plan does not depend on
-when it is looked at.
+It is the lowest of these limits: every writer's position, every hold, the minimal age of messages, and the
+beginning of the active segment. Pure: "now" is a parameter, the first time not yet bound, so a plan does not
+depend on when it is computed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,50 +15,49 @@ from tidemark.log.state.holds import Hold
 
 
 class Reason(StrEnum):
-    """What can hold the watermark back."""
+    """The kinds of limits."""
 
     WRITER = "writer"
-    """A writer has not finished with what comes next."""
+    """A writer has not delivered the next messages."""
     MIN_LAG = "min_lag"
-    """What comes next is not old enough."""
+    """The next messages are younger than ``min_lag``."""
     ACTIVE_SEGMENT = "active segment"
-    """What comes next is in the segment that is not closed yet."""
+    """The next messages are in the active segment."""
     HOLD = "hold"
-    """Somebody is in the middle of something and needs what comes next."""
+    """A running process needs the next messages."""
     NO_WRITER = "no writer"
-    """Nobody is registered, so nobody has finished with anything."""
+    """No writer is registered, so no message is known to be delivered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One reason why the watermark is not higher."""
+    """One limit of the watermark."""
 
     reason: Reason
     name: str
-    """The writer's or the holder's; for the other reasons the reason itself."""
+    """The writer's or the holder's name; for other reasons the reason itself."""
     below: int
-    """Messages with ids below this one may go, as far as this reason is concerned."""
+    """The limit allows dropping messages with ids below this one."""
     ids: int
-    """How many ids it withholds that would be old enough and outside the active segment, were it not for it.
-    Of the reasons that are no writer's: how many of those that follow."""
+    """How many ids the limit withholds. For a writer or a hold: of the ids that are old enough and not in the
+    active segment. For ``min_lag``: of those not in the active segment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Messages with ids strictly below ``id`` may go."""
+    """Messages with ids strictly below ``id`` can be dropped; ``limits`` are sorted, the lowest first."""
 
     id: int
     limits: tuple[Limit, ...]
-    """The lowest first."""
 
     @property
     def held_back_by(self) -> str:
-        """The name of what holds it back most."""
+        """The name of the lowest limit."""
         return self.limits[0].name
 
     @property
     def withheld(self) -> int:
-        """How many ids that one withholds."""
+        """How many ids the lowest limit withholds."""
         return self.limits[0].ids
 
 
@@ -72,8 +71,8 @@ def find_watermark(
 ) -> Watermark:
     """The watermark of a log; ``bindings`` are at least those younger than ``now - min_lag`` (both µs).
 
-    A message at a writer's position stays, although the writer has finished with it: it is the one that a
-    reader finds there. A writer without a position blocks everything, and so does having no writer at all.
+    The message at a writer's position is kept, although it is delivered: readers look it up by the position.
+    A writer without a position blocks everything, and so does having no writer at all.
     """
     active = active_segment_begins(manifest)
     young = min((one.base for one in bindings if one.t > now - min_lag), default=manifest.end + 1)
@@ -95,7 +94,7 @@ def find_watermark(
 
 
 def active_segment_begins(manifest: Manifest) -> int:
-    """The first id of the active segment; of an empty log the first id it will have."""
+    """The first id of the active segment; for an empty log, the first id it will have."""
     if not manifest.segments:
         return manifest.end + 1 if manifest.end > NOTHING_YET else 0
     return min(file.first_id for file in manifest.segments[-1].files)

@@ -1,1 +1,1 @@
-"""Proof that a journal keyspace holds what the commit log says. Changes nothing, knows no Spark."""
+"""Verification of what writers have delivered, against the commit log. Does not use Spark."""

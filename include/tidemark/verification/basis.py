@@ -1,6 +1,7 @@
-"""What a verification starts from: how far a writer has come, and what the control plane knows of the log.
+"""The input of a verification: a writer's position and settings, and what the control plane knows of the log.
 
-Read once, before anything else, and then carried to wherever entities are judged.
+It is read once, before any message or row, and then sent to every task that judges entities. Nothing here
+reads the log's files or the writer's tables.
 """
 
 import re
@@ -26,7 +27,7 @@ from tidemark.writers.journal.writer import JournalWriter
 
 
 class PointerRange(NamedTuple):
-    """Where a pointer has to be, and how far an interrupted delivery may have moved it."""
+    """The offset that a pointer must have, and the highest one an interrupted delivery may have left."""
 
     expected: int
     most: int
@@ -34,57 +35,67 @@ class PointerRange(NamedTuple):
 
 @dataclass(frozen=True)
 class Basis:
-    """What a writer's tables are judged by; travels to tasks."""
+    """What a writer's tables are judged by. Picklable: it is sent to tasks.
+
+    Attributes:
+        horizon: The last id of which an interrupted delivery may have written something.
+        version: The version of the writer's state. It changes whenever the writer delivers.
+        acknowledged: The ids of messages that an operator acknowledged, so that they were never written.
+        timezone: The zone of ``expire_on``.
+        ground: What is known of each partition, from which follows what is provable.
+        pointers: The expected pointer of every partition of which the writer has delivered something.
+        gap: What the log lacks, so that tables rebuilt from it would lack it too; empty for a complete log.
+        taken: For topics that were deleted and created again: the first and the last id of the incarnation
+            that the tables hold.
+    """
 
     pipeline: str
     writer: str
     keyspace: str
     position: int
     horizon: int
-    """The last id of which a delivery that was interrupted may have left something."""
     version: int
-    """The writer's: another one means that it moved."""
     acknowledged: frozenset[int]
     segment_size: int
     timezone: str
     ground: Ground
     pointers: Mapping[TopicPartition, PointerRange]
-    """Of all partitions the writer has come to."""
     gap: str = ""
-    """What the log does not have, and so tables rebuilt from it would not; empty where it is whole."""
     taken: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    """Of topics that were made again: the first and the last id of the one that the tables hold."""
 
     @cached_property
     def zone(self) -> ZoneInfo:
-        """That of ``expire_on``."""
+        """The zone of ``expire_on``."""
         return ZoneInfo(self.timezone)
 
     @cached_property
     def topics(self) -> frozenset[str]:
-        """Those that the writer takes."""
+        """The topics that the writer delivers."""
         return frozenset(topic for topic, _ in self.ground.starts)
 
     def takes(self, topic: str, id_: int) -> bool:
-        """Whether a message is of the topic that the tables hold, and not of another one of its name."""
+        """Whether a message belongs to the incarnation of the topic that the tables hold."""
         return self.may_take(topic, id_, id_)
 
     def may_take(self, topic: str, first_id: int, last_id: int) -> bool:
-        """Whether one of these ids can be of the topic that the tables hold."""
+        """Whether an id of this range can belong to the incarnation of the topic that the tables hold."""
         if topic not in self.taken:
             return True
         first, last = self.taken[topic]
         return first <= last_id and first_id <= last
 
     def require_topics(self, named: Sequence[str]) -> list[str]:
-        """These topics, or all where none is named; refuses one that the writer has nothing of."""
+        """The named topics, sorted; all topics of the writer where none is named.
+
+        Raises ``TopicNotDelivered`` where the writer has delivered nothing of a named topic.
+        """
         for topic in named:
             if topic not in self.topics:
                 raise TopicNotDelivered(self.pipeline, self.writer, topic, tuple(sorted(self.topics)))
         return sorted(named or self.topics)
 
     def check_pointers(self, found: Mapping[TopicPartition, int]) -> Iterator[Difference]:
-        """The pointers that are not where the position says."""
+        """The pointers that do not match the writer's position."""
         for (topic, partition), (expected, most) in sorted(self.pointers.items()):
             offset = found.get((topic, partition))
             if offset is None:
@@ -99,8 +110,11 @@ class Basis:
 
 
 def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> Basis:
-    """What is known now; refuses a writer that never ran, whose settings would make other tables, or whose
-    tables are another replicator's."""
+    """The basis as of now.
+
+    Refuses a writer that never ran, one with settings that would produce other tables, and one with tables
+    that were handed back to another replicator.
+    """
     state = positions.load(writer.name)
     if state is None:
         raise NothingDelivered(writer.pipeline, writer.name)
@@ -120,7 +134,10 @@ def basis_of(
     acknowledged: frozenset[int],
     unclear_below: int = 0,
 ) -> Basis:
-    """The same, from published bindings, oldest first; below an id they may be compacted beyond proof."""
+    """The basis, from the published bindings, oldest first.
+
+    Below the id ``unclear_below`` the log was compacted by a policy that does not preserve an entity's state.
+    """
     admitted = re.compile(writer.declared.namespaces)
     recreations = Recreations.of(losses)
 
@@ -135,7 +152,7 @@ def basis_of(
         for s in binding.slices:
             if admitted.search(s.topic) and is_taken(s.topic, binding):
                 starts.setdefault((s.topic, s.partition), s.lower)
-    # Tables are never ahead of the binding after the furthest position, and never taken back by a rewind.
+    # A delivery writes at most one binding beyond the furthest position, and a rewind removes no rows.
     furthest = max(state.position, state.reached)
     horizon = next((binding.end for binding in bindings if binding.end > furthest), furthest)
     expected, most = (_offsets(bindings, at, is_taken) for at in (state.position, horizon))
@@ -174,9 +191,10 @@ def basis_of(
 def _offsets(
     bindings: Sequence[Binding], position: int, is_taken: Callable[[str, Binding], bool]
 ) -> dict[TopicPartition, int]:
-    reached: dict[TopicPartition, int] = {}
+    """The last offset of every partition at or below a position."""
+    last: dict[TopicPartition, int] = {}
     for binding in bindings:
         if binding.base <= position:
-            own = binding.offsets_at(position).items()
-            reached |= {place: offset for place, offset in own if is_taken(place[0], binding)}
-    return reached
+            offsets = binding.offsets_at(position).items()
+            last |= {place: offset for place, offset in offsets if is_taken(place[0], binding)}
+    return last

@@ -1,7 +1,7 @@
-"""Two keyspaces of one pipeline compared, and whether readers may go from one to the other. Pure.
+"""The comparison of two keyspaces of one pipeline, and whether readers can be switched from one to the other.
 
-Nothing is repaired in place: a keyspace is rebuilt next to the old one, compared with it, and then readers
-are switched.
+A damaged keyspace is not repaired in place: it is rebuilt under a new name, compared with the old one, and
+then readers are switched. Pure: nothing is read here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,59 +15,60 @@ from tidemark.verification.tally import Counts
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One of the keyspaces, and its writer."""
+    """One of the keyspaces, with its writer; ``gate`` is the reason why the writer's gate is closed."""
 
     keyspace: str
     writer: str
     position: int
     gate: str | None
-    """Why it is closed."""
     pointers: Mapping[TopicPartition, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What is different between a keyspace and the one that shall take its place."""
+    """The differences between a keyspace and its replacement.
+
+    Attributes:
+        differences: The first ones; ``total`` counts all.
+        moved: The writers that delivered something while the keyspaces were read.
+    """
 
     pipeline: str
     old: Side
     new: Side
     topics: Mapping[str, Counts]
     differences: tuple[Difference, ...]
-    """The first ones."""
     total: int
-    """How many there are, told or not."""
     moved: tuple[str, ...] = ()
-    """Writers that were at work meanwhile."""
     seconds: float = 0.0
 
     @property
     def is_same(self) -> bool:
-        """Whether a reader cannot tell them apart, pointers included."""
+        """Whether readers get the same from both, pointers included."""
         return not self.total and self.old.pointers == self.new.pointers
 
     def say(self, difference: Difference) -> str:
-        """A difference as a sentence that takes no side."""
+        """A difference as a sentence that names both keyspaces and calls neither wrong."""
         return f"{difference.where}: {difference.between(self.old.keyspace, self.new.keyspace)}"
 
     @property
     def is_safe(self) -> bool:
-        """Whether readers may be switched."""
+        """Whether readers can be switched to the new keyspace."""
         return not self.obstacles
 
     @property
     def obstacles(self) -> tuple[str, ...]:
-        """What stands in the way of a switch."""
+        """The reasons why readers should not be switched, one sentence each."""
         return tuple(self._obstacles())
 
     def _obstacles(self) -> Iterator[str]:
         if different := sum(counts.different for counts in self.topics.values()):
             yield f"{different:,} entit{'y is' if different == 1 else 'ies are'} different"
         for (topic, partition), offset in sorted(self.old.pointers.items()):
-            has = self.new.pointers.get((topic, partition))
-            if has is None or has < offset:
-                said = "has no pointer" if has is None else f"is at offset {has}"
-                yield f"{topic}/{partition}: {self.new.keyspace} {said}, {self.old.keyspace} at {offset}"
+            new_offset = self.new.pointers.get((topic, partition))
+            if new_offset is None or new_offset < offset:
+                state = "has no pointer" if new_offset is None else f"is at offset {new_offset}"
+                yield f"{topic}/{partition}: {self.new.keyspace} {state}, {self.old.keyspace} at {offset}"
         if self.old.position != self.new.position:
             yield (
                 f"the writers are not at the same id: {self.old.writer} at {self.old.position:,}, "
@@ -80,7 +81,7 @@ class Diff:
             yield f"{writer} was at work meanwhile: compare again when it rests"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``."""
+        """The document that ``--json`` prints."""
         return {
             "pipeline": self.pipeline,
             "old": _side(self.old),
@@ -97,7 +98,7 @@ class Diff:
 
 
 def pointer_rows(diff: Diff) -> Iterator[dict[str, Any]]:
-    """The pointers of both, partition by partition."""
+    """The pointers of both keyspaces, one row per partition."""
     for topic, partition in sorted({*diff.old.pointers, *diff.new.pointers}):
         place = (topic, partition)
         old, new = diff.old.pointers.get(place), diff.new.pointers.get(place)

@@ -1,15 +1,15 @@
-"""What a verification refuses: errors with fields, each with the way out."""
+"""Errors of verifications."""
 
 from tidemark.errors import TidemarkError, with_fields
 
 
 class VerificationError(TidemarkError):
-    """A verification cannot be done, or found what it does not repair."""
+    """A verification cannot be done, or found differences that it does not repair."""
 
 
 @with_fields
 class NothingDelivered(VerificationError):
-    """A writer that never ran has no tables to verify."""
+    """The writer never ran, so it has no tables to verify."""
 
     pipeline: str
     writer: str
@@ -22,7 +22,7 @@ class NothingDelivered(VerificationError):
 
 @with_fields
 class TopicNotDelivered(VerificationError):
-    """A topic is named that the writer has nothing of."""
+    """The writer has delivered nothing of a topic that the caller named."""
 
     pipeline: str
     writer: str
@@ -38,7 +38,7 @@ class TopicNotDelivered(VerificationError):
 
 @with_fields
 class NoSuchEntity(VerificationError):
-    """Neither the log nor the tables know an entity."""
+    """An entity is neither in the log nor in the tables."""
 
     pipeline: str
     writer: str

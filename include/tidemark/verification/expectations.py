@@ -1,7 +1,7 @@
-"""Great Expectations on what was delivered: the rules that always hold, then the pipeline's own.
+"""Great Expectations on what was delivered: built-in expectations, then the pipeline's own.
 
-Judged are the heads of the entities that were looked at, with how many differences the verification found for
-each, and the pointers. Nothing is read here.
+They are applied to the heads of the verified entities, each with the number of its differences, and to the
+pointers. Nothing is read here.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ COUNTS = ("topic", "same", "different", "not_provable")
 def judge_delivered(
     found: Verification, heads: Mapping[Entity, Head | None], suite: Suite
 ) -> list[Judgement]:
-    """Judge what a verification found; heads are those of its sample, or of whoever is different."""
+    """Apply all expectations to a verification; ``heads`` are of its sample and of different entities."""
     import pandas as pd
 
     counts = [
@@ -62,7 +62,7 @@ def judge_delivered(
 
 
 def _always() -> Iterator[tuple[str, ExpectationDeclaration]]:
-    """What is odd about a head, whatever the log says."""
+    """The expectations of heads that hold for every pipeline."""
     yield (
         "nothing is deleted beyond the last event",
         ExpectationDeclaration(

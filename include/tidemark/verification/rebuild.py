@@ -1,8 +1,8 @@
-"""What a rebuild from the log could not bring back, and what is possible instead.
+"""Advice about damaged tables: whether a rebuild from the log would be complete, and the alternatives.
 
-Pure. A damaged keyspace is never repaired in place; the log fills another one next to it. Where the log does
-not have a partition whole, such a keyspace would be without what is missing: then nothing else than that is
-promised, and the other ways are named.
+A damaged keyspace is never repaired in place: a new one is filled from the log. Where the log lacks a part of
+a partition, the new keyspace would lack it too. The advice then names what is missing, and other ways to
+repair the damage. Pure.
 """
 
 from tidemark.verification.journal.provable import Ground
@@ -11,9 +11,9 @@ MOST_NAMED = 3
 
 
 def find_gap(ground: Ground, unclear_below: int = 0) -> str:
-    """What the log does not have of the partitions that a writer takes; empty where it has everything.
+    """What the log lacks of the partitions that a writer delivers; empty where it lacks nothing.
 
-    Below an id it may have been compacted by another policy than `journal`.
+    Below the id ``unclear_below`` the log was compacted by another policy than `journal`; 0 where it was not.
     """
     gaps = [
         f"it begins at offset {start} of {topic}/{partition}"
@@ -34,7 +34,7 @@ def find_gap(ground: Ground, unclear_below: int = 0) -> str:
 
 
 def way_out(pipeline: str, writer: str, gap: str) -> str:
-    """What can be done about tables that are not what the log says."""
+    """What an operator can do about tables that differ from the log."""
     if not gap:
         return (
             "Tables are not repaired in place: rebuild them with a writer of another keyspace and "

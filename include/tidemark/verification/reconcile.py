@@ -1,7 +1,7 @@
-"""reconcile: judge what a verification found, keep it, and close the writer's gate over a difference.
+"""reconcile: judges the result of a verification, records it, and closes the writer's gate over a difference.
 
-Nothing is repaired here and no position moves. A gate that a verification closed opens after a clean one of
-the same entities, or by a named person with a reason.
+Nothing is repaired here and no position changes. A gate that a verification closed is opened by a clean
+verification of the same entities, or by an operator with a reason.
 """
 
 import time
@@ -36,12 +36,12 @@ from tidemark.writers.journal.writer import JournalWriter
 
 POINTERS = "the pointers are where the log says"
 ENTITIES_AGAIN = 1_000
-"""How many entities are verified before a gate opens that closed over missing tables or pointers."""
+"""How many entities are verified before opening a gate that was closed over missing tables or pointers."""
 
 
 @with_fields
 class StillDifferent(VerificationError):
-    """The entities over which a verification closed a gate are not proved to be right."""
+    """The entities over which a verification closed a gate are not proved to be correct."""
 
     needs_person = True
 
@@ -67,7 +67,13 @@ def reconcile(
     holder: str,
     clock: Clock = wall_clock,
 ) -> Reconciliation:
-    """Judge and keep what was found of a writer's tables; a bad finding closes its gate."""
+    """Judge a verification of a writer's tables and record it; a failed expectation closes the writer's gate.
+
+    Args:
+        root: The log's folder, where the record is kept.
+        found: The result of the verification.
+        sample: The entities that were verified. Their heads are judged by the pipeline's own expectations.
+    """
     different = [Entity(one.topic, one.key) for one in found.differences if one.key is not None]
     heads = _heads(writer, dict.fromkeys((*different, *sample)))
     record = Reconciliation(
@@ -78,7 +84,7 @@ def reconcile(
         found.to_dict(),
         tuple(judge_delivered(found, heads, suite)),
     )
-    # Whoever dies in between leaves a closed gate without its record, which is never opened by itself.
+    # The gate first: a crash in between leaves a closed gate without a record, which only an operator opens.
     if not record.passed:
         close_gate(positions, record, holder, clock)
     reach(FaultPoint.RECONCILED)
@@ -93,8 +99,10 @@ def reconcile_pointers(
     holder: str,
     clock: Clock = wall_clock,
 ) -> Reconciliation | None:
-    """The cheapest look at a journal, for a run that delivers nothing: are its tables there, and all pointers
-    where the log says? A difference closes the gate; None where there is none, or nothing to compare.
+    """Verify that a journal's tables exist and that all pointers match the log; a difference closes the gate.
+
+    This is the cheapest verification, for a run that delivers nothing. None where nothing is different, or
+    where the writer has delivered nothing yet.
     """
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
@@ -104,16 +112,15 @@ def reconcile_pointers(
     try:
         case = Case.of(writer, log, positions)
         found = case.conclude(case.basis, VerdictTally(), time.monotonic())
-        said, told = found.summary, found.to_dict()
-        is_clean = found.is_clean
+        if found.is_clean:
+            return None
+        summary, document = found.summary, found.to_dict()
     except TablesMissing as missing:
-        said, is_clean = str(missing), False
-        told = {"total": 1, "differences": [{"topic": None, "key": None, "said": said}]}
-    if is_clean:
-        return None
-    detail = "; ".join(one["said"] for one in told["differences"]) or said
+        summary = str(missing)
+        document = {"total": 1, "differences": [{"topic": None, "key": None, "said": summary}]}
+    detail = "; ".join(one["said"] for one in document["differences"]) or summary
     judged = Judgement(POINTERS, "verify", CRITICAL, success=False, detail=detail)
-    record = Reconciliation(writer.pipeline, writer.name, state.position, said, told, (judged,))
+    record = Reconciliation(writer.pipeline, writer.name, state.position, summary, document, (judged,))
     close_gate(positions, record, holder, clock)
     reach(FaultPoint.RECONCILED)
     keep(log.folder.root, record)
@@ -121,13 +128,14 @@ def reconcile_pointers(
 
 
 def unreconciled_after(pipeline: str, root: str, writer: str, before: int, position: int) -> int | None:
-    """After which id a writer's newest deliveries are to be compared with the log; None where they were.
+    """The id after which a writer's deliveries must still be verified; None where all were.
 
-    That is the position it had ``before``, or an earlier one whose delivery died before it was reconciled.
+    It is the position ``before`` this delivery, or an earlier one where a previous run crashed between its
+    delivery and its reconciliation.
     """
     was_reconciled = before == NOTHING_YET or is_kept(pipeline, root, writer, before)
     if position > before and was_reconciled:
-        return before  # nearly always: no need to look through all records there are
+        return before  # the usual case, without listing all records
     kept = reconciled_before(pipeline, root, writer, position)
     if kept is None:
         return before if position > before else None
@@ -143,7 +151,7 @@ def close_gate(
     clock: Clock = wall_clock,
     cause: Cause = Cause.VERIFICATION,
 ) -> None:
-    """Stop the writer; one that is stopped already stays as it is."""
+    """Close the writer's gate; a gate that is closed already keeps its reason."""
     state = positions.load(record.writer)
     if state is None or state.gate is not None:
         return
@@ -158,25 +166,28 @@ def reopen_gate(
     writer: JournalWriter,
     log: PublishedLog,
     positions: Positions,
-    root: str,
     gate: WriterGate,
     holder: str,
     show: Callable[[str], object],
     clock: Clock = wall_clock,
 ) -> None:
-    """Verify again what closed a gate; it opens where nothing is different any more."""
+    """Verify again what closed a gate, and open it where nothing is different any more.
+
+    Raises ``StillDifferent`` where something is, or where the record does not name what was. A gate that has
+    changed since the caller read it is left as it is.
+    """
 
     def refuse(problem: str) -> NoReturn:
         gap = read_basis(writer, log, positions).gap
         raise StillDifferent(writer.pipeline, writer.name, problem, gap)
 
-    record = read(writer.pipeline, root, writer.name, gate.last_id)
+    record = read(writer.pipeline, log.folder.root, writer.name, gate.last_id)
     state = positions.load(writer.name)
     if state is None or state.gate != gate:
         return
     if record is None:
         refuse(f"there is no record of what closed its gate at id {gate.last_id}.")
-    if not record.is_told_whole:
+    if not record.names_all_differences:
         refuse(
             f"more is different than was told ({record.found['total']} differences), so verify everything: "
             f"tidemark journal verify {writer.pipeline} {writer.name}."
@@ -188,10 +199,10 @@ def reopen_gate(
     if not found.is_clean:
         refuse(f"{found.differences[0]}.")
     with holding(take(positions, state, holder, clock)) as hold:
-        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
+        entry = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
-                held, held.position, None, None, lease, positions.audit_row(held, deed)
+                held, held.position, None, None, lease, positions.audit_row(held, entry)
             )
         )
 
@@ -199,7 +210,7 @@ def reopen_gate(
 def _verify_again(
     writer: JournalWriter, log: PublishedLog, positions: Positions, entities: Sequence[Entity]
 ) -> Verification:
-    """The entities that were different, and all pointers; a sample where no entity was told."""
+    """Verify these entities and all pointers; a sample of all entities where none is given."""
     if not entities:
         return verify_sample(writer, log, positions, NOTHING_YET, ENTITIES_AGAIN)[0]
     case = Case.of(writer, log, positions)

@@ -1,4 +1,7 @@
-"""What came of a reconciliation: kept beside the log, shown to people, believed by whoever opens a gate."""
+"""The record of a reconciliation: kept in the log's folder, shown to operators, and read before a gate opens.
+
+Judges nothing, and changes no gate.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,56 +15,59 @@ from tidemark.log.model.binding import NOTHING_YET
 from tidemark.verification.selection import Entity
 
 MOST_NAMED = 3
-"""How many differences the sentence of a closed gate names."""
+"""How many differences the reason of a closed gate names."""
 SUFFIX = ".json"
 OUTPUTS = {"files": "the files are", "kafka": "the topic is"}
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """One comparison of a writer's target with the log, after a delivery."""
+    """One comparison of a writer's output with the log, after a delivery.
+
+    Attributes:
+        position: The last id that was compared. It names the record's file.
+        summary: The result in one sentence.
+        found: The verification, as ``--json`` prints it.
+    """
 
     pipeline: str
     writer: str
     position: int
-    """Up to which it was compared: the name it is kept under."""
     summary: str
-    """One sentence."""
     found: Mapping[str, Any] = field(default_factory=dict)
-    """The verification in the form of ``--json``."""
     judgements: tuple[Judgement, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether nothing critical was found."""
+        """Whether every critical expectation was met."""
         return not any(not one.success and one.severity == CRITICAL for one in self.judgements)
 
     @property
     def entities(self) -> tuple[Entity, ...]:
-        """The entities that are different, as far as they are told."""
-        told = [one for one in self.found.get("differences", ()) if one.get("key") is not None]
-        return tuple(dict.fromkeys(Entity(one["topic"], one["key"]) for one in told))
+        """The entities of the differences that the record names."""
+        named = [one for one in self.found.get("differences", ()) if one.get("key") is not None]
+        return tuple(dict.fromkeys(Entity(one["topic"], one["key"]) for one in named))
 
     @property
-    def is_told_whole(self) -> bool:
-        """Whether every difference is among those that are told."""
+    def names_all_differences(self) -> bool:
+        """Whether the record names every difference; beyond a limit they are only counted."""
         return bool(len(self.found.get("differences", ())) == self.found.get("total", 0))
 
     @property
     def reason(self) -> str:
-        """Why a gate closes over it."""
-        said = [one["said"] for one in self.found.get("differences", ())]
-        failed = [f"{one.title}: {one.detail}" for one in self.judgements if not one.success and not said]
-        more = max(self.found.get("total", 0), len(said)) - MOST_NAMED
-        named = "; ".join((said or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        """The reason that a gate is closed with."""
+        differences = [one["said"] for one in self.found.get("differences", ())]
+        failed = [f"{one.title}: {one.detail}" for one in self.judgements if not one.success]
+        more = max(self.found.get("total", 0), len(differences)) - MOST_NAMED
+        named = "; ".join((differences or failed)[:MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
         output = OUTPUTS.get(self.found.get("kind", ""), "the tables are")
         gap = (self.found.get("rebuild") or {}).get("because")
         rebuild = f"The log is not whole ({gap}), so it cannot rebuild them whole." if gap else ""
-        way = " ".join(said for said in (self.found.get("way"), rebuild) if said)
+        way = " ".join(sentence for sentence in (self.found.get("way"), rebuild) if sentence)
         return f"{output} not what the log says ({self.summary}): {named.rstrip('.')}. {way}".rstrip()
 
     def to_lines(self) -> Iterator[str]:
-        """What was found, for people to read in a task's log."""
+        """The record as lines for a task's log."""
         yield f"{self.pipeline}/{self.writer}: {self.summary}"
         for one in self.judgements:
             detail = f": {one.detail}" if one.detail else ""
@@ -70,12 +76,12 @@ class Reconciliation:
             yield f"  {one['said']}"
 
     def to_bytes(self) -> bytes:
-        """The record's content."""
+        """The content of the record's file."""
         return (json.dumps({**asdict(self), "passed": self.passed}, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Reconciliation":
-        """The record a file holds."""
+        """The record that a file holds."""
         body = json.loads(data)
         del body["passed"]
         judgements = (
@@ -86,14 +92,14 @@ class Reconciliation:
 
 
 def keep(root: str, record: Reconciliation) -> str:
-    """Keep a record in the log's folder; a later one of the same position takes its place. Its path."""
+    """Write a record into the log's folder, over an earlier one of the same position. Returns its path."""
     path = _path(record.writer, record.position)
     Folder(record.pipeline, root).replace(path, record.to_bytes())
     return path
 
 
 def read(pipeline: str, root: str, writer: str, position: int) -> Reconciliation | None:
-    """The record of a position; None when there is none."""
+    """The record of a position; None where there is none."""
     folder, path = Folder(pipeline, root), _path(writer, position)
     return Reconciliation.from_bytes(folder.read(path)) if folder.exists(path) else None
 
@@ -106,7 +112,7 @@ def is_kept(pipeline: str, root: str, writer: str, position: int) -> bool:
 def reconciled_before(pipeline: str, root: str, writer: str, position: int) -> int | None:
     """The last position before this one that was reconciled (−1: none); None where this one was.
 
-    Whoever died between a delivery and its reconciliation leaves a position without a record.
+    A run that crashed between a delivery and its reconciliation leaves a position without a record.
     """
     names = Folder(pipeline, root).list_files(_folder(writer), SUFFIX)
     kept = [int(PurePosixPath(name).name.removesuffix(SUFFIX)) for name in names]

@@ -1,4 +1,4 @@
-"""What a verification found: a value that people, programs and Airflow's tasks can look at."""
+"""The result of a verification of a journal, as a value, as a sentence and as the document of ``--json``."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,7 +12,15 @@ from tidemark.verification.tally import Counts, Unproven, VerdictTally
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """A writer's tables against the log, up to a position."""
+    """The comparison of a writer's tables with the log, up to a position.
+
+    Attributes:
+        not_provable: The number of entities that cannot be judged, by reason.
+        differences: The first ones, those of pointers included; ``total`` counts all.
+        unproven: The first entities that cannot be judged.
+        pointers: The number of pointers that were compared.
+        gap: What the log lacks, so that tables rebuilt from it would lack it too; empty for a complete log.
+    """
 
     pipeline: str
     writer: str
@@ -21,52 +29,47 @@ class Verification:
     topics: Mapping[str, Counts]
     not_provable: Mapping[Unprovable, int]
     differences: tuple[Difference, ...]
-    """The first ones, pointers included."""
     total: int
-    """How many differences there are, told or not."""
     unproven: tuple[Unproven, ...]
-    """The first ones."""
     pointers: int
-    """How many pointers were looked at."""
     pointers_wrong: int
     seconds: float = 0.0
     gap: str = ""
-    """Why tables rebuilt from the log would be without something; empty where the log is whole."""
 
     @property
     def same(self) -> int:
-        """How many entities are as the log says."""
+        """The number of entities that match the log."""
         return sum(counts.same for counts in self.topics.values())
 
     @property
     def different(self) -> int:
-        """How many are not."""
+        """The number of entities that do not match the log."""
         return sum(counts.different for counts in self.topics.values())
 
     @property
     def entities(self) -> int:
-        """How many entities were looked at."""
+        """The number of entities that were verified, those that cannot be judged included."""
         return self.same + self.different + sum(self.not_provable.values())
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong; what cannot be proved is not wrong."""
+        """Whether there are no differences; an entity that cannot be judged is none."""
         return not self.total
 
     @property
     def summary(self) -> str:
-        """One sentence."""
-        said = f"{self.entities:,} entit{'y' if self.entities == 1 else 'ies'}: {self.same:,} as the log says"
+        """The result in one sentence."""
+        text = f"{self.entities:,} entit{'y' if self.entities == 1 else 'ies'}: {self.same:,} as the log says"
         if self.different:
-            said += f", {self.different:,} different"
+            text += f", {self.different:,} different"
         if unproven := sum(self.not_provable.values()):
-            said += f", {unproven:,} not provable"
+            text += f", {unproven:,} not provable"
         wrong = f", {self.pointers_wrong} wrong" if self.pointers_wrong else ""
         pointers = f"{self.pointers:,} pointer{'' if self.pointers == 1 else 's'}{wrong}"
-        return f"{said}; {pointers}; up to id {self.position:,}"
+        return f"{text}; {pointers}; up to id {self.position:,}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json`` and of task results."""
+        """The document that ``--json`` prints and tasks return."""
         return {
             "pipeline": self.pipeline,
             "writer": self.writer,
@@ -90,7 +93,7 @@ class Verification:
 def verification_of(
     basis: Basis, tally: VerdictTally, wrong: list[Difference], seconds: float
 ) -> Verification:
-    """The result of counted verdicts and of the pointers that are wrong."""
+    """The result, from the counted verdicts and the differences of pointers."""
     return Verification(
         basis.pipeline,
         basis.writer,

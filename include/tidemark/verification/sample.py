@@ -1,8 +1,7 @@
-"""A few of the entities that a delivery has touched, verified in this process right after it.
+"""Verification of a sample of the entities that a delivery has touched, in the process that delivered.
 
-It must cost the same whether the log is young or old, so only the newest messages are looked at: an entity
-that began before them is not provable here, which is no fault. To prove everything there is
-``verify_with_spark``.
+The cost must not grow with the log, so only the newest messages are read. An entity that began before them is
+counted as not provable. ``verify_with_spark`` verifies everything.
 """
 
 import heapq
@@ -23,7 +22,7 @@ from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 NEWEST_MESSAGES = 1_000_000
-"""How far back an entity's beginning is looked for, besides what was delivered just now."""
+"""How many messages are read at most in search of an entity's beginning, beside those just delivered."""
 
 
 def verify_sample(
@@ -34,7 +33,10 @@ def verify_sample(
     count: int,
     most: int = MOST_TOLD,
 ) -> tuple[Verification, tuple[Entity, ...]]:
-    """Verify at most so many of the entities with messages after an id, and all pointers; which they were."""
+    """Verify at most ``count`` of the entities with messages after an id, and all pointers.
+
+    Returns the result and the sample. ``most`` limits how many differences the result names.
+    """
     case = Case.of(writer, log.reopened(), positions)
     began, basis = time.monotonic(), case.basis
     files = newest_files(files_of(case.log.manifest, basis), after)
@@ -51,9 +53,9 @@ def judge_sample(
     sample: Sequence[Entity],
     most: int = MOST_TOLD,
 ) -> VerdictTally:
-    """What to think of these entities, by nothing but the messages of these files."""
-    looked_at = {file.path for file in files}
-    cut = {(one.topic, one.partition) for one in files_of(log.manifest, basis) if one.path not in looked_at}
+    """The verdicts about these entities, from the messages of these files alone."""
+    paths = {file.path for file in files}
+    cut = {(one.topic, one.partition) for one in files_of(log.manifest, basis) if one.path not in paths}
     tally, narrow = VerdictTally(most), replace(basis, ground=basis.ground.without_beginning(cut))
     for verdict in judge_entities(narrow, log, tables, sample, files):
         tally.note(verdict)
@@ -61,12 +63,12 @@ def judge_sample(
 
 
 def newest_files(files: Sequence[LogFile], after: int) -> list[LogFile]:
-    """Everything after an id, and before it as much as is cheap to read; in id order."""
+    """All files with messages after an id, and earlier ones up to ``NEWEST_MESSAGES``; in id order."""
     kept: list[LogFile] = []
     messages = 0
     for file in sorted(files, key=lambda one: one.first_id, reverse=True):
         if file.last_id <= after and messages >= NEWEST_MESSAGES:
-            continue  # one that begins earlier may end later
+            continue  # a file with a lower first id may have a higher last id
         kept.append(file)
         messages += file.count
     return kept[::-1]
@@ -75,7 +77,10 @@ def newest_files(files: Sequence[LogFile], after: int) -> list[LogFile]:
 def draw(
     basis: Basis, log: PublishedLog, files: Sequence[LogFile], after: int, count: int
 ) -> tuple[Entity, ...]:
-    """So many of the entities with messages after an id; others at every position, the same at the same."""
+    """At most ``count`` of the entities with messages after an id.
+
+    The position seeds the sample: the same position gives the same sample, another one a different sample.
+    """
 
     def candidates() -> Iterator[tuple[int, Entity]]:
         for file in files:
@@ -84,6 +89,6 @@ def draw(
                 hashes = hashes_of(file.topic, keys, basis.position)
                 yield from zip(hashes.tolist(), (Entity(file.topic, key) for key in keys), strict=True)
 
-    # An entity has one hash, so the same one out of two files comes twice in a row.
+    # An entity has one hash, so duplicates from several files are adjacent in the order of hashes.
     smallest = heapq.nsmallest(2 * count, candidates())
     return tuple(dict.fromkeys(entity for _, entity in smallest))[:count]

@@ -1,7 +1,7 @@
-"""Which entities are verified: all, those that an interval touched, a sample of either, or a given few.
+"""Which entities are verified: all, those with messages of an interval, a sample of either, or a given list.
 
-A choice is a question about one entity, with the same answer wherever and whenever it is asked: a sample is
-drawn by hashes of keys, never by chance. Choices travel to tasks.
+A choice is deterministic: samples are drawn by hashes of keys, so every task decides the same about an
+entity. Choices are picklable, because they are sent to tasks. Nothing is read here.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,32 +26,36 @@ class Entity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntitySelection:
-    """What a person, or a task, wants verified."""
+    """What an operator, or a task, wants verified.
+
+    Attributes:
+        entities: Only these; empty for all.
+        topics: Only entities of these topics; empty for all topics of the writer.
+        from_t: Only entities with a message in a binding from this time on (µs, included).
+        to_t: Only entities with a message in a binding up to this time (µs, included).
+        sample: At most so many of the selected entities.
+        seed: The seed of the sample.
+    """
 
     entities: tuple[Entity, ...] = ()
-    """These and no others."""
     topics: tuple[str, ...] = ()
-    """Only these; all that the writer takes when none is named."""
     from_t: int | None = None
     to_t: int | None = None
-    """Entities with a message in a binding of this interval (µs, both ends included)."""
     sample: int | None = None
-    """At most so many of those."""
     seed: int = 0
-    """Another one draws another sample."""
 
     @property
     def is_interval(self) -> bool:
-        """Whether bindings decide."""
+        """Whether entities are selected by the bindings of their messages."""
         return self.from_t is not None or self.to_t is not None
 
     @property
     def is_everything(self) -> bool:
-        """Whether all entities of the tables are looked at, too."""
+        """Whether every entity is verified, including those that only the tables hold."""
         return not self.entities and not self.is_interval and self.sample is None
 
     def has_time(self, t: int) -> bool:
-        """Whether a binding is in the interval."""
+        """Whether a binding with this time is in the interval."""
         return (self.from_t is None or t >= self.from_t) and (self.to_t is None or t <= self.to_t)
 
     def may_have(self, file: LogFile) -> bool:
@@ -68,7 +72,7 @@ class Choice(Protocol):
     """Which entities of a topic are chosen."""
 
     def __call__(self, topic: str, keys: Sequence[str]) -> Sequence[bool]:
-        """For each of the keys, whether it is."""
+        """Whether the entity is chosen, for each key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +86,7 @@ class Everything:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Entities that are known by name."""
+    """The given entities."""
 
     entities: frozenset[Entity]
 
@@ -93,10 +97,12 @@ class Listed:
 
 @dataclass(frozen=True)
 class Hashed:
-    """Very many entities, known by their hashes alone. One in a thousand million too many does no harm."""
+    """Entities with the given hashes, sorted and unique.
+
+    Choosing an entity too many because of a collision is harmless: it is verified as well.
+    """
 
     hashes: Hashes
-    """In order, each once."""
     seed: int = 0
 
     @classmethod
@@ -105,7 +111,7 @@ class Hashed:
         return cls(np.unique(np.concatenate([np.empty(0, np.uint32), *hashes])), seed)
 
     def sample(self, count: int) -> "Hashed":
-        """So many of them: those with the smallest hashes, which says nothing about them."""
+        """At most so many of them: those with the smallest hashes, which is as good as random."""
         return Hashed(self.hashes[:count], self.seed)
 
     def __call__(self, topic: str, keys: Sequence[str]) -> Sequence[bool]:
@@ -115,6 +121,6 @@ class Hashed:
 
 
 def hashes_of(topic: str, keys: Sequence[str], seed: int = 0) -> Hashes:
-    """A hash of 32 bits for each of these entities."""
+    """A 32-bit hash of each entity."""
     start = crc32(f"{seed}/{topic}".encode())
     return np.fromiter((crc32(key.encode("utf-8", "replace"), start) for key in keys), np.uint32, len(keys))

@@ -1,19 +1,18 @@
-"""Verdicts counted: the first ones in full, all of them as numbers, so that a result stays small."""
+"""Counts of verdicts. Only the first differences are kept in full, so that a result stays small."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidemark.journal.difference import Difference
 from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.journal.provable import Unprovable
 
 MOST_TOLD = 100
-"""Differences, and entities that are not provable, that a result names."""
+"""How many differences, and how many entities that cannot be judged, a result names; all are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unproven:
+class Unproven(NamedTuple):
     """An entity that cannot be judged, and why."""
 
     topic: str
@@ -22,14 +21,14 @@ class Unproven:
     detail: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``."""
-        said = {"topic": self.topic, "key": self.key, "reason": self.reason.value}
-        return {**said, "detail": self.detail} if self.detail else said
+        """The document that ``--json`` prints."""
+        document = {"topic": self.topic, "key": self.key, "reason": self.reason.value}
+        return {**document, "detail": self.detail} if self.detail else document
 
 
 @dataclass(slots=True)
 class Counts:
-    """Entities of one topic."""
+    """The numbers of entities of one topic, by result."""
 
     same: int = 0
     different: int = 0
@@ -38,18 +37,23 @@ class Counts:
 
 @dataclass(slots=True)
 class VerdictTally:
-    """What many verdicts come to; travels back from tasks."""
+    """The sum of many verdicts. Picklable: tasks return it.
+
+    Attributes:
+        most: How many differences, and how many entities that cannot be judged, are kept in full.
+        unprovable: The number of entities that cannot be judged, by reason.
+        total: The number of all differences, kept or not.
+    """
 
     most: int = MOST_TOLD
     topics: dict[str, Counts] = field(default_factory=dict)
     unprovable: dict[Unprovable, int] = field(default_factory=dict)
     total: int = 0
-    """How many differences there are, told or not."""
     differences: list[Difference] = field(default_factory=list)
     unproven: list[Unproven] = field(default_factory=list)
 
     def note(self, verdict: EntityVerdict | None) -> None:
-        """Count one verdict."""
+        """Count one verdict; None, for an unknown entity, counts as nothing."""
         if verdict is None:
             return
         counts = self.topics.setdefault(verdict.topic, Counts())
@@ -66,12 +70,12 @@ class VerdictTally:
             counts.same += 1
 
     def add(self, other: "VerdictTally") -> None:
-        """Count what another one has counted; what is told may then be too much."""
+        """Add another tally. Afterwards more than ``most`` differences may be kept: ``sum`` cuts them."""
         for topic, counts in other.topics.items():
-            ours = self.topics.setdefault(topic, Counts())
-            ours.same += counts.same
-            ours.different += counts.different
-            ours.not_provable += counts.not_provable
+            total = self.topics.setdefault(topic, Counts())
+            total.same += counts.same
+            total.different += counts.different
+            total.not_provable += counts.not_provable
         for reason, count in other.unprovable.items():
             self.unprovable[reason] = self.unprovable.get(reason, 0) + count
         self.total += other.total
@@ -80,13 +84,13 @@ class VerdictTally:
 
     @classmethod
     def sum(cls, tallies: Iterable["VerdictTally"], most: int = MOST_TOLD) -> "VerdictTally":
-        """All of them as one: what is told is sorted, so that it does not depend on who was first."""
+        """All tallies as one; sorted, so that the result does not depend on the order of tasks."""
         counted = cls(most)
         for one in tallies:
             counted.add(one)
         counted.topics = dict(sorted(counted.topics.items()))
         counted.unprovable = dict(sorted(counted.unprovable.items()))
-        # Stable: the differences of one entity stay in their order.
+        # The sort is stable, so the differences of one entity keep their order.
         counted.differences = sorted(counted.differences, key=lambda one: (one.topic, one.key or ""))[:most]
         counted.unproven = sorted(counted.unproven, key=lambda one: (one.topic, one.key))[:most]
         return counted
@@ -94,7 +98,7 @@ class VerdictTally:
     def replaced(
         self, judged_again: Sequence[EntityVerdict], entities: Iterable[tuple[str, str]]
     ) -> "VerdictTally":
-        """The same, after the entities whose differences are told were judged once more."""
+        """The tally with new verdicts about the entities of the kept differences instead of the old ones."""
         rest = VerdictTally(self.most, unprovable=self.unprovable, unproven=self.unproven)
         rest.total = self.total - len(self.differences)
         rest.topics = self.topics

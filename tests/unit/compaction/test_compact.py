@@ -17,7 +17,7 @@ from tests.support.compaction_world import HOUR, World, given_journal, given_lat
 from tidemark.compaction import drops
 from tidemark.compaction.compact import Compacted
 from tidemark.compaction.errors import NeverCompacted, NoPlan, NotConserved, PlanOutdated
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.faults import FaultPoint
 from tidemark.log.errors import FileDamaged, FileMissing
 from tidemark.log.files import row_groups
@@ -118,7 +118,7 @@ def test_G7_T51_a_second_run_does_nothing(tmp_path):
     world.compact()
     before = world.stored()
     again = world.compact()
-    assert isinstance(again, Plan)
+    assert isinstance(again, CompactionPlan)
     assert again.is_empty
     assert world.stored() == before
     assert [one.outcome for one in compactions(world.control)] == [

@@ -8,7 +8,7 @@ from tests.support.compaction_samples import JOURNAL, Sent, rows_of, sent
 from tidemark.compaction.census import JournalCensus
 from tidemark.compaction.policies import journal_batches
 from tidemark.compaction.policies.facts_table import facts_in, facts_table, judge_table, merge_table
-from tidemark.compaction.policies.journal_batches import COLUMNS, look_at, look_with_care
+from tidemark.compaction.policies.journal_batches import COLUMNS, batch_facts, decoded_batch_facts
 from tidemark.compaction.policies.journal_facts import facts_of, judge, merge_facts
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.compaction.policies.verdicts import verdict_table
@@ -108,28 +108,28 @@ def test_a_batch_is_looked_at_as_its_messages_are(messages, data):
     rules = CompactionRules(JOURNAL, 10**6, 1, pins=data.draw(ids), acknowledged=data.draw(ids))
     batch = rows_of(enumerate(messages))
     batch = batch.slice(data.draw(st.integers(0, len(messages) - 1)))
-    assert looked(look_at, batch, rules) == looked(look_with_care, batch, rules)
+    assert looked(batch_facts, batch, rules) == looked(decoded_batch_facts, batch, rules)
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_every_odd_payload_is_judged_as_the_journal_judges_it(payload):
     rules = CompactionRules(JOURNAL, 10**6, 1)
     batch = rows_of([(0, Sent(b"a", payload, headers=((ACTION, APPEND % (1, 1, b"json")),)))])
-    assert looked(look_at, batch, rules) == looked(look_with_care, batch, rules)
+    assert looked(batch_facts, batch, rules) == looked(decoded_batch_facts, batch, rules)
 
 
 def test_what_is_in_order_is_not_read_message_by_message(monkeypatch):
     def refuse(*_):
         raise AssertionError("a message was read on its own")
 
-    monkeypatch.setattr(journal_batches, "look_with_care", refuse)
-    monkeypatch.setattr(journal_batches, "holds_what_is_said", refuse)
+    monkeypatch.setattr(journal_batches, "decoded_batch_facts", refuse)
+    monkeypatch.setattr(journal_batches, "payload_matches_header", refuse)
     in_order = [
         sent(append("a", 1, Events((EncodedEvent(1, (), "json", '{"a":1}'),)))),
         sent(Delete("a", 1, 1)),
     ]
     facts, reach = looked(
-        look_at, rows_of(enumerate([*in_order, sent(Mark("a", 1, "m"))])), CompactionRules(JOURNAL, 9, 1)
+        batch_facts, rows_of(enumerate([*in_order, sent(Mark("a", 1, "m"))])), CompactionRules(JOURNAL, 9, 1)
     )
     assert (len(facts), reach) == (2, [1, 0, -1])
 

@@ -24,7 +24,7 @@ from tidemark.compaction import plan as plan_module
 from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import NotConserved, PlanOutdated
-from tidemark.compaction.plan import NEIGHBOURS, Plan, make_plan, replace_files
+from tidemark.compaction.plan import NEIGHBOURS, CompactionPlan, make_plan, replace_files
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
@@ -36,7 +36,7 @@ def example_c() -> MemoryLog:
     return given_log(of_namespaces(EXAMPLE_C), of_namespaces(EXAMPLE_C_ACTIVE))
 
 
-def made(log, policy=PROGRESS, positions=None, **further) -> Plan:
+def made(log, policy=PROGRESS, positions=None, **further) -> CompactionPlan:
     return plan_compaction(log, policy, positions, **further)[0]
 
 
@@ -63,8 +63,8 @@ def test_G11_a_plan_is_the_same_whether_it_is_carried_out_or_not():
 
 def test_a_plan_survives_its_file():
     plan = made(example_c(), positions={"c0": 27, "c1": 9}, pins=(2,))
-    assert Plan.from_bytes(plan.to_bytes()) == plan
-    assert Plan.from_bytes(plan.to_bytes()).to_bytes() == plan.to_bytes()
+    assert CompactionPlan.from_bytes(plan.to_bytes()) == plan
+    assert CompactionPlan.from_bytes(plan.to_bytes()).to_bytes() == plan.to_bytes()
 
 
 def test_the_digest_is_of_inputs_and_rules():

@@ -11,7 +11,7 @@ from tests.support.compaction_samples import JOURNAL, Sent, compacted, given_log
 from tests.support.compaction_world import World
 from tests.support.journal_replay import NEXT, assert_same, events_of, messages
 
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.rules import CompactionRules, question_digest
 from tidemark.journal.action import Delete, Purge, append
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
@@ -81,7 +81,7 @@ def test_a_plan_keeps_which_topics_were_made_again(tmp_path) -> None:
     world = given_recreated(tmp_path, appended("k", 1), sent(Delete("k", 0, 1)), appended("k", 2))
     plan = world.compaction().look()
     assert plan.rules.recreated == (("orders", 3),)
-    assert Plan.from_bytes(plan.to_bytes()).rules == plan.rules
+    assert CompactionPlan.from_bytes(plan.to_bytes()).rules == plan.rules
 
 
 @settings(max_examples=150, deadline=None)

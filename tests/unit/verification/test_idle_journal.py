@@ -41,8 +41,9 @@ def look(world: World):
 
 def resume(world: World) -> None:
     gate = world.positions.load("journal").gate
-    place = (world.journal_writer, world.log, world.positions, str(world.root / "log"), gate)
-    reopen_gate(*place, "resume", world.shown.append, world.clock)
+    reopen_gate(
+        world.journal_writer, world.log, world.positions, gate, "resume", world.shown.append, world.clock
+    )
 
 
 def cause(world: World) -> Cause | None:

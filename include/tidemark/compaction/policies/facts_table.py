@@ -1,8 +1,8 @@
-"""The facts about very many entities as columns: put together and judged by the table, not one by one.
+"""The facts about many entities as columns, merged and judged by vectorised code.
 
-The rule is that of ``journal_facts``. Here it is once more for what nearly every row is, a stretch of a
-history without a purge and without a pin. Any other row keeps its facts in ``body``, and every entity that
-has such a row is left to the rule itself.
+The rules are those of ``journal_facts``, repeated here for the usual row: a part of a history without a purge
+and without a pin. Other rows have their facts encoded in ``body``, and ``journal_facts`` itself judges every
+entity that has such a row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,49 +31,53 @@ from tidemark.compaction.policies.verdicts import VERDICTS, verdict_table
 Numbers = NDArray[np.int64]
 Columns = dict[str, NDArray[Any]]
 
+_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+_KINDS = {"topic": str, "key": str, "first_id": int, "last_id": int, "is_sound": bool}
 FACTS = pa.schema(
     [
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("key", pa.string(), nullable=False),
-        pa.field("first_id", pa.int64(), nullable=False),
-        pa.field("last_id", pa.int64(), nullable=False),
-        pa.field("is_sound", pa.bool_(), nullable=False),
         *(
-            pa.field(name, pa.bool_() if kind is bool else pa.int64(), nullable=False)
-            for name, kind in ActionRun.__annotations__.items()
+            pa.field(name, _TYPES[kind], nullable=False)
+            for name, kind in (_KINDS | ActionRun.__annotations__).items()
         ),
         pa.field("body", pa.binary()),
     ]
 )
-"""A row is a stretch of one entity's history. Without a ``body`` it is a run, whose columns are here."""
+"""A row is a part of one entity's history. Without a ``body`` it is an ``ActionRun``, with its columns."""
 RUN = [name for name in FACTS.names if name not in ("topic", "key", "body")]
 
 _ELSEWHERE = ActionRun(0, 0, 0, True, True, False, 0, 0, NONE, NONE, 0, NONE)
-"""In the columns of a row with a ``body``."""
+"""Fills the columns of a row with a ``body``."""
 _decode = msgpack.Decoder(Facts).decode
 _encode = msgpack.Encoder().encode
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What is to become of the entities of a table."""
+    """The verdicts about the entities of a table.
+
+    Attributes:
+        verdicts: The verdicts that drop something.
+        of_row: The index of the verdict about each row's entity; −1 for none.
+    """
 
     verdicts: pa.Table
-    """Of those that do not keep everything."""
     of_row: Numbers
-    """Which verdict each row of the table is about; -1 for none."""
 
 
 @dataclass(frozen=True)
 class _Merged:
-    """Entities without a ``body``, each put together."""
+    """The merged facts of entities without a ``body``.
+
+    Attributes:
+        rows: The indexes of their rows, sorted by entity, then by id.
+        entity: The entity's index for each of these rows.
+        first: The index in ``rows`` at which each entity begins.
+        columns: The merged facts, one value per entity.
+    """
 
     rows: Numbers
-    """Their rows, entity by entity, each entity's in the order of ids."""
     entity: Numbers
-    """Whose each of these rows is."""
     first: Numbers
-    """Where in ``rows`` each entity begins."""
     columns: Columns
 
 
@@ -85,7 +89,7 @@ def run_table(topic: str, keys: pa.Array, columns: Columns) -> pa.Table:
 
 
 def facts_table(found: Iterable[tuple[str, str, Facts]]) -> pa.Table:
-    """A row for topic, key and facts of each."""
+    """A table with one row for each topic, key and facts."""
     rows = [(topic, key, *_row(facts)) for topic, key, facts in found]
     columns = list(zip(*rows, strict=True)) or [()] * len(FACTS.names)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, FACTS, strict=True)]
@@ -99,7 +103,7 @@ def facts_in(table: pa.Table) -> Iterator[tuple[str, str, Facts]]:
 
 
 def merge_table(table: pa.Table) -> pa.Table:
-    """One row an entity, whatever the order of the rows."""
+    """One row per entity, from rows in any order."""
     numbers = _entity_numbers(table)
     simple, others = _apart(table, numbers)
     merged = _merge(table, simple, numbers)
@@ -111,14 +115,14 @@ def merge_table(table: pa.Table) -> pa.Table:
 
 
 def judge_table(table: pa.Table, census: JournalCensus) -> Judged:
-    """What of the entities may go, of a table with all that is known of them; each is counted."""
+    """Judge all entities of a table, which must hold all facts about them; counts each in the census."""
     numbers = _entity_numbers(table)
     simple, others = _apart(table, numbers)
     merged = _merge(table, simple, numbers)
     runs, of_row = merged.columns, np.full(table.num_rows, -1)
-    could = runs["delete_id"] != NONE
-    goes = could & runs["is_sound"] & runs["is_regular"] & runs["is_steady"] & runs["begins_with_append"]
-    census.note_runs(len(goes), int(goes.sum()), int(could.sum()))
+    deleted = runs["delete_id"] != NONE
+    goes = deleted & runs["is_sound"] & runs["is_regular"] & runs["is_steady"] & runs["begins_with_append"]
+    census.note_runs(len(goes), int(goes.sum()), int(deleted.sum()))
     verdict_of = np.where(goes, np.cumsum(goes) - 1, -1)
     of_row[merged.rows] = verdict_of[merged.entity]
     count = int(goes.sum())
@@ -137,7 +141,7 @@ def judge_table(table: pa.Table, census: JournalCensus) -> Judged:
 
 
 def _entity_numbers(table: pa.Table) -> Numbers:
-    """A number for every row, the same for those of the same entity."""
+    """A number per row, equal for rows of the same entity."""
     keys, topics = (table[name].combine_chunks().dictionary_encode() for name in ("key", "topic"))
     of_topic: Numbers = topics.indices.to_numpy().astype(np.int64)
     numbers: Numbers = of_topic * len(keys.dictionary) + keys.indices.to_numpy()
@@ -145,7 +149,7 @@ def _entity_numbers(table: pa.Table) -> Numbers:
 
 
 def _apart(table: pa.Table, numbers: Numbers) -> tuple[Numbers, Numbers]:
-    """The rows of entities without a ``body``, and of the others."""
+    """The rows of entities without a ``body``, and those of all others."""
     has_body = pc.is_valid(table["body"]).to_numpy()
     if not has_body.any():
         return np.arange(table.num_rows), np.empty(0, np.int64)
@@ -154,7 +158,7 @@ def _apart(table: pa.Table, numbers: Numbers) -> tuple[Numbers, Numbers]:
 
 
 def _merge(table: pa.Table, rows: Numbers, numbers: Numbers) -> _Merged:
-    """``Facts.then`` for every entity at once."""
+    """``Facts.then``, vectorised over all entities."""
     first_ids = table["first_id"].to_numpy()
     order = rows[np.lexsort((first_ids[rows], numbers[rows]))]
     begins = np.diff(numbers[order], prepend=-1) != 0
@@ -166,7 +170,7 @@ def _merge(table: pa.Table, rows: Numbers, numbers: Numbers) -> _Merged:
     goes_on = ~begins[1:]
 
     def all_of(each: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether it is so for all rows of an entity, and for all pairs of rows next to each other."""
+        """Whether all rows of an entity fulfil ``each``, and all its adjacent rows ``pairs``."""
         fits = each.copy()
         fits[1:] &= pairs | ~goes_on
         found: NDArray[np.bool_] = np.logical_and.reduceat(fits, first)
@@ -188,7 +192,7 @@ def _merge(table: pa.Table, rows: Numbers, numbers: Numbers) -> _Merged:
 
 
 def _merge_appends(given: Columns, entity: Numbers, merged: Columns) -> None:
-    """The rows without an append are passed over."""
+    """Merge the columns about appends, over the rows that have one."""
     count = len(merged["is_regular"])
     there = np.flatnonzero(given["last_append"] != NONE)
     whose, firsts, lasts = entity[there], given["first_seq"][there], given["last_seq"][there]
@@ -196,14 +200,14 @@ def _merge_appends(given: Columns, entity: Numbers, merged: Columns) -> None:
     merged["is_regular"][whose[1:][is_broken]] = False
     for name, default in (("first_seq", 0), ("last_seq", 0), ("last_append", NONE)):
         merged[name] = np.full(count, default)
-    # Where an entity is named more than once, the last value counts.
+    # Where an index repeats, the last assignment counts; reversed, the first.
     merged["first_seq"][whose[::-1]] = firsts[::-1]
     merged["last_seq"][whose] = lasts
     merged["last_append"][whose] = given["last_append"][there]
 
 
 def _merge_deletes(given: Columns, entity: Numbers, first: Numbers, merged: Columns) -> None:
-    """Of each entity the delete that reaches furthest, of several the last."""
+    """Merge the columns about deletes: the delete with the highest ``delete_to``, of several the last."""
     count = len(first)
     there = np.flatnonzero(given["delete_id"] != NONE)
     in_order = there[np.lexsort((there, given["delete_to"][there], entity[there]))]
@@ -214,7 +218,7 @@ def _merge_deletes(given: Columns, entity: Numbers, first: Numbers, merged: Colu
     for name, default in (("delete_id", NONE), ("delete_to", 0), ("before_delete", NONE)):
         merged[name] = np.full(count, default)
         merged[name][has_delete] = given[name][chosen]
-    # The last append of the rows before that one, where its own row has none before it.
+    # Where the delete's own row has no append before it, the last append of earlier rows counts.
     numbers = np.arange(len(entity))
     appended = np.maximum.accumulate(np.where(given["last_append"] != NONE, numbers, -1))
     earlier = np.where(chosen > 0, appended[chosen - 1], -1)
@@ -227,7 +231,7 @@ def _merge_deletes(given: Columns, entity: Numbers, first: Numbers, merged: Colu
 def _merge_one_by_one(
     table: pa.Table, rows: Numbers, numbers: Numbers
 ) -> Iterator[tuple[str, str, Facts, Numbers]]:
-    """Topic, key, facts and rows of every entity with a ``body``."""
+    """Topic, key, merged facts and row indexes of every entity with a ``body``."""
     order = rows[np.argsort(numbers[rows], kind="stable")]
     found = zip(numbers[order].tolist(), order.tolist(), facts_in(table.take(order)), strict=True)
     for _, own in groupby(found, key=lambda one: one[0]):

@@ -1,9 +1,8 @@
-"""What the messages of a journal are, and the facts about them: a batch at a time.
+"""Decodes the messages of a journal, a batch at a time, into facts.
 
-Whether a message is an action, and which, is for ``journal.record`` to say. It is asked once for every
-distinct header of a batch, of which there are few, and once for every message that is more than an append, a
-delete or a mark with nothing unusual about it. Payloads are only looked at as far as it takes to know that
-they hold the events their headers promise.
+``journal.codec.record`` decodes actions. It is called once for every distinct header of a batch, of which
+there are few, and once for every unusual message: a purge, a pinned one, or one with other headers that are
+not text. Of payloads only the sequence numbers are read, to check them against the header.
 """
 
 from bisect import bisect_right
@@ -23,7 +22,7 @@ from tidemark.compaction.policies.journal_facts import (
     Facts,
     are_consecutive,
     facts_of,
-    holds_what_is_said,
+    payload_matches_header,
 )
 from tidemark.compaction.policies.rules import CompactionRules
 from tidemark.delivery.records import records_of
@@ -34,8 +33,8 @@ from tidemark.journal.codec.record import ACTION_HEADER, NO_TIMESTAMP, read_acti
 from tidemark.journal.errors import Undecodable
 
 NOTHING, ACTION = -1, 0
-"""A message's reach: neither an append, a delete nor a purge; a delete, a purge or what cannot be understood.
-Above these: an append, as the last sequence number its header names."""
+"""Values of a message's reach. NOTHING: no append, delete or purge. ACTION: a delete, a purge, or a message
+that cannot be decoded. Higher: an append, by the last sequence number in its header."""
 COLUMNS = (
     *("id", "offset", "write_time", "t", "key"),
     *("value", "timestamp", "timestamp_type", "headers"),
@@ -45,13 +44,11 @@ HEADERS_KNOWN = 10_000
 _Mask = NDArray[np.bool_]
 
 
-class Looked(NamedTuple):
-    """What was found out about a batch."""
+class BatchFacts(NamedTuple):
+    """The facts of a batch, one row per action; and the reach of every message."""
 
     facts: pa.Table
-    """A row for every message that is an action."""
     reach: Numbers
-    """Of every message."""
 
 
 class _Kind(IntEnum):
@@ -63,28 +60,26 @@ class _Kind(IntEnum):
 
 
 class _Header(NamedTuple):
-    """What a header says, whatever message it is of."""
+    """A decoded action header; ``last`` of a delete is the last sequence number that it deletes."""
 
     kind: _Kind
     first: int = 0
     last: int = 0
-    """Of a delete, up to where it reaches."""
     form: Form = "json"
 
 
 class _Actions(NamedTuple):
-    """What the headers of a batch say, message by message."""
+    """The decoded headers of a batch's messages; a doubtful one has other headers that may be unreadable."""
 
     kind: Numbers
     first: Numbers
     last: Numbers
     is_json: _Mask
     is_doubtful: _Mask
-    """Whether another header may make it unreadable."""
 
 
-def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules) -> Looked:
-    """The facts about a batch of one partition's messages, in the order of ids."""
+def batch_facts(topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules) -> BatchFacts:
+    """The facts about a batch of one partition's messages, in id order."""
     ids, actions = batch["id"].to_numpy(), _actions(batch)
     kind = actions.kind
     is_pinned, is_acknowledged = np.isin(ids, rules.pins), np.isin(ids, rules.acknowledged)
@@ -98,7 +93,7 @@ def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: Compaction
     is_delete = (kind == _Kind.DELETE) & ~is_acknowledged
     is_regular = is_delete.copy()
     appends = own & is_append
-    is_regular[appends] = _hold_what_is_said(batch["value"].filter(pa.array(appends)), actions, appends)
+    is_regular[appends] = _payloads_match_headers(batch["value"].filter(pa.array(appends)), actions, appends)
     nothing = np.zeros(len(ids), np.int64)
     columns = {
         "first_id": ids,
@@ -120,14 +115,16 @@ def look_at(topic: str, partition: int, batch: pa.RecordBatch, rules: Compaction
     keys = entity_names(batch["key"].filter(pa.array(own)), ids[own], rules.beginnings(topic))
     facts = run_table(topic, keys, {name: column[own] for name, column in columns.items()})
     if needs_care.any():
-        with_care = look_with_care(topic, partition, batch.filter(pa.array(needs_care)), rules)
-        reach[needs_care] = with_care.reach
-        facts = pa.concat_tables([facts, with_care.facts])
-    return Looked(facts, reach)
+        decoded = decoded_batch_facts(topic, partition, batch.filter(pa.array(needs_care)), rules)
+        reach[needs_care] = decoded.reach
+        facts = pa.concat_tables([facts, decoded.facts])
+    return BatchFacts(facts, reach)
 
 
-def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules) -> Looked:
-    """The same, message by message: nothing is too unusual."""
+def decoded_batch_facts(
+    topic: str, partition: int, batch: pa.RecordBatch, rules: CompactionRules
+) -> BatchFacts:
+    """``batch_facts`` by decoding every message: slower, and right for all of them."""
     found: list[tuple[str, str, Facts]] = []
     reaches, pins, acknowledged = [], frozenset(rules.pins), frozenset(rules.acknowledged)
     beginnings = rules.beginnings(topic)
@@ -158,11 +155,14 @@ def look_with_care(topic: str, partition: int, batch: pa.RecordBatch, rules: Com
             is_pinned=id_ in pins,
         )
         found.append((topic, entity_name(name, id_, beginnings), facts))
-    return Looked(facts_table(found), np.array(reaches, np.int64))
+    return BatchFacts(facts_table(found), np.array(reaches, np.int64))
 
 
 def entity_names(keys: pa.Array, ids: Numbers, beginnings: Sequence[int]) -> pa.Array:
-    """What entities are told apart by: their keys, and of topics with the same name which one they are in."""
+    """The names that identify entities: their keys, with the number of the incarnation of the topic.
+
+    ``beginnings`` are the first ids of the topic's later incarnations; without any, names are the keys.
+    """
     names = read_keys(keys)
     if not beginnings:
         return names
@@ -172,30 +172,30 @@ def entity_names(keys: pa.Array, ids: Numbers, beginnings: Sequence[int]) -> pa.
 
 
 def entity_name(key: str, id_: int, beginnings: Sequence[int]) -> str:
-    """The same of one message."""
+    """``entity_names`` for one message."""
     return f"{bisect_right(beginnings, id_)}:{key}" if beginnings else key
 
 
 def read_keys(keys: pa.Array) -> pa.Array:
-    """Keys as ``read_key`` reads them."""
+    """Keys decoded like ``read_key`` does."""
     try:
         return keys.cast(pa.string())
-    except pa.ArrowInvalid:  # not UTF-8: two keys of other bytes may be one entity
+    except pa.ArrowInvalid:  # not UTF-8: keys with different bytes may name the same entity
         return pa.array([None if key is None else read_key(key) for key in keys.to_pylist()], pa.string())
 
 
 def _actions(batch: pa.RecordBatch) -> _Actions:
-    """As ``read_action`` reads them, but for purges and for what other headers hold."""
+    """The decoded action headers, by the rules of ``read_action``."""
     bounds, headers = batch["headers"].offsets.to_numpy(), batch["headers"].values
     names, values = headers.field("name"), headers.field("value")
     is_named = pc.fill_null(pc.equal(names, ACTION_HEADER), False).to_numpy(zero_copy_only=False)
     places = np.flatnonzero(is_named)
-    places = places[(places >= bounds[0]) & (places < bounds[-1])]  # a slice has the values of the whole
+    places = places[(places >= bounds[0]) & (places < bounds[-1])]  # a slice shares the whole array's values
     messages, firsts = np.unique(np.searchsorted(bounds, places, side="right") - 1, return_index=True)
-    said = values.take(pa.array(places[firsts])).dictionary_encode()
-    read = [*map(_read_header, said.dictionary.to_pylist()), _Header(_Kind.UNREADABLE)]
+    encoded = values.take(pa.array(places[firsts])).dictionary_encode()
+    read = [*map(_read_header, encoded.dictionary.to_pylist()), _Header(_Kind.UNREADABLE)]
     of_message = np.full(batch.num_rows, len(read))
-    of_message[messages] = pc.fill_null(said.indices, len(read) - 1).to_numpy()  # a null cannot be read
+    of_message[messages] = pc.fill_null(encoded.indices, len(read) - 1).to_numpy()  # null is unreadable
     kinds, first, last, forms = zip(*read, _Header(_Kind.NOTHING), strict=True)
     kind = np.array(kinds, np.int64)[of_message]
     kind[~_may_be_action(batch)] = _Kind.NOTHING
@@ -226,7 +226,7 @@ def _read_header(header: bytes) -> _Header:
 
 
 def _may_be_action(batch: pa.RecordBatch) -> _Mask:
-    """Which messages have a key and a time."""
+    """Which messages have a key and a timestamp, without which they are no actions."""
     has_time = pc.and_(pc.is_valid(batch["timestamp"]), pc.not_equal(batch["timestamp_type"], NO_TIMESTAMP))
     may_be: _Mask = pc.and_(pc.is_valid(batch["key"]), has_time).to_numpy(zero_copy_only=False)
     return may_be
@@ -239,8 +239,8 @@ def _are_texts(values: pa.Array) -> bool:
         return False
 
 
-def _hold_what_is_said(values: pa.Array, actions: _Actions, appends: _Mask) -> list[bool]:
-    """Of appends, whether their payloads hold exactly the events that their headers promise."""
+def _payloads_match_headers(values: pa.Array, actions: _Actions, appends: _Mask) -> list[bool]:
+    """``payload_matches_header`` for each append of a batch."""
     is_notable = pc.match_substring_regex(values, NOTABLE_NUMBER).to_numpy(zero_copy_only=False)
     quickly = actions.is_json[appends] & ~is_notable & _are_texts(values)
     promises = zip(actions.first[appends].tolist(), actions.last[appends].tolist(), strict=True)
@@ -251,7 +251,7 @@ def _hold_what_is_said(values: pa.Array, actions: _Actions, appends: _Mask) -> l
         numbers = outlined_sequence_numbers(value) if is_quick else None
         if numbers is None:
             form: Form = "json" if is_json else "binary"
-            found.append(holds_what_is_said(form, value, first, last))
+            found.append(payload_matches_header(form, value, first, last))
         else:
             found.append(are_consecutive(numbers, first, last))
     return found

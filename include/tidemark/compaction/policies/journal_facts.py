@@ -1,10 +1,9 @@
-"""The facts about one entity that decide which of its actions a journal can do without.
+"""The facts about one entity from which follows which of its actions can be dropped.
 
-A handful of numbers per entity, however many actions it has. They are a monoid: ``facts_of`` one action, and
-``earlier.then(later)`` for two stretches of a history that follow each other in the log, so that they can be
-gathered file by file and put together anywhere. The promise: replaying what is left into empty tables, and
-whatever comes later, gives what replaying everything gives. Where that cannot be promised from the facts, the
-verdict is to keep.
+They are a few numbers per entity, however many actions it has, and they form a monoid: ``facts_of`` one
+action, and ``earlier.then(later)`` for two adjacent parts of a history. So they can be gathered file by file
+and merged anywhere. The invariant: replaying the kept actions into empty tables, followed by any later ones,
+gives the same visible state as replaying all. Where the facts do not guarantee that, everything is kept.
 """
 
 from collections.abc import Iterable
@@ -21,29 +20,35 @@ NEVER = 2**63 - 1
 
 
 class ActionRun(Struct, frozen=True, array_like=True, gc=False):
-    """A stretch of an entity's actions without a purge: one incarnation, or a part of it."""
+    """A part of an entity's history without a purge: one incarnation, or a part of it.
+
+    Attributes:
+        is_steady: All actions are in one partition at ascending offsets, so the fold applies every one.
+        is_regular: Every action was decoded, and the events are numbered without gaps and repetitions.
+        first_seq: The first sequence number appended; 0 without an append.
+        last_seq: The last sequence number appended; 0 without an append.
+        last_append: The id of the last append.
+        delete_id: The id of the delete with the highest ``delete_to``; of several the last.
+        delete_to: The last sequence number that it deletes.
+        before_delete: The id of the last append before that delete. It determines clamping, ``seq_nr`` and
+            expiry.
+    """
 
     partition: int
     first_offset: int
     last_offset: int
     is_steady: bool
-    """All in one partition, at ascending offsets: the fold takes every one of them."""
     is_regular: bool
-    """Every action was understood, and the events are numbered without a gap and without a repetition."""
     begins_with_append: bool
     first_seq: int
     last_seq: int
-    """Of the events appended; 0 without any."""
     last_append: int
-    """The id of the last append."""
     delete_id: int
     delete_to: int
-    """The delete that reaches furthest; of several the last."""
     before_delete: int
-    """The id of the last append before that delete: clamping, ``seq_nr`` and expiry come from it."""
 
     def then(self, later: "ActionRun") -> "ActionRun":
-        """Both, one after the other."""
+        """The run of both parts; ``later`` follows this one in the log."""
         joined = not self.last_seq or not later.first_seq or self.last_seq + 1 == later.first_seq
         reaches_further = later.delete_id != NONE and later.delete_to >= self.delete_to
         if reaches_further:
@@ -70,40 +75,47 @@ class ActionRun(Struct, frozen=True, array_like=True, gc=False):
         )
 
     def would_take(self, partition: int, offset: int) -> bool:
-        """Whether the fold, after these actions, surely takes a purge from there."""
+        """Whether the fold is sure to apply a purge at this place after these actions."""
         return self.is_steady and self.partition == partition and self.last_offset < offset
 
 
 class Facts(Struct, frozen=True, array_like=True, gc=False):
-    """What is known of one entity from a stretch of the log."""
+    """What is known of one entity from a part of the log.
+
+    Attributes:
+        lead: The actions before the first purge; all actions where there is no purge.
+        trail: The actions after the last purge.
+        purge_id: The id of the last purge.
+        purge_t: The time of its binding (µs).
+        first_purge: Partition and offset of the first purge.
+        is_sound: Whether the fold applies every purge, except perhaps the first, which depends on earlier
+            messages.
+        is_steady: ``ActionRun.is_steady`` for all actions, purges included.
+        first_place: Partition and offset of the first action.
+        last_place: Partition and offset of the last action.
+        first_pinned: The lowest pinned id; ``NEVER`` for none.
+        last_pinned: The highest pinned id; ``NONE`` for none.
+    """
 
     first_id: int
     last_id: int
     lead: ActionRun | None
-    """What comes before the first purge; everything where there is none."""
     trail: ActionRun | None
-    """What comes after the youngest purge."""
     purge_id: int
-    """The youngest purge."""
     purge_t: int
-    """The t of the binding that holds it."""
     first_purge: tuple[int, int] | None
-    """Partition and offset of the first purge."""
     is_sound: bool
-    """Whether the fold takes every purge but perhaps the first, which depends on what comes earlier."""
     is_steady: bool
-    """As of a run, for the whole stretch with its purges."""
     first_place: tuple[int, int]
     last_place: tuple[int, int]
-    """Partition and offset of its ends."""
     first_pinned: int
     last_pinned: int
 
     def then(self, later: "Facts") -> "Facts":
-        """Both, one after the other."""
+        """The facts of both parts; ``later`` follows this one in the log."""
         purge_id, purge_t, first_purge = self.purge_id, self.purge_t, self.first_purge
         lead, trail = self.lead, self.trail
-        # Where two partitions' messages of one entity are mixed up, nobody says any more what follows what.
+        # Overlapping ids come from several partitions, and then the order of the actions is unknown.
         is_sound = self.is_sound and later.is_sound and self.last_id < later.first_id
         if later.purge_id == NONE:
             if purge_id == NONE:
@@ -135,21 +147,24 @@ class Facts(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Verdict(Struct, frozen=True, array_like=True, gc=False):
-    """Which actions of one entity go, in a few numbers; a pinned message stays in spite of them."""
+    """Which actions of one entity are dropped. Pinned messages are always kept.
+
+    Attributes:
+        purged_below: Everything below this id is dropped.
+        delete_id: Below this id, deletes are dropped, and appends that end at or before ``delete_to``.
+        kept_append: The id of one such append that is kept.
+        purge_goes: Whether the purge is dropped too, because nothing older is left that it would purge.
+    """
 
     purged_below: int = 0
-    """Everything below this id goes."""
     delete_id: int = NONE
-    """Below this id go deletes, and appends that do not reach beyond ``delete_to`` …"""
     delete_to: int = 0
     kept_append: int = NONE
-    """… except this one."""
     purge_goes: bool = False
-    """Whether the purge that decided is itself among what goes: nothing older is left that it would purge."""
 
     @property
     def keeps_everything(self) -> bool:
-        """Whether nothing goes."""
+        """Whether nothing is dropped."""
         return self.purged_below == 0 and self.delete_id == NONE
 
 
@@ -166,8 +181,8 @@ def facts_of(
 ) -> Facts:
     """The facts of one message: its id, t, partition and offset, and its action.
 
-    ``action`` is None for a purge, and for what cannot be understood. What a person has let pass unwritten
-    counts as not understood: the tables it is missing from must stay provable from the log.
+    ``action`` is None for a purge, and for a message that cannot be decoded. A message that an operator
+    acknowledged counts as one that cannot be decoded: tables without it must stay provable from the log.
     """
     id_, t, partition, offset = message
     place = (partition, offset)
@@ -179,7 +194,7 @@ def facts_of(
 
 
 def merge_facts(parts: Iterable[Facts]) -> Facts:
-    """All that is known of one entity, gathered anywhere and in any order."""
+    """The facts of one entity, from parts in any order."""
     first, *others = sorted(parts, key=lambda one: one.first_id)
     for later in others:
         first = first.then(later)
@@ -187,15 +202,15 @@ def merge_facts(parts: Iterable[Facts]) -> Facts:
 
 
 def judge(facts: Facts) -> Verdict:
-    """What of an entity may go."""
+    """The verdict about an entity, from all facts about it."""
     if not facts.is_sound or (facts.first_purge and not _takes(facts.lead, facts.first_purge)):
-        # The fold does not take one of the purges, or nobody knows: then it has purged nothing.
+        # The fold may not apply one of the purges, and then it has purged nothing.
         return KEEP
     if facts.purge_id == NONE:
         return _judge_run(facts.lead, facts, 0)
     is_older_pinned = facts.first_pinned < facts.purge_id
     if is_older_pinned and not facts.is_steady:
-        # What is pinned would meet a purge of another partition, which the fold refuses.
+        # The pinned message would be followed by a purge of another partition, which the fold refuses.
         return KEEP
     below = facts.purge_id if is_older_pinned else facts.purge_id + 1
     return _judge_run(facts.trail, facts, below, purge_goes=not is_older_pinned)
@@ -207,7 +222,7 @@ def _judge_run(
     kept = Verdict(purged_below, purge_goes=purge_goes)
     if run is None or run.delete_id == NONE or not (run.is_regular and run.is_steady):
         return kept
-    # Something pinned among what goes would be folded without what came before it.
+    # A pinned message would be folded without the messages before it.
     if not run.begins_with_append or facts.last_pinned > facts.purge_id:
         return kept
     return Verdict(purged_below, run.delete_id, run.delete_to, run.before_delete, purge_goes)
@@ -216,15 +231,15 @@ def _judge_run(
 def _run_of(id_: int, partition: int, offset: int, action: Append | Delete | None) -> ActionRun:
     at = (partition, offset, offset, True)
     if isinstance(action, Append):
-        regular = holds_what_is_said(action.form, action.payload, action.first, action.last)
+        regular = payload_matches_header(action.form, action.payload, action.first, action.last)
         return ActionRun(*at, regular, True, action.first, action.last, id_, NONE, 0, NONE)
     if isinstance(action, Delete):
         return ActionRun(*at, True, False, 0, 0, NONE, id_, action.to, NONE)
     return ActionRun(*at, False, False, 0, 0, NONE, NONE, 0, NONE)
 
 
-def holds_what_is_said(form: Form, payload: bytes, first: int, last: int) -> bool:
-    """Whether a payload holds exactly the events that its header promises: the fold goes by the payload."""
+def payload_matches_header(form: Form, payload: bytes, first: int, last: int) -> bool:
+    """Whether a payload holds exactly the events that its header names; the fold uses the payload."""
     try:
         return are_consecutive(sequence_numbers(form, payload), first, last)
     except Undecodable:
@@ -232,10 +247,10 @@ def holds_what_is_said(form: Form, payload: bytes, first: int, last: int) -> boo
 
 
 def are_consecutive(numbers: list[int], first: int, last: int) -> bool:
-    """Whether the numbers are those from one to another, each once and in order."""
+    """Whether the numbers are ``first`` to ``last``, each once and in order."""
     if first == last:
         return numbers == [first]
-    # A header may name more events than there is memory.
+    # The length first: a header may name a range too large for memory.
     return len(numbers) == last - first + 1 and numbers == list(range(first, last + 1))
 
 

@@ -1,7 +1,7 @@
-"""The facts that decide for policies that keep the last message of a key, or of a namespace.
+"""The facts for policies that keep the last message of a key, or of a namespace.
 
-Column by column, because there is nothing to understand in a message: tables of facts, one row a key, put
-together by grouping. What stays is at most one message a key, so the verdict is a list of ids.
+Facts are tables with one row per key, merged by grouping. Messages are not decoded. At most one message per
+key is kept, so the verdict is a list of ids.
 """
 
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ KEYED_FACTS = pa.schema(
         pa.field("file", pa.int32(), nullable=False),
     ]
 )
-"""Of the last message of a key: its id, t, whether it deletes the key, and the number of the file it is in;
-and the lowest pinned id of the key."""
+"""The id, time and file number of a key's last message, whether that is a tombstone, and the lowest pinned id
+of the key."""
 
 
 def keyed_facts_of(
@@ -33,11 +33,13 @@ def keyed_facts_of(
     keys: pa.Array | pa.ChunkedArray | None,
     tombstones: pa.Array | None,
 ) -> pa.Table:
-    """The facts of some messages of one file: its columns id, t and namespace.
+    """The facts of messages of one file, which have the columns id, t and namespace.
 
-    ``keys`` are their keys; None where a namespace is one. ``tombstones`` says which have no value; None
-    where all have one. A message without a key replaces nothing and is replaced by nothing, so it has no
-    facts.
+    Args:
+        file: The file's number.
+        keys: The keys of the messages; None where a whole namespace is one key. A message with a null key is
+            always kept, so it has no facts.
+        tombstones: Which messages have no value; None where all have one.
     """
     rows = messages.num_rows
     is_pinned = pc.is_in(messages["id"], value_set=pa.array(pins, pa.int64()))
@@ -55,9 +57,9 @@ def keyed_facts_of(
 
 
 def merge_keyed(facts: pa.Table) -> pa.Table:
-    """Facts of the same key as one, whatever stretches of the log they come from."""
+    """One row per key, from facts of any parts of the log."""
     in_order = facts.sort_by("id")
-    # ``last`` goes by the order of rows, which threads do not keep.
+    # ``last`` depends on the order of rows, which threads do not preserve.
     grouped = in_order.group_by(["namespace", "key"], use_threads=False).aggregate(
         [("id", "last"), ("t", "last"), ("is_tombstone", "last"), ("first_pinned", "min"), ("file", "last")]
     )
@@ -68,10 +70,10 @@ def merge_keyed(facts: pa.Table) -> pa.Table:
 
 
 def kept_of(facts: pa.Table, tombstones_before: int) -> pa.Table:
-    """The facts whose message stays.
+    """The facts of the last messages that are kept.
 
-    A tombstone bound before ``tombstones_before`` (µs) goes, unless something older of its key is pinned:
-    without it that would count again.
+    A tombstone bound before ``tombstones_before`` (µs) is dropped, unless an older message of its key is
+    pinned, which would become the key's value again.
     """
     is_old = pc.and_(facts["is_tombstone"], pc.less(facts["t"], tombstones_before))
     is_needed = pc.less(facts["first_pinned"], facts["id"])

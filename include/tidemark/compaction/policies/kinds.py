@@ -1,4 +1,4 @@
-"""The built-in compaction policies, as they declare themselves. Imports neither Arrow nor what compacts."""
+"""The declarations of the built-in compaction policies. Imports neither Arrow nor compaction code."""
 
 from typing import TYPE_CHECKING
 

@@ -1,9 +1,8 @@
-"""What a compaction policy is: which messages make which others obsolete.
+"""Compaction policies: which messages make which others obsolete.
 
-A policy of another package is a ``LastOfKey``: it says what the key of a message is, and of every key the
-last message stays. That is enough for the passes over the files, the proof and Spark's tasks, which are the
-same for all of them. Policies do not see values unless they ask for the column, and never decide above the
-watermark.
+A policy of another package is a ``LastOfKey``: it defines the key of a message, and the last message of every
+key is kept. The passes over the files, the proof and Spark's tasks are the same for all of these. A policy
+reads values only where it requests the column, and never decides above the watermark.
 """
 
 from collections.abc import Callable
@@ -16,25 +15,27 @@ from tidemark.pipeline.kinds import POLICIES
 
 @dataclass(frozen=True, slots=True)
 class LastOfKey:
-    """Of every key the last message stays; keys are told apart within a namespace."""
+    """Keeps the last message of every key; keys are unique within a namespace.
+
+    Attributes:
+        columns: The columns of the log that ``key_of`` reads, beside id, t and namespace.
+        key_of: Returns the binary key of every message. It must be deterministic across processes. A message
+            with a null key is always kept. None instead of a function: a whole namespace is one key.
+        drops_tombstones: Whether a last message without a value is dropped after the time ``tombstones``.
+    """
 
     columns: tuple[str, ...] = ()
-    """The columns of the log that ``key_of`` looks at, beside id, t and namespace."""
     key_of: Callable[[pa.Table], pa.Array | pa.ChunkedArray] | None = None
-    """The key of every message as binary, the same in every process and at every time. Null for a message
-    that replaces nothing and stays. None instead of a function: a whole namespace is one key."""
     drops_tombstones: bool = False
-    """Whether the last message of a key goes too, some time after, when it has no value."""
 
     def keys(self, messages: pa.Table) -> pa.Array | pa.ChunkedArray | None:
-        """The keys of some messages, which have ``columns``; None where a namespace is one key."""
+        """The keys of messages, which must have ``columns``; None where a namespace is one key."""
         return None if self.key_of is None else self.key_of(messages)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalActions:
-    """The actions of a journal decide: an append goes when a delete or a purge of its entity stays after
-    it."""
+    """Drops the actions of a journal that later deletes and purges of the same entity make obsolete."""
 
     drops_tombstones: bool = False
 
@@ -43,7 +44,7 @@ Policy = LastOfKey | JournalActions
 
 
 def policy_named(name: str) -> Policy:
-    """The doing part of a policy; its package is imported."""
+    """The implementation of a policy; imports its package. Raises ``ValueError`` for ``none``."""
     kind = POLICIES.find(name)
     if kind.load is None:
         raise ValueError(f"policy `{name}` keeps everything: there is nothing to do by it")

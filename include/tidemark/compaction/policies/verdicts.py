@@ -1,4 +1,4 @@
-"""Verdicts about many entities, as columns."""
+"""Verdicts about many entities, as columns. Judges nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ VERDICTS = pa.schema(
         pa.field("purge_goes", pa.bool_()),
     ]
 )
-"""The columns of ``Verdict``, with whose it is."""
+"""The entity's key, and the fields of ``Verdict``."""
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """The verdicts about the entities of some files. Who is not in them keeps everything."""
+    """The verdicts about the entities of some files. Entities without a verdict keep everything."""
 
     keys: pa.Array
     purged_below: NDArray[np.int64]
@@ -42,7 +42,7 @@ class Verdicts:
 
 
 def verdict_table(verdicts: Sequence[tuple[str, Verdict]]) -> pa.Table:
-    """Verdicts, each with its entity's key, as columns."""
+    """Verdicts, each with its entity's key, as a table of ``VERDICTS``."""
     rows = [(key, *structs.astuple(verdict)) for key, verdict in verdicts]
     columns = list(zip(*rows, strict=True)) or [()] * len(VERDICTS.names)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, VERDICTS, strict=True)]

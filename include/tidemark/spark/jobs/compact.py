@@ -18,7 +18,7 @@ from msgspec import msgpack
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
 from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
-from tidemark.compaction.plan import Plan
+from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
 from tidemark.compaction.policies.policy import JournalActions, LastOfKey, policy_named
@@ -80,7 +80,7 @@ class SparkEngine:
                 drops.append(msgpack.decode(bytes(row.body), type=Dropped))
         return Surveyed(Census.sum(census), tuple(sorted(drops, key=lambda one: one.path)))
 
-    def rewrite(self, place: Workplace, plan: Plan) -> list[LogFile]:
+    def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """See ``Engine``."""
         rules = plan.rules
 
@@ -91,7 +91,7 @@ class SparkEngine:
         written = self._in_tasks(rewrite, len(groups))
         return sorted((file for file in written if file), key=lambda one: (one.place, one.first_id))
 
-    def count_differences(self, place: Workplace, plan: Plan, outputs: Sequence[LogFile]) -> int:
+    def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
         """See ``Engine``."""
         rules, groups, by_group = plan.rules, plan.groups, outputs_by_group(plan, outputs)
 

@@ -27,7 +27,7 @@ from tidemark.spark.jobs.evidence import (
 )
 from tidemark.spark.jobs.tasks import run_tasks, split_ring, task_count
 from tidemark.verification.journal.messages import read_keys, read_records
-from tidemark.verification.journal.scan import scan_heads, scan_rows
+from tidemark.verification.journal.scan import JournalScan
 from tidemark.verification.selection import Choice, EntitySelection, Hashed, Hashes, hashes_of
 
 if TYPE_CHECKING:
@@ -86,10 +86,12 @@ def read_table(
     """All heads or all rows of these topics, depending on ``kind``, as evidence of that kind."""
     is_head = kind in (EvidenceKind.HEAD, EvidenceKind.OTHER_HEAD)
 
+    scan = JournalScan(connection, journal, topics)
+
     def read(ranges: Sequence[TokenRange]) -> Iterator[Evidence]:
         if is_head:
-            return (of_head(*head, kind) for head in scan_heads(connection, journal, ranges, topics))
-        return (of_row(*row, kind) for row in scan_rows(connection, journal, ranges, topics))
+            return (of_head(*head, kind) for head in scan.heads(ranges))
+        return (of_row(*row, kind) for row in scan.rows(ranges))
 
     table = journal.tables.metajournal if is_head else journal.tables.journal
     size = estimated_bytes(connect(connection), journal.keyspace, table)

@@ -1,1 +1,1 @@
-"""Verification of journals: entities of the log against rows of the tables."""
+"""Verification of journals: entities as the log's messages define them, against the rows of the tables."""

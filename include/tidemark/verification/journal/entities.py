@@ -1,4 +1,4 @@
-"""Verification of a few entities in this process: the log's files and the tables, read for them alone."""
+"""Verification of a few entities in this process, without Spark: only their messages and rows are read."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,13 +18,13 @@ from tidemark.verification.selection import Entity, Listed
 from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
-LOOKS = 3
-"""How often pointers are looked at while their writer moves."""
+POINTER_READS = 3
+"""How often the pointers are read at most, where the writer delivers meanwhile and they seem wrong."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is verified: a writer's tables against its log."""
+    """The subject of a verification: a writer, its tables and the log."""
 
     writer: JournalWriter
     log: PublishedLog
@@ -33,26 +33,26 @@ class Case:
 
     @classmethod
     def of(cls, writer: JournalWriter, log: PublishedLog, positions: Positions) -> "Case":
-        """The tables that the writer writes."""
+        """The case of a writer, with the tables of its keyspace."""
         return cls(writer, log, positions, JournalReader.open(writer.connection, writer.declared))
 
     @property
     def basis(self) -> Basis:
-        """What is known now."""
+        """The basis as of now."""
         return read_basis(self.writer, self.log, self.positions)
 
     def newer_basis(self, basis: Basis) -> Basis | None:
-        """What is known now, if the writer has moved since; else nothing."""
+        """The basis as of now, where the writer has delivered since; None where it has not."""
         state = self.positions.load(self.writer.name)
         if state is None or state.version == basis.version:
             return None
         return replace(self, log=self.log.reopened()).basis
 
     def conclude(self, basis: Basis, tally: VerdictTally, began: float) -> Verification:
-        """The result: what was counted, and the pointers, which are looked at in any case.
+        """The result: the counted verdicts, and the pointers, which are always compared.
 
-        Nothing is called wrong for being newer than what was known at first: if the writer has moved
-        meanwhile, whatever seems different is looked at once more.
+        Where the writer has delivered since ``basis`` was read, entities that seem different are judged
+        again: rows that are newer than the basis are no difference.
         """
         if tally.differences and (newer := self.newer_basis(basis)):
             entities = sorted(
@@ -65,7 +65,7 @@ class Case:
 
     def _check_pointers(self, basis: Basis) -> list[Difference]:
         wrong: list[Difference] = []
-        for _ in range(LOOKS):
+        for _ in range(POINTER_READS):
             wrong = list(basis.check_pointers(self.tables.read_pointers(sorted(basis.pointers))))
             newer = self.newer_basis(basis) if wrong else None
             if newer is None:
@@ -82,14 +82,18 @@ def verify_entities(
     topic: str | None = None,
     most: int = MOST_TOLD,
 ) -> Verification:
-    """Verify these entities, in one topic or in all that have them, and all pointers."""
+    """Verify the entities with these keys, in one topic or in all, and all pointers.
+
+    ``most`` limits how many differences the result names. Raises ``NoSuchEntity`` for a key that is neither
+    in the log nor in the tables.
+    """
     return verify_case(Case.of(writer, log, positions), keys, topic, most)
 
 
 def verify_case(
     case: Case, keys: Sequence[str], topic: str | None = None, most: int = MOST_TOLD
 ) -> Verification:
-    """The same, with tables that are read already or are no Cassandra's."""
+    """``verify_entities`` with given tables, which need not be in Cassandra."""
     began, basis, tally = time.monotonic(), case.basis, VerdictTally(most)
     topics = basis.require_topics([] if topic is None else [topic])
     entities = [Entity(one, key) for one in topics for key in dict.fromkeys(keys)]
@@ -110,15 +114,15 @@ def judge_entities(
     entities: Sequence[Entity],
     files: Sequence[LogFile] | None = None,
 ) -> Iterator[EntityVerdict]:
-    """What to think of each of these entities, by all files that can say something or by the given ones.
+    """The verdicts about these entities, from the given files or from all files that may hold their messages.
 
-    Nothing of those that nobody knows.
+    There is no verdict about an entity that is neither in the log nor in the tables.
     """
     judges = {entity: EntityJudge(basis, *entity) for entity in entities}
     choice = Listed(frozenset(entities))
     topics = sorted({entity.topic for entity in entities})
-    told = files_of(log.manifest, basis, topics) if files is None else files
-    for entity, record in read_in_order(log.folder, told, choice, basis.horizon):
+    sources = files_of(log.manifest, basis, topics) if files is None else files
+    for entity, record in read_in_order(log.folder, sources, choice, basis.horizon):
         judges[entity].hear_message(record)
     for topic in topics:
         of_topic = {entity.key: judge for entity, judge in judges.items() if entity.topic == topic}
@@ -128,7 +132,7 @@ def judge_entities(
 def judge_found(
     topic: str, judges: Mapping[str, EntityJudge], tables: FoundTables
 ) -> Iterator[EntityVerdict]:
-    """What to think of entities whose messages were heard: the tables are asked for them."""
+    """The verdicts of judges that have got all messages: heads and rows are read from the tables."""
     heads = tables.read_heads(topic, list(judges))
     for key, judge in judges.items():
         judge.hear_head(heads.get(key))

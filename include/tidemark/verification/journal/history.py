@@ -1,6 +1,6 @@
-"""The life of one entity: what the log says was done to it, what a reader sees now, and what is hidden why.
+"""The history of one entity: its messages and their effects, what readers see now, and hidden rows.
 
-Reads the log and the tables for this entity alone, and tells; nothing here judges but the judge itself.
+Reads the log and the tables for this entity alone. Read-only.
 """
 
 from collections import Counter, deque
@@ -26,11 +26,11 @@ from tidemark.verification.journal.messages import files_of, read_in_order
 from tidemark.verification.selection import Entity, Listed
 
 MOST_ROWS = 100
-"""Hidden rows that are shown one by one."""
+"""How many hidden rows are listed; all are counted."""
 
 
 class MessageFate(StrEnum):
-    """What became of a message."""
+    """What the writer did with a message."""
 
     APPLIED = "applied"
     ACKNOWLEDGED = "acknowledged"
@@ -42,15 +42,16 @@ class MessageFate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HistoryStep:
-    """One message of the entity, and what it did."""
+    """One message of the entity, what the writer did with it (``standing``), and its effect."""
 
     id: int
+    """The message's id in the log."""
     partition: int
     offset: int
     timestamp: int
-    """The producer's, in ms."""
+    """The producer's time, in ms."""
     t: int
-    """The binding's, in µs."""
+    """The binding's time, in µs."""
     action: str
     origin: str | None
     standing: MessageFate
@@ -59,7 +60,7 @@ class HistoryStep:
 
 @dataclass(frozen=True, slots=True)
 class HiddenRow:
-    """A row that is there and that no reader gets."""
+    """A row that exists and that readers do not get, and why."""
 
     seq_nr: int
     segment: int
@@ -70,7 +71,18 @@ class HiddenRow:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One entity."""
+    """The history of one entity.
+
+    Attributes:
+        position: The writer's position.
+        steps: The newest messages; ``total`` counts all.
+        readable: The number of rows that readers get.
+        beyond_head: How many of those have a higher sequence number than the head. They come from an
+            interrupted append, or from a sequence number that was used again.
+        hidden: The first hidden rows.
+        hidden_by: The number of all hidden rows, by reason.
+        verdict: The verdict of a verification; None for an entity that is unknown.
+    """
 
     pipeline: str
     writer: str
@@ -78,26 +90,21 @@ class History:
     key: str
     position: int
     steps: tuple[HistoryStep, ...]
-    """The newest ones."""
     total: int
-    """How many messages there are, shown or not."""
     head: Head | None
     readable: int
-    """How many rows a reader gets."""
     beyond_head: int
-    """How many of those have higher numbers than the head: an interrupted append, or a number used again."""
     hidden: tuple[HiddenRow, ...]
-    """The first ones."""
     hidden_by: Mapping[Hidden, int]
     verdict: EntityVerdict | None
 
     @property
     def is_known(self) -> bool:
-        """Whether anybody has heard of it."""
+        """Whether the log or the tables hold anything of the entity."""
         return bool(self.total or self.head or self.hidden_by)
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json``."""
+        """The document that ``--json`` prints."""
         named = self.head._asdict() if self.head else {}
         return {
             "pipeline": self.pipeline,
@@ -118,7 +125,7 @@ class History:
 
     @property
     def judged(self) -> str:
-        """What a verification says of it."""
+        """The verdict, in words."""
         verdict = self.verdict
         if verdict is None:
             return "unknown"
@@ -127,8 +134,8 @@ class History:
         return "different" if verdict.total else "as the log says"
 
 
-class _Told:
-    """What was done, message by message; the fold is asked one message at a time."""
+class _Steps:
+    """Folds an entity's messages one at a time, and keeps the effect of each."""
 
     def __init__(self, basis: Basis, entity: Entity, most: int | None) -> None:
         self._basis, self._entity = basis, entity
@@ -136,10 +143,10 @@ class _Told:
         self.steps: deque[HistoryStep] = deque(maxlen=most)
         self.total = 0
         self.segments: set[int] = set()
-        """Where there ever were rows."""
+        """All segments that rows were ever written to."""
 
-    def hear(self, record: LoggedRecord) -> None:
-        """The next message, oldest first."""
+    def add(self, record: LoggedRecord) -> None:
+        """Add the next message, oldest first."""
         self.total += 1
         action: Action | None = None
         times = (record.timestamp, record.timestamp_type)
@@ -152,9 +159,9 @@ class _Told:
                 standing = MessageFate.ACKNOWLEDGED
             elif record.id > self._basis.position:
                 standing = MessageFate.BEYOND
-        said, origin = _said(action), None if action is None else action.origin
+        origin = None if action is None else action.origin
         place = (record.id, record.partition, record.offset, record.timestamp, record.t)
-        self.steps.append(HistoryStep(*place, said, origin, standing, effect))
+        self.steps.append(HistoryStep(*place, _action_text(action), origin, standing, effect))
 
     def _apply(self, record: LoggedRecord, action: Action | None) -> tuple[MessageFate, str]:
         if action is None or isinstance(action, Mark):
@@ -171,13 +178,16 @@ class _Told:
         )
         self.segments.update(row.segment for row in effect.rows)
         before, self._head = self._head, effect.head
-        return MessageFate.APPLIED, _effect(action, before, effect)
+        return MessageFate.APPLIED, _effect_text(action, before, effect)
 
 
 def read_histories(
     basis: Basis, log: PublishedLog, tables: FoundTables, key: str, topics: list[str], most: int | None
 ) -> Iterator[History]:
-    """The lives of the entities with this key, at most one a topic."""
+    """The histories of the entities with this key, at most one per topic; unknown entities are left out.
+
+    ``most`` limits how many messages of each are shown; None for all.
+    """
     for topic in topics:
         history = read_history(basis, log, tables, Entity(topic, key), most)
         if history.is_known:
@@ -187,17 +197,17 @@ def read_histories(
 def read_history(
     basis: Basis, log: PublishedLog, tables: FoundTables, entity: Entity, most: int | None = None
 ) -> History:
-    """The life of one entity: the newest of its messages, and what there is of it now."""
-    told, judge = _Told(basis, entity, most), EntityJudge(basis, *entity)
-    # Also what was published after the writer's position, and what it leaves out: a person wants to see it.
+    """The history of one entity: the newest ``most`` messages (None: all), and its present head and rows."""
+    steps, judge = _Steps(basis, entity, most), EntityJudge(basis, *entity)
+    # Operators also want to see messages beyond the position, and those of the topic's other incarnations.
     files = files_of(log.manifest, replace(basis, horizon=log.end, taken={}), [entity.topic])
     for _, record in read_in_order(log.folder, files, Listed(frozenset({entity})), log.end):
-        told.hear(record)
+        steps.add(record)
         if record.id <= basis.horizon:
             judge.hear_message(record)
     head = tables.read_heads(entity.topic, [entity.key]).get(entity.key)
     judge.hear_head(head)
-    segments = segments_to_read({0, *judge.segments, *told.segments}, head)
+    segments = segments_to_read({0, *judge.segments, *steps.segments}, head)
     hidden, reasons, readable, beyond = list[HiddenRow](), Counter[Hidden](), 0, 0
     for _, row in tables.read_rows(entity.topic, ((entity.key, segment) for segment in segments)):
         judge.hear_row(row)
@@ -213,8 +223,8 @@ def read_history(
         basis.writer,
         *entity,
         basis.position,
-        tuple(told.steps),
-        told.total,
+        tuple(steps.steps),
+        steps.total,
         head,
         readable,
         beyond,
@@ -229,7 +239,7 @@ def _hidden(row: FoundRow, reason: Hidden, head: Head | None) -> HiddenRow:
     return HiddenRow(row.seq_nr, row.segment, row.timestamp, offset, explain(reason, head))
 
 
-def _said(action: Action | None) -> str:
+def _action_text(action: Action | None) -> str:
     match action:
         case None:
             return ""
@@ -243,7 +253,7 @@ def _said(action: Action | None) -> str:
             return "mark"
 
 
-def _effect(action: Action, before: Head | None, effect: Effect) -> str:
+def _effect_text(action: Action, before: Head | None, effect: Effect) -> str:
     head = effect.head
     if isinstance(action, Purge) or head is None:
         return "nothing was left of it" if before is not None else "there was nothing"

@@ -1,8 +1,8 @@
-"""One entity judged: what the log makes of it against what the tables hold.
+"""The judgement of one entity: its state as the log's messages define it, against its head and rows.
 
-Its head and its messages come first, then its rows, one by one. Nothing is called wrong that cannot be proved
-to be, and an entity that neither the log nor the tables know is none. One that is in two partitions should
-have stopped its writer: a position past that is wrong, whatever the tables hold.
+The judge gets all messages and the head first, then the rows, one by one. An entity is only called different
+where that can be proved. An entity with messages in two Kafka partitions should have stopped its writer: a
+position past the second one is a difference, whatever the tables hold. Nothing is read here.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from tidemark.verification.journal.provable import Unprovable
 
 
 class LoggedRecord(NamedTuple):
-    """A message as the log keeps it, without topic and key."""
+    """A message as it is in the log, without topic and key."""
 
     id: int
     partition: int
@@ -38,19 +38,24 @@ class LoggedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EntityVerdict:
-    """What came of one entity."""
+    """The result for one entity: it matches, it has differences, or it is not provable.
+
+    Attributes:
+        differences: The first ones; ``total`` counts all.
+        unprovable: Why the entity cannot be judged; None where it can.
+        detail: The message that cannot be applied, where that is the reason.
+    """
 
     topic: str
     key: str
     differences: tuple[Difference, ...] = ()
     total: int = 0
-    """How many differences there are, told or not."""
     unprovable: Unprovable | None = None
     detail: str = ""
 
 
 class EntityJudge:
-    """Hears everything about one entity, and then says what to think of it."""
+    """Collects the messages, the head and the rows of one entity, and concludes with a verdict."""
 
     def __init__(self, basis: Basis, topic: str, key: str) -> None:
         self._basis, self._topic, self._key = basis, topic, key
@@ -63,15 +68,15 @@ class EntityJudge:
 
     @property
     def segments(self) -> set[int]:
-        """The segments of ``journal`` that should have rows."""
+        """The segments of the table ``journal`` that should have rows."""
         return self._expected.segments
 
     def hear_message(self, record: LoggedRecord) -> None:
-        """The next message, oldest first; what is beyond the position may have been delivered or not."""
+        """Take the next message, oldest first. One beyond the position may or may not have been delivered."""
         if self._problem or self._repartitioned or record.id in self._basis.acknowledged:
             return
         if not self._basis.takes(self._topic, record.id):
-            return  # of another topic that has, or had, the same name
+            return  # of another incarnation of the topic
         id_, partition, offset, write_time, t, value, timestamp, timestamp_type, headers = record
         is_beyond = id_ > self._basis.position
         try:
@@ -85,20 +90,20 @@ class EntityJudge:
         except Repartitioned as error:
             self._repartitioned = error
         except JournalError as error:
-            if not is_beyond:  # nothing of it was delivered
-                said = error.at(partition, offset, id_) if isinstance(error, Undecodable) else error
-                self._problem = str(said)
+            if not is_beyond:  # beyond the position it stopped the writer, so nothing of it was written
+                located = error.at(partition, offset, id_) if isinstance(error, Undecodable) else error
+                self._problem = str(located)
 
     def hear_head(self, head: Head | None) -> None:
-        """The head as a reader finds it."""
+        """Take the head that the tables hold; None where there is none."""
         self._head = head
 
     def hear_row(self, row: FoundRow) -> None:
-        """The next row, after all messages and the head."""
-        self._begun.take(row)
+        """Take the next row, after all messages and the head."""
+        self._rows.take(row)
 
     def conclude(self) -> EntityVerdict | None:
-        """What to think of it; None where there is nothing to think about."""
+        """The verdict; None for an entity that neither the log nor the tables hold."""
         messages, head = self._expected.messages, self._head
         if not messages and not self._problem and (head is None or self._topic not in self._basis.topics):
             return None
@@ -107,14 +112,15 @@ class EntityJudge:
             return EntityVerdict(self._topic, self._key, unprovable=objection, detail=detail)
         if self._repartitioned:
             return EntityVerdict(self._topic, self._key, (_split(self._repartitioned),), 1)
-        comparison = self._begun
+        comparison = self._rows
         differences = tuple(comparison.conclude())
         if differences and self._is_unfinished:
             return EntityVerdict(self._topic, self._key, unprovable=Unprovable.UNFINISHED)
         return EntityVerdict(self._topic, self._key, differences, comparison.total)
 
     @property
-    def _begun(self) -> Comparison:
+    def _rows(self) -> Comparison:
+        """The comparison of rows, which starts when all messages and the head are known."""
         if self._comparison is None:
             self._comparison = Comparison(self._topic, self._key, self._expected.conclude(), self._head)
         return self._comparison
@@ -129,17 +135,17 @@ class EntityJudge:
         return self._basis.ground.objection(place, self._begins_at(place[1], head)), ""
 
     def _begins_at(self, partition: int, head: Head | None) -> int | None:
-        """The offset before which nothing of the entity can lie; None without one.
+        """The offset before which the entity's present state has no messages; None where that is unknown.
 
-        A purge in the log is one. An append of event 1 is none by itself: a delete before the log may have
-        made the head, and then the append was put on it. But a head whose record id was made from that very
-        append was begun by it, on nothing; and where there is no head at all, one is missing in any case.
+        A purge in the log is such an offset. An append of event 1 alone is not, because a delete before the
+        log's beginning may have created the head. But where the head's record id derives from that append,
+        the append created the head. Where there is no head, it is missing whichever message created it.
         """
         expected = self._expected
         if expected.purged_at is not None or expected.appended_at is None:
             return expected.purged_at
-        begun = record_id(self._topic, partition, self._key, expected.appended_at)
-        return expected.appended_at if head is None or head.record_id == begun else None
+        of_append = record_id(self._topic, partition, self._key, expected.appended_at)
+        return expected.appended_at if head is None or head.record_id == of_append else None
 
 
 def _split(error: Repartitioned) -> Difference:

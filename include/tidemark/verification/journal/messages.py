@@ -1,7 +1,7 @@
-"""The messages of chosen entities out of the log's files, as a verification needs them.
+"""Reads the messages of chosen entities from the log's files.
 
-Every file is verified before its first message is given. Where few entities are wanted, most of a file is
-never decoded.
+The digest of every file is verified before its first message is returned. Where few entities are chosen, most
+of a file is never decoded.
 """
 
 import heapq
@@ -24,7 +24,7 @@ _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "nam
 
 
 def files_of(manifest: Manifest, basis: Basis, topics: Sequence[str] = ()) -> list[LogFile]:
-    """The files that can say something about the writer's entities, in id order."""
+    """The files that may hold messages of the writer's entities, in id order; of these topics, or of all."""
     wanted = basis.topics & set(topics) if topics else basis.topics
     return [
         file
@@ -38,7 +38,7 @@ def files_of(manifest: Manifest, basis: Basis, topics: Sequence[str] = ()) -> li
 def read_records(
     folder: LogFolder, file: LogFile, choice: Choice, last_id: int
 ) -> Iterator[tuple[str, LoggedRecord]]:
-    """The messages of chosen entities up to an id, each with its key; what has no key is nobody's."""
+    """The messages of chosen entities up to an id, each with its key; those without a key are left out."""
     with reading():
         for messages in _chosen(folder, file, choice):
             kept = messages
@@ -56,9 +56,9 @@ def read_records(
 def read_in_order(
     folder: LogFolder, files: Iterable[LogFile], choice: Choice, last_id: int
 ) -> Iterator[tuple[Entity, LoggedRecord]]:
-    """The messages of chosen entities out of several files, those of each entity oldest first.
+    """The messages of chosen entities from several files, those of each entity oldest first.
 
-    Files of different partitions may lie between each other, and an entity may be in both.
+    Files of different partitions may have overlapping ids, and an entity may be in several partitions.
     """
 
     def read(lane: Sequence[LogFile]) -> Iterator[tuple[Entity, LoggedRecord]]:
@@ -73,7 +73,10 @@ def read_in_order(
 def read_keys(
     folder: LogFolder, file: LogFile, last_id: int, first_id: int = 0, selection: EntitySelection = EVERYTHING
 ) -> set[str]:
-    """The keys that a file has messages of, from an id to another, in bindings of an interval."""
+    """The keys of a file's messages with ids from ``first_id`` to ``last_id``, both included.
+
+    Where ``selection`` has an interval, only messages of its bindings count.
+    """
     found: set[str] = set()
     with reading():
         for batch in folder.read_file(file, ["key", "t"], first_id, last_id):

@@ -1,13 +1,11 @@
-"""What can be proved: incarnations that begin in the log, in partitions of which nothing was lost since.
+"""Which entities are provable: those with a complete history in the log, since their latest beginning.
 
-Nothing of them may lie before what the log has. A partition that the log has from offset 0 on settles that,
-and so does a purge; ``judge.py`` knows what else does.
+A history is complete where the log has the partition from offset 0 on, or where it begins with a purge in the
+log (``judge.py`` knows one more case), and where no offsets were lost since. Compaction by the policy
+`journal` preserves the state of every entity, so it leaves entities provable; other policies do not.
 
-What the policy `journal` has left makes up the same state, so it proves as much as the whole; what any other
-policy has left proves nothing.
-
-Pure. Whatever else is found of an entity says nothing about the tables, because nobody knows any more what
-they should hold: it is counted and named, and never called wrong.
+Of any other entity the expected state is unknown. It is counted with the reason, and never called different.
+Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,13 +15,6 @@ from enum import StrEnum
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.model.loss import AcceptedLoss, LossKind
 from tidemark.log.model.recreated import Recreations
-
-
-def own_losses(
-    losses: Sequence[AcceptedLoss], recreations: Recreations, taken: Callable[[str], int]
-) -> list[AcceptedLoss]:
-    """What the topics have lost that a writer takes: of several with the same name, the one it takes."""
-    return [one for one in losses if recreations.number_of(one) == taken(one.loss.topic)]
 
 
 class Unprovable(StrEnum):
@@ -38,29 +29,41 @@ class Unprovable(StrEnum):
     UNFINISHED = "a delivery is under way or was interrupted"
 
 
+def own_losses(
+    losses: Sequence[AcceptedLoss], recreations: Recreations, taken: Callable[[str], int]
+) -> list[AcceptedLoss]:
+    """The losses of a writer's topics; for a topic created again, those of the writer's incarnation."""
+    return [one for one in losses if recreations.number_of(one) == taken(one.loss.topic)]
+
+
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What is known of the partitions up to a position."""
+    """What is known of the writer's partitions up to its position.
+
+    Attributes:
+        starts: The first offset that was ever bound.
+        lost: The end of the last range of offsets that was lost, not included.
+        begun_anew: The partitions that were truncated, so that offsets were used again.
+        compacted: The first offset that compaction has not touched. Only where the policy does not preserve
+            the state of entities.
+        taken_over: The first offset after the pointers of another replicator, where this writer took over its
+            tables. Before it, expiry dates come from the other replicator's clock.
+    """
 
     starts: Mapping[TopicPartition, int]
-    """The first offset that was ever bound."""
     lost: Mapping[TopicPartition, int]
-    """The end of the last offsets that were lost, not included."""
     begun_anew: frozenset[TopicPartition]
     compacted: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The first offset from which on compaction has taken nothing; only where what it has left does not make
-    up the same state."""
     taken_over: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The first offset behind the pointers of another replicator whose tables were taken over: dates that it
-    wrote come from its own clock."""
 
     @classmethod
     def of(
         cls, starts: Mapping[TopicPartition, int], losses: Iterable[AcceptedLoss], position: int
     ) -> "Ground":
-        """What losses leave of the ground; those beyond the position are not there yet.
+        """The ground with these losses; losses beyond the position do not count yet.
 
-        Of a topic that was made again only what the one has lost that the starts are of: see ``own_losses``.
+        Of a topic that was created again, ``losses`` must be those of the writer's incarnation: see
+        ``own_losses``.
         """
         known = [one.loss for one in losses if one.after < position]
         lost: dict[TopicPartition, int] = {}
@@ -71,14 +74,15 @@ class Ground:
         return cls(starts, lost, frozenset(place for place in starts if place in cut))
 
     def without_beginning(self, places: Collection[TopicPartition]) -> "Ground":
-        """The same for somebody who does not look at the first messages of these partitions."""
+        """The ground for a caller that does not read the first messages of these partitions."""
         later = {place: max(start, 1) if place in places else start for place, start in self.starts.items()}
         return replace(self, starts=later)
 
     def objection(self, place: TopicPartition, begins_at: int | None) -> Unprovable | None:
-        """Why what began at an offset, with nothing of it before, cannot be proved; None where it can.
+        """Why an entity with a history that begins at an offset is not provable; None where it is.
 
-        Without an offset it may have begun anywhere: only where the log has everything that is no matter.
+        ``begins_at`` is None where the beginning is unknown. Then the entity is provable only where the log
+        has the whole partition.
         """
         if place in self.begun_anew:
             return Unprovable.BEGUN_ANEW

@@ -1,10 +1,10 @@
-"""All heads and rows of a journal keyspace, part by part: what a verification of everything reads.
+"""Scans all heads and rows of a journal keyspace, by token ranges that the caller chooses.
 
-Rows become digests right where they are read. Parts are ranges of tokens; which ones, and how many, is the
-caller's business.
+Rows are reduced to digests where they are read, so that their payloads are never sent anywhere.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from uuid import UUID
@@ -32,70 +32,60 @@ _HEAD = (
 _ROW = ("topic", "id", "segment", "seq_nr", "timestamp", "meta_record_id", *COLUMNS)
 _DAY = 86_400_000_000_000
 _uuid = lru_cache(maxsize=65_536)(UUID)
-"""The rows of an entity come together, and all have the same."""
+"""Cached, because the rows of an entity are adjacent and have the same record id."""
 
 
-def scan_heads(
-    connection: CassandraConnection,
-    journal: JournalDeclaration,
-    parts: Iterable[TokenRange],
-    topics: frozenset[str],
-) -> Iterator[tuple[str, str, Head]]:
-    """The heads of these topics, each with its topic and key."""
-    for batch in _scan(connection, journal, journal.tables.metajournal, _HEAD, parts):
-        for topic, key, segment, partition, offset, size, *numbers in _values(batch):
-            if topic in topics:
-                seq_nr, delete_to, created, updated, after, on, record_id, origin = numbers
-                yield (
-                    topic,
-                    key,
-                    Head(
-                        segment,
-                        partition or 0,
-                        offset or 0,
-                        stored_segment_size(size),
-                        seq_nr or 0,
-                        delete_to,
-                        created or 0,
-                        updated or 0,
-                        None if after is None else after["days"] * _DAY + after["nanoseconds"],
-                        on,
-                        None if record_id is None else _uuid(record_id),
-                        origin,
-                    ),
-                )
+@dataclass(frozen=True)
+class JournalScan:
+    """The tables of a journal keyspace; only heads and rows of these topics are returned."""
 
+    connection: CassandraConnection
+    journal: JournalDeclaration
+    topics: frozenset[str]
 
-def scan_rows(
-    connection: CassandraConnection,
-    journal: JournalDeclaration,
-    parts: Iterable[TokenRange],
-    topics: frozenset[str],
-) -> Iterator[tuple[str, str, FoundRow]]:
-    """The rows of these topics, each with its topic and key."""
-    for batch in _scan(connection, journal, journal.tables.journal, _ROW, parts):
-        for topic, key, segment, seq_nr, timestamp, record_id, *others, headers in _values(batch):
-            if topic in topics:
-                whose = None if record_id is None else _uuid(record_id)
-                columns: Sequence[Any] = (*others, dict(headers) if headers else None)
-                digest = row_digest(*columns)
-                yield topic, key, FoundRow(segment, seq_nr, timestamp, whose, digest)
+    def heads(self, parts: Iterable[TokenRange]) -> Iterator[tuple[str, str, Head]]:
+        """The heads in these token ranges, each with its topic and key."""
+        for topic, key, segment, partition, offset, size, *numbers in self._scan(
+            self.journal.tables.metajournal, _HEAD, parts
+        ):
+            seq_nr, delete_to, created, updated, after, on, record_id, origin = numbers
+            head = Head(
+                segment,
+                partition or 0,
+                offset or 0,
+                stored_segment_size(size),
+                seq_nr or 0,
+                delete_to,
+                created or 0,
+                updated or 0,
+                None if after is None else after["days"] * _DAY + after["nanoseconds"],
+                on,
+                None if record_id is None else _uuid(record_id),
+                origin,
+            )
+            yield topic, key, head
 
+    def rows(self, parts: Iterable[TokenRange]) -> Iterator[tuple[str, str, FoundRow]]:
+        """The rows in these token ranges, each with its topic and key."""
+        for topic, key, segment, seq_nr, timestamp, record_id, *others, headers in self._scan(
+            self.journal.tables.journal, _ROW, parts
+        ):
+            row_record_id = None if record_id is None else _uuid(record_id)
+            columns: Sequence[Any] = (*others, dict(headers) if headers else None)
+            yield topic, key, FoundRow(segment, seq_nr, timestamp, row_record_id, row_digest(*columns))
 
-def _scan(
-    connection: CassandraConnection,
-    journal: JournalDeclaration,
-    table: str,
-    columns: Sequence[str],
-    parts: Iterable[TokenRange],
-) -> Iterator[pa.RecordBatch]:
-    session = connect(connection)
-    settings = ScanSettings(ConsistencyLevel.name_to_value[journal.consistency.value])
-    return scan(session, Selected.of(read_table(session, journal.keyspace, table), columns), parts, settings)
+    def _scan(
+        self, table: str, columns: Sequence[str], parts: Iterable[TokenRange]
+    ) -> Iterator[tuple[Any, ...]]:
+        session = connect(self.connection)
+        settings = ScanSettings(ConsistencyLevel.name_to_value[self.journal.consistency.value])
+        selected = Selected.of(read_table(session, self.journal.keyspace, table), columns)
+        for batch in scan(session, selected, parts, settings):
+            yield from (values for values in _values(batch) if values[0] in self.topics)
 
 
 def _values(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    """The rows of a batch, times in milliseconds."""
+    """The rows of a batch as tuples, times in milliseconds."""
     return zip(*(_column(column) for column in batch.columns), strict=True)
 
 

@@ -1,1 +1,1 @@
-"""Verification of files and topics against the log."""
+"""Verification of the files and topics that writers have produced, against the log."""

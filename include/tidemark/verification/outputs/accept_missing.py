@@ -1,7 +1,8 @@
-"""Letting files go that cannot be made again: a person's decision, kept for ever.
+"""``--let-go``: accepts that files are missing which the log cannot produce again.
 
-Only for files that are missing: what is there and damaged is moved away first, and made again from the log
-where the log still has it whole.
+An operator decides that, and the decision is recorded for ever. It is only possible for files that are
+missing: a damaged one is moved away first, and then produced again from the log where the log still has all
+its messages.
 """
 
 from tidemark.clock import Clock, wall_clock
@@ -25,7 +26,11 @@ MOST_NAMED = 20
 def plan_let_go(
     writer: Writer, log: PublishedLog, positions: Positions, clock: Clock = wall_clock
 ) -> ActionPlan:
-    """Ask for the missing files of a writer no more; its gate opens where nothing else is different."""
+    """The plan that excludes a writer's missing files from verification.
+
+    Its gate opens where a verification closed it and nothing else is different. Raises ``NotPossible`` where
+    no file is missing, or where the writer writes no files.
+    """
     state = positions.load(writer.name)
     if not isinstance(writer, FilesWriter):
         problem = (
@@ -43,15 +48,15 @@ def plan_let_go(
     is_closed = state.gate is not None and state.gate.cause is Cause.VERIFICATION
     opens = is_closed and len(missing) == len(found.differences)
 
-    def execute(deed: AuditEntry) -> None:
+    def execute(entry: AuditEntry) -> None:
         with holding(take_as_seen(positions, state, LETTING_GO, clock)) as hold:
             for name in missing:
-                ledger.give_up(GivenUp(name, deed.who, deed.reason, deed.at))
+                ledger.give_up(GivenUp(name, entry.who, entry.reason, entry.at))
             reach(FaultPoint.OUTPUT_GIVEN_UP)
             gate = None if opens else state.gate
             hold.change(
                 lambda held, _: positions.commit(
-                    held, held.position, None, gate, None, positions.audit_row(held, deed)
+                    held, held.position, None, gate, None, positions.audit_row(held, entry)
                 )
             )
 

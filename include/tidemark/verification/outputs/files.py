@@ -1,8 +1,9 @@
-"""A files writer's folder against what it has made: every file by name and size, some or all by their bytes.
+"""Verification of a files writer's folder: every file by name and size, a sample or all by their bytes.
 
-One listing of the folder and one of the records: that costs the same for every run, but for the names. Which
-files are read whole is drawn anew at every position, so that in time all of them are. What an older version
-has made has no record: it is looked through once, and judged by the log where the log still has it whole.
+The folder and the records of written files are listed once each, so the cost grows only with the number of
+names. Every position draws another sample of files to read, so that in time all are read. Files that an older
+version wrote have no record: one is added for each, and their content is compared with the log where the log
+still has all their messages.
 """
 
 import time
@@ -30,24 +31,24 @@ NO_LEDGER = "its files are not recorded"
 Recorded = Mapping[str, AbstractSet[MadeFile]]
 
 
-def judge_names(recorded: Recorded, there: Mapping[str, int]) -> list[OutputDifference]:
-    """What one listing tells: files that are missing, or that have another size."""
+def judge_names(recorded: Recorded, listed: Mapping[str, int]) -> list[OutputDifference]:
+    """The recorded files that are missing, or have another size, in a listing of names and sizes."""
     found: list[OutputDifference] = []
     for name, versions in recorded.items():
         sizes = sorted({one.bytes for one in versions})
-        if name not in there:
+        if name not in listed:
             found.append(_difference(OutputProblem.MISSING, name, "the file is missing"))
-        elif there[name] not in sizes:
-            what = f"it has {there[name]:,} bytes instead of {sizes[-1]:,}"
+        elif listed[name] not in sizes:
+            what = f"it has {listed[name]:,} bytes instead of {sizes[-1]:,}"
             found.append(_difference(OutputProblem.SIZE, name, what))
     return found
 
 
 def draw_files(names: Sequence[str], position: int, after: int | None, count: int) -> list[str]:
-    """So many files to read whole: half of them of those delivered just now, others at every position."""
-    in_turn = sorted(names, key=lambda name: sha256(f"{position}/{name}".encode()).digest())
-    new = [name for name in in_turn if after is not None and ids_of(name)[1] > after]
-    old = [name for name in in_turn if name not in set(new)]
+    """A sample of ``count`` files, half of them delivered after the id ``after``; the position seeds it."""
+    shuffled = sorted(names, key=lambda name: sha256(f"{position}/{name}".encode()).digest())
+    new = [name for name in shuffled if after is not None and ids_of(name)[1] > after]
+    old = [name for name in shuffled if name not in set(new)]
     of_new = new[: max(count - len(old), (count + 1) // 2)]
     return of_new + old[: count - len(of_new)]
 
@@ -55,37 +56,40 @@ def draw_files(names: Sequence[str], position: int, after: int | None, count: in
 def verify_files(
     writer: FilesWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The files of every binding at or below the position; refuses settings that would make others."""
+    """Verify the files of every binding at or below the position.
+
+    Refuses settings that would produce other files.
+    """
     refuse_other_shape(state, writer.shape)
-    began, ledger, there = time.monotonic(), writer.ledger, writer.folder.sizes()
-    verified = _Verified(writer, log, state, positions)
+    began, ledger, listed = time.monotonic(), writer.ledger, writer.folder.sizes()
+    verification = _FilesVerification(writer, log, state, positions)
     if ledger is None:
-        return verified.result(began, {}, not_provable={NO_LEDGER: len(there)})
-    first, missing = _first_id(writer, state, there), list[OutputDifference]()
+        return verification.result(began, {}, not_provable={NO_LEDGER: len(listed)})
+    first, missing = _first_id(writer, state, listed), list[OutputDifference]()
     made = ledger.read()
     if not made.is_adopted:
-        missing = verified.adopt(ledger, made, there, first)
+        missing = verification.adopt(ledger, made, listed, first)
         made = ledger.read()
     recorded = made.between(first, state.position)
-    different = [*missing, *judge_names(recorded, there)]
+    different = [*missing, *judge_names(recorded, listed)]
     bad = {one.where for one in different}
-    sound = [name for name in recorded if name not in bad]
-    drawn = sound if extent.everything else draw_files(sound, state.position, extent.after, extent.sample)
-    chosen = [name for name in sound if name in extent.names and name not in drawn] + drawn
+    intact = [name for name in recorded if name not in bad]
+    drawn = intact if extent.everything else draw_files(intact, state.position, extent.after, extent.sample)
+    chosen = [name for name in intact if name in extent.names and name not in drawn] + drawn
     unproven = 0
     for name in chosen:
-        verdict = verified.holds(name, recorded[name])
-        if verdict is None:
+        problem = verification.content_problem(name, recorded[name])
+        if problem is None:
             unproven += 1
-        elif verdict:
-            different.append(_difference(OutputProblem.CONTENT, name, verdict))
+        elif problem:
+            different.append(_difference(OutputProblem.CONTENT, name, problem))
     looked_at = {"files": len(recorded) + len(missing), "read whole": len(chosen)}
     if made.lost:
         looked_at["let go by a person"] = len(made.lost)
-    return verified.result(began, looked_at, different, {NO_RECORD: unproven} if unproven else {})
+    return verification.result(began, looked_at, different, {NO_RECORD: unproven} if unproven else {})
 
 
-class _Verified:
+class _FilesVerification:
     """One verification of one writer's files."""
 
     def __init__(
@@ -94,9 +98,9 @@ class _Verified:
         self._writer, self._log, self._state, self._positions = writer, log, state, positions
 
     def adopt(
-        self, ledger: FilesLedger, made: Made, there: Mapping[str, int], first: int
+        self, ledger: FilesLedger, made: Made, listed: Mapping[str, int], first: int
     ) -> list[OutputDifference]:
-        """Record what an older version has made and is there; what is not there."""
+        """Record the files that an older version wrote; returns those that are missing."""
         missing: list[OutputDifference] = []
         for binding, _ in self._log.waiting(first - 1):
             name = self._writer.final(binding)
@@ -104,15 +108,15 @@ class _Verified:
                 continue
             if name in made.files or name in made.lost:
                 continue
-            if name in there:
-                ledger.note(MadeFile(name, there[name], None))
+            if name in listed:
+                ledger.note(MadeFile(name, listed[name], None))
             else:
                 missing.append(_difference(OutputProblem.MISSING, name, "the file is missing"))
         if not missing:
             ledger.note_adopted(self._state.position)
         return missing
 
-    def holds(self, name: str, versions: AbstractSet[MadeFile]) -> str | None:
+    def content_problem(self, name: str, versions: AbstractSet[MadeFile]) -> str | None:
         """What is wrong with a file's bytes; empty where nothing is, None where that is unknown."""
         digests = {one.digest for one in versions if one.digest}
         try:
@@ -122,12 +126,12 @@ class _Verified:
                 return (
                     "" if found in digests else f"its bytes were changed (digest {found[:12]}, not {known})"
                 )
-            return self._holds_messages(name)
+            return self._message_problem(name)
         except FileMissing:
             return "the file is missing"
 
-    def _holds_messages(self, name: str) -> str | None:
-        """The same for a file without a digest: the log is asked."""
+    def _message_problem(self, name: str) -> str | None:
+        """``content_problem`` of a file without a recorded digest: compares its messages with the log's."""
         first, last = ids_of(name)
         binding, files = next(self._log.waiting(first - 1))
         if first < self._log.manifest.compacted_below or (binding.base, binding.end) != (first, last):
@@ -137,7 +141,7 @@ class _Verified:
         writer, wrong = self._writer, "it does not hold the messages that the log has"
         if writer.declared.format is FileFormat.JSONL:
             return "" if writer.folder.digest(name) == writer.digest_of(messages) else wrong
-        # Other versions of the library write the same messages in other bytes.
+        # Other versions of the Parquet library write the same messages in other bytes.
         with writer.folder.open(name) as source:
             try:
                 found = pq.read_table(source)
@@ -153,7 +157,7 @@ class _Verified:
         differences: Sequence[OutputDifference] = (),
         not_provable: Mapping[str, int] | None = None,
     ) -> OutputVerification:
-        """What was found."""
+        """The result, with differences in id order."""
         state = self._state
         return OutputVerification(
             state.pipeline,
@@ -167,15 +171,15 @@ class _Verified:
         )
 
 
-def _first_id(writer: FilesWriter, state: WriterState, there: Mapping[str, int]) -> int:
-    """From which id on there is to be a file for every binding."""
+def _first_id(writer: FilesWriter, state: WriterState, listed: Mapping[str, int]) -> int:
+    """The id from which on every binding must have a file."""
     if state.since is not None:
         return state.since
     if writer.declared.start is WriterStart.EARLIEST:
         return 0
-    # An older version did not keep where it began: as far back as there are files.
+    # An older version did not record where it began, so the oldest file decides.
     suffix = f".{writer.declared.format.value}"
-    bases = [int(name[:20]) for name in there if name.endswith(suffix) and name[:20].isdigit()]
+    bases = [int(name[:20]) for name in listed if name.endswith(suffix) and name[:20].isdigit()]
     return min(bases, default=state.position + 1)
 
 

@@ -1,7 +1,6 @@
-"""What was found of an output that is no journal: a folder of files, or a topic.
+"""The result of a verification of files or of a topic, as a value, a sentence and the document of ``--json``.
 
-A value for people, for programs and for the records of reconciliations. What cannot be proved is counted and
-never called wrong.
+What cannot be proved is counted with the reason, and never called different.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,43 +9,42 @@ from enum import StrEnum
 from typing import Any
 
 MOST_TOLD = 100
-"""How many differences are told; all are counted."""
+"""How many differences are named; all are counted."""
 
 
 class OutputProblem(StrEnum):
-    """What is different."""
+    """The kinds of differences."""
 
     MISSING = "missing"
-    """A file that was made is not there."""
+    """A recorded file does not exist."""
     SIZE = "size"
     CONTENT = "content"
-    """A file is there with other bytes."""
+    """A file has the recorded size and other bytes."""
     END = "end"
-    """Messages are missing at the end of a partition: they can be sent again."""
+    """Messages are missing at the end of a partition, where they can be sent again."""
     HOLE = "hole"
-    """Messages are missing between others: nothing can be put there any more."""
+    """Messages are missing between others, where they can no longer be inserted."""
     REPLACED = "replaced"
-    """The target is another one, or not there."""
+    """The target does not exist, or was created again."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """One thing that is not as the log says."""
+    """One difference from the log; ``where`` is the file's name, or the partition."""
 
     problem: OutputProblem
     where: str
-    """The file's name, or the partition."""
     what: str
     first_id: int
     last_id: int
 
     @property
     def said(self) -> str:
-        """One sentence."""
+        """The difference as a sentence."""
         return f"{self.where}: {self.what}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json`` and of records."""
+        """The difference in documents and records."""
         return {
             "kind": self.problem.value,
             "where": self.where,
@@ -59,40 +57,48 @@ class OutputDifference:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How much is looked at beyond what is cheap."""
+    """How much is compared beyond names, sizes and last ids.
+
+    Attributes:
+        sample: How many files are read, or how many messages at the end of every partition are compared.
+        everything: All files, or all messages, instead of a sample.
+        after: Half of the sample is taken from what was delivered after this id.
+        names: Files that are always read.
+    """
 
     sample: int = 0
-    """So many files are read whole; so many messages at the end of every partition are compared."""
     everything: bool = False
     after: int | None = None
-    """What was delivered after this id comes first."""
     names: frozenset[str] = frozenset()
-    """These files are read in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class OutputVerification:
-    """An output against the log, up to a position."""
+    """The comparison of an output with the log, up to a position.
+
+    Attributes:
+        kind: The writer's kind: ``files`` or ``kafka``.
+        looked_at: What was compared: ``{"files": 12, "read whole": 2}``.
+        not_provable: How many files or partitions cannot be judged, by reason.
+    """
 
     pipeline: str
     writer: str
     kind: str
     position: int
     looked_at: Mapping[str, int] = field(default_factory=dict)
-    """How much of what, in words: ``{"files": 12, "files read whole": 2}``."""
     differences: tuple[OutputDifference, ...] = ()
     not_provable: Mapping[str, int] = field(default_factory=dict)
-    """How much cannot be judged, and why."""
     seconds: float = 0.0
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no differences."""
         return not self.differences
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the target is another one."""
+        """Whether the target does not exist, or was created again."""
         return any(one.problem is OutputProblem.REPLACED for one in self.differences)
 
     def of(self, *problems: OutputProblem) -> Sequence[OutputDifference]:
@@ -101,19 +107,19 @@ class OutputVerification:
 
     @property
     def summary(self) -> str:
-        """One sentence."""
-        said = (
+        """The result in one sentence."""
+        text = (
             ", ".join(f"{count:,} {what}" for what, count in self.looked_at.items()) or "nothing to look at"
         )
         if self.differences:
-            said += f"; {len(self.differences):,} different"
+            text += f"; {len(self.differences):,} different"
         if unproven := sum(self.not_provable.values()):
-            said += f"; {unproven:,} not provable"
-        return f"{said}; up to id {self.position:,}"
+            text += f"; {unproven:,} not provable"
+        return f"{text}; up to id {self.position:,}"
 
     @property
     def way(self) -> str:
-        """What to do about it; empty where there is nothing to do."""
+        """What an operator can do about the differences; empty where there are none."""
         name = f"{self.pipeline} {self.writer}"
         if self.is_clean or self.is_replaced:
             return ""
@@ -131,8 +137,8 @@ class OutputVerification:
         return f"What is missing is delivered again by: tidemark resume {name}.{taken}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The form of ``--json`` and of records."""
-        told = self.differences[:MOST_TOLD]
+        """The document that ``--json`` prints and records contain."""
+        named = self.differences[:MOST_TOLD]
         return {
             "pipeline": self.pipeline,
             "writer": self.writer,
@@ -142,7 +148,7 @@ class OutputVerification:
             "summary": self.summary,
             "looked_at": dict(self.looked_at),
             "total": len(self.differences),
-            "differences": [one.to_dict() for one in told],
+            "differences": [one.to_dict() for one in named],
             "not_provable": dict(self.not_provable),
             "way": self.way,
             "seconds": round(self.seconds, 3),

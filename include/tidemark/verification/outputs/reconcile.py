@@ -1,6 +1,6 @@
-"""reconcile of files and topics: verify, keep what was found, close the writer's gate over a difference.
+"""reconcile of files and topics: verifies, records the result, closes the writer's gate over a difference.
 
-Nothing is repaired here and no position moves: what redelivery can mend is mended by a resume.
+Nothing is repaired here and no position changes: a resume repairs what a redelivery can repair.
 """
 
 from collections.abc import Callable
@@ -23,17 +23,17 @@ TITLES = {"files": "the files are what was made", "kafka": "the topic has what t
 OTHER_TITLE = "the output has what the log says"
 
 VerifyOutput = Callable[[Any, PublishedLog, Positions, WriterState, Extent], OutputVerification]
-"""What ``Writer.verifier`` names. It takes the writer, the log, the positions, the writer's state as it was
-seen, and how much to compare."""
+"""The type of the function that ``Writer.verifier`` names. Its arguments are the writer, the log, the
+positions, the writer's state as it was read, and how much to compare."""
 
 
 def is_output(writer: Writer) -> bool:
-    """Whether a writer's output is judged here; a journal's is judged by its entities."""
+    """Whether a writer's output is verified here; a journal is verified by its entities."""
     return writer.verifier is not None
 
 
 def usual_extent(writer: Writer, after: int | None = None, *, everything: bool = False) -> Extent | None:
-    """How much the pipeline's file wants to be looked at; None where nothing is to be."""
+    """How much of an output to compare by the pipeline's settings; None for nothing."""
     if not is_output(writer):
         return None
     count = writer.compared_after_delivery
@@ -43,7 +43,7 @@ def usual_extent(writer: Writer, after: int | None = None, *, everything: bool =
 
 
 def files_of_interval(writer: Writer, log: PublishedLog, from_t: int, to_t: int) -> frozenset[str]:
-    """The files of the bindings of an interval, for a files writer."""
+    """The names of the files of an interval's bindings (µs, both ends included); empty for other writers."""
     if not isinstance(writer, FilesWriter):
         return frozenset()
     younger = log.control.bindings_younger(from_t - 1)
@@ -53,21 +53,21 @@ def files_of_interval(writer: Writer, log: PublishedLog, from_t: int, to_t: int)
 def verify_output(
     writer: Writer, log: PublishedLog, positions: Positions, extent: Extent
 ) -> OutputVerification | None:
-    """What is to be said of a writer's output; None of one that is to hold nothing yet.
+    """Verify a writer's output; None where it has delivered nothing yet.
 
-    ``ShapeChanged`` where the writer's settings would make another output: nothing can be said of this one.
+    Raises ``ShapeChanged`` where the writer's settings would produce another output.
     """
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
         return None
-    # What was published after the log was opened may be delivered already.
+    # Another run may have published and delivered after the log was opened.
     return verify_at(writer, log if state.position <= log.end else log.reopened(), positions, state, extent)
 
 
 def verify_at(
     writer: Writer, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The same, with the writer's state as it was seen."""
+    """``verify_output`` with the writer's state as the caller has read it."""
     if writer.verifier is None:
         raise TypeError(f"the output of {writer.name} cannot be compared with the log")
     verify: VerifyOutput = load_attribute(writer.verifier)
@@ -75,7 +75,7 @@ def verify_at(
 
 
 def record_of(found: OutputVerification) -> Reconciliation:
-    """What is kept of a verification."""
+    """The record of a verification."""
     detail = "; ".join(one.said for one in found.differences[:3])
     judged = Judgement(TITLES.get(found.kind, OTHER_TITLE), "verify", CRITICAL, found.is_clean, detail)
     return Reconciliation(
@@ -86,9 +86,9 @@ def record_of(found: OutputVerification) -> Reconciliation:
 def reconcile_output(
     found: OutputVerification, positions: Positions, root: str, holder: str, clock: Clock = wall_clock
 ) -> Reconciliation:
-    """Keep what was found of an output; a difference closes the gate."""
+    """Record the result of a verification; a difference closes the writer's gate."""
     record = record_of(found)
-    # A process that dies in between leaves a closed gate without its record: a resume looks at everything.
+    # The gate first: after a crash in between, a resume finds no record and compares everything.
     if not record.passed:
         cause = Cause.REPLACED if found.is_replaced else Cause.VERIFICATION
         close_gate(positions, record, holder, clock, cause)
@@ -100,7 +100,10 @@ def reconcile_output(
 def reconcile_now(
     writer: Writer, log: PublishedLog, positions: Positions, extent: Extent, holder: str
 ) -> dict[str, Any] | None:
-    """Verify a writer's output after a delivery; in the form of summaries."""
+    """Verify and reconcile a writer's output after a delivery; the result is the document for task summaries.
+
+    None where the writer has delivered nothing yet.
+    """
     found = verify_output(writer, log, positions, extent)
     if found is None:
         return None

@@ -1,9 +1,9 @@
-"""What redelivery can mend of an output over which a verification closed the gate.
+"""Repairs an output over which a verification closed the gate, as far as a redelivery can.
 
-A file that is missing is made again from the log, with the same bytes; messages that are missing at the end
-of a partition are sent again. Afterwards everything is looked at once more, and the gate opens only where
-nothing is different any more. Nothing is overwritten, no position moves, and what the log has not whole any
-more is never delivered in part.
+A missing file is written again from the log, with the same bytes. Messages that are missing at the end of a
+partition are sent again. Then the output is verified again, and the gate opens only where nothing is
+different. Nothing is overwritten and no position changes. A binding that the log no longer has completely is
+not delivered in part.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ Show = Callable[[str], object]
 
 @with_fields
 class NotMended(VerificationError):
-    """An output is still different, and redelivering does not mend that."""
+    """An output is still different after a redelivery."""
 
     needs_person = True
 
@@ -50,7 +50,7 @@ class NotMended(VerificationError):
 
 
 def restore_or_give_up(pipeline: str, writer: str) -> str:
-    """What is left to do about files that the log cannot make again."""
+    """What an operator can do about files that the log cannot produce again."""
     return (
         "Restore what is missing from a backup and resume, or let it go for good: "
         f"tidemark verify {pipeline} {writer} --let-go"
@@ -66,7 +66,11 @@ def mend_output(
     show: Show,
     clock: Clock = wall_clock,
 ) -> Resumed:
-    """Deliver again what is missing, verify, and open the gate."""
+    """Deliver what is missing, verify, and open the gate.
+
+    A gate that has changed since the caller read it is left as it is. Raises ``NotMended`` where the output
+    is still different. ``show`` gets one line per binding delivered, and the result.
+    """
     state = positions.load(writer.name)
     if state is None or state.gate != gate:
         return Resumed(state.position if state else -1, 0, state.gate if state else None)
@@ -85,10 +89,10 @@ def mend_output(
         if not found.is_clean:
             problem = found.differences[0].said
             raise NotMended(found.pipeline, found.writer, failure or problem, found.way)
-        deed = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
+        entry = AuditEntry("open", holder, f"verified again: {found.summary}", clock())
         hold.change(
             lambda held, lease: positions.commit(
-                held, held.position, None, None, lease, positions.audit_row(held, deed)
+                held, held.position, None, None, lease, positions.audit_row(held, entry)
             )
         )
     reconcile_output(found, positions, root, holder, clock)
@@ -96,14 +100,14 @@ def mend_output(
 
 
 def _extent(writer: Writer, root: str, gate: WriterGate) -> Extent:
-    """What is looked at: the files that were different when the gate closed, or everything.
+    """What to verify: the files that were different when the gate closed, or everything.
 
-    A topic is read whole: what closed the gate may lie anywhere in it. So is a folder where the record of the
-    position does not say what closed it; a later, narrower look may have taken its place.
+    A topic is read completely, because the difference may be anywhere in it. So is a folder where the record
+    does not name all files that were different: a later verification of fewer files may have replaced it.
     """
     usual = usual_extent(writer, everything=True) or Extent(everything=True)
     record = read(_pipeline_of(writer), root, writer.name, gate.last_id)
-    is_known = record is not None and not record.passed and record.is_told_whole
+    is_known = record is not None and not record.passed and record.names_all_differences
     if record is None or not is_known or not isinstance(writer, FilesWriter):
         return usual
     names = frozenset(str(one["where"]) for one in record.found.get("differences", ()))
@@ -115,7 +119,10 @@ def _pipeline_of(writer: Writer) -> str:
 
 
 def _bindings(log: PublishedLog, found: OutputVerification) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
-    """The bindings to deliver again, oldest first: those of missing files, and what partitions end before."""
+    """The bindings to deliver again, oldest first: those of missing files and of missing ends of partitions.
+
+    None where messages are missing between others: a redelivery would not repair that.
+    """
     missing = {one.first_id for one in found.of(OutputProblem.MISSING)}
     ends = [one.first_id for one in found.of(OutputProblem.END)]
     wanted = [*missing, *ends]
@@ -137,9 +144,10 @@ def _redeliver(
     show: Show,
     clock: Clock,
 ) -> tuple[int, str | None]:
-    """Write bindings again: how many messages were really written, and what went wrong.
+    """Deliver bindings again. Returns how many messages were written, and the failure that stopped it.
 
-    That is not the end: in a binding that the writer is in the middle of, it may lie beyond the position.
+    A failure is not raised: in a binding that was delivered in part, the failed message may be beyond the
+    position, where the verification does not need it.
     """
     state = hold.state
     way = restore_or_give_up(state.pipeline, state.name)
@@ -157,7 +165,7 @@ def _redeliver(
 
 
 def _replaced(hold: WriterHold, found: OutputVerification, written: int, clock: Clock) -> Resumed:
-    """The target is another one: that is another reason to be closed."""
+    """Close the gate with the cause ``replaced`` instead of ``verification``."""
     state, reason = hold.state, found.differences[0].said
     place = (state.position, state.position, state.position)
     hold.commit(state.position, {}, WriterGate(Cause.REPLACED, *place, reason, clock()))

@@ -1,8 +1,8 @@
-"""A kafka writer's topic against the log: the last ids of every partition, and the ids before them by sample.
+"""Verification of a kafka writer's topic: the ids at the end of every partition are compared with the log's.
 
-Only messages at or below the position count, without those that are filtered, dropped or acknowledged. What
-retention has removed from the beginning of a partition cannot be judged, and neither can the middle of a
-topic that Kafka compacts. Nothing is sent here.
+Only messages at or below the position count, without those that were filtered, dropped or acknowledged. What
+retention has removed from the beginning of a partition cannot be judged, nor can the middle of a topic that
+Kafka compacts. Nothing is sent here.
 """
 
 import time
@@ -31,25 +31,29 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One partition's ids against those it should have."""
+    """The ids that are missing in one partition: after the last id found, and before it."""
 
     at_end: tuple[int, ...]
-    """Missing after the last one that is there."""
     between: tuple[int, ...]
-    """Missing before it."""
 
 
 def compare_ids(expected: Sequence[int], found: Sequence[int]) -> Compared:
-    """Which ids are missing, and where."""
-    there, last_id = set(found), max(found, default=-1)
-    missing = [id_ for id_ in expected if id_ not in there]
+    """The expected ids that were not found."""
+    present, last_id = set(found), max(found, default=-1)
+    missing = [id_ for id_ in expected if id_ not in present]
     return Compared(
         tuple(id_ for id_ in missing if id_ > last_id), tuple(id_ for id_ in missing if id_ < last_id)
     )
 
 
 def first_compared(tail: PartitionEnd, since: int | None, floor: int) -> int | None:
-    """From which id on a partition is to have everything; None where that is unknown."""
+    """The id from which on a partition must be complete; None where that is unknown.
+
+    Args:
+        tail: The end of the partition, as far as it was read.
+        since: The first id that the writer has delivered; None where an older version did not record it.
+        floor: No earlier id is compared.
+    """
     if since is not None and tail.is_whole and tail.begins_at == 0:
         first = since
     elif tail.ids:
@@ -60,7 +64,7 @@ def first_compared(tail: PartitionEnd, since: int | None, floor: int) -> int | N
 
 
 def judge_partition(partition: int, compared: Compared, compacts: bool) -> list[OutputDifference]:
-    """What to say of a partition."""
+    """The differences of a partition; missing ids between others are none where Kafka compacts the topic."""
     found: list[OutputDifference] = []
     if compared.at_end:
         found.append(_difference(OutputProblem.END, partition, compared.at_end, "at its end"))
@@ -72,11 +76,11 @@ def judge_partition(partition: int, compared: Compared, compacts: bool) -> list[
 def verify_topic(
     writer: KafkaWriter, log: PublishedLog, positions: Positions, state: WriterState, extent: Extent
 ) -> OutputVerification:
-    """The partitions of the topic, as far as the position says.
+    """Verify the topic's partitions up to the position.
 
-    Refuses settings, or a number of partitions, that would put messages elsewhere.
+    Refuses settings, and a number of partitions, by which messages would be placed differently.
     """
-    # What the file says comes first: a topic of another name is not one that was deleted and made again.
+    # Settings first: a topic of another name would otherwise look like one that was created again.
     refuse_other_shape(state, replace(writer, partitions=state.shape.get("partitions")).shape)
     began, position = time.monotonic(), state.position
     name = f"topic {writer.declared.topic}"
@@ -125,7 +129,7 @@ def verify_topic(
 
 
 def read_tails(writer: KafkaWriter, most: int | None) -> dict[int, PartitionEnd]:
-    """The end of every partition, or all of it."""
+    """The last ``most`` offsets of every partition; all of them for None."""
     numbers = range(writer.shape["partitions"])
     with ThreadPoolExecutor(PARTITIONS_AT_ONCE) as pool:
         found = pool.map(lambda number: read_tail(writer.target, number, most), numbers)
@@ -135,7 +139,10 @@ def read_tails(writer: KafkaWriter, most: int | None) -> dict[int, PartitionEnd]
 def expected_ids(
     writer: KafkaWriter, finished: Finished, firsts: Mapping[int, int | None], position: int
 ) -> dict[int, "array[int]"]:
-    """The ids that every partition should have, from where it can be judged up to the position."""
+    """The ids that every partition should have, from its first compared id up to the position.
+
+    Partitions without a first compared id are left out.
+    """
     judged = {number: first for number, first in firsts.items() if first is not None}
     expected = {number: array("q") for number in judged}
     if not judged:
