@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.binding_steps import said
+from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
@@ -91,7 +91,7 @@ class Redelivery:
                 except LeaseLost:
                     raise
                 except Exception as error:
-                    raise NotRedelivered(state.pipeline, state.name, letter.id, said(error)) from error
+                    raise NotRedelivered(state.pipeline, state.name, letter.id, error_text(error)) from error
                 reach(FaultPoint.REDELIVER_WRITTEN)
                 hold.change(lambda held, lease: self._positions.end_redelivery(held, done, deed, lease))
                 reach(FaultPoint.REDELIVER_RECORDED)

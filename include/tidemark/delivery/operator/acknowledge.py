@@ -15,7 +15,7 @@ import pyarrow as pa
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.binding_steps import said
+from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.action_plan import ActionPlan, load_free, plan_for, refusal, take_as_seen
@@ -161,7 +161,7 @@ class AcknowledgementPlanner:
         except LeaseLost:
             raise
         except Exception as error:
-            raise NotSettled(self.positions.pipeline, self.writer.name, said(error)) from error
+            raise NotSettled(self.positions.pipeline, self.writer.name, error_text(error)) from error
 
     def _left_out(self, before: int, position: int) -> dict[str, str]:
         """The rows about topics that are left out by a move of the position."""
