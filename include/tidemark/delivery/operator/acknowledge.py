@@ -1,8 +1,7 @@
 """Acknowledge messages: pass over them without writing them, with a copy of each in the dead letters.
 
 Only a message that has failed may be acknowledged; others need ``untried``. Where the target failed none may
-be: the messages are not to blame. An acknowledgement that was interrupted is continued by the same command at
-once.
+be: no message is at fault. The same command continues an acknowledgement that was interrupted.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -53,7 +52,15 @@ class NotSettled(DeliveryError):
 
 @dataclass(frozen=True)
 class AcknowledgementPlanner:
-    """The acknowledgement of one writer's next messages."""
+    """Plans the acknowledgement of one writer's next messages.
+
+    Attributes:
+        positions: The state of the writers.
+        log: The published log.
+        writer: The writer.
+        letters: Where the copies are stored.
+        clock: The time of leases.
+    """
 
     positions: Positions
     log: PublishedLog
