@@ -14,11 +14,11 @@ from typing import Any
 import structlog
 
 from tidemark.app.expectations import pipeline_suite
+from tidemark.app.shutdown import stop_requested
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
-from tidemark.delivery.shutdown import stop_requested
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start
 from tidemark.delivery.writer import Writer

@@ -68,7 +68,20 @@ class _Connection(BaseModel):
 
 
 class KafkaConnection(_Connection):
-    """How to reach Kafka; Airflow's Kafka connection uses librdkafka's names."""
+    """How to reach Kafka; Airflow's Kafka connection uses librdkafka's names.
+
+    Attributes:
+        servers: ``host:port`` of brokers, separated by commas.
+        security_protocol: ``PLAINTEXT``, ``SSL``, ``SASL_PLAINTEXT`` or ``SASL_SSL``.
+        sasl_mechanism: ``PLAIN``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-512``; None without SASL.
+        sasl_username: The user; None without SASL.
+        sasl_password: The password; None without SASL.
+        ca_file: The file with the authority's certificate.
+        certificate_file: The file with the client's certificate.
+        key_file: The file with the client's key.
+        key_password: The password of the client's key.
+        check_host: Whether the broker's certificate has to name its host.
+    """
 
     servers: str
     security_protocol: str = "PLAINTEXT"
@@ -171,7 +184,20 @@ class KafkaConnection(_Connection):
 
 
 class CassandraConnection(_Connection):
-    """How to reach Cassandra, with the fields of Airflow's Cassandra connection."""
+    """How to reach Cassandra, with the fields of Airflow's Cassandra connection.
+
+    Attributes:
+        hosts: Contact points.
+        port: Their CQL port.
+        user: The user; None without authentication.
+        password: The password; None without authentication.
+        ca_file: The file with the authority's certificate.
+        certificate_file: The file with the client's certificate.
+        key_file: The file with the client's key.
+        check_host: Whether a node's certificate has to name its host.
+        local_dc: The data centre that requests are sent to; None for all data centres.
+        control_replication: The replication of the keyspace ``tidemark``, if it has to be created.
+    """
 
     hosts: tuple[str, ...]
     port: int = 9042
@@ -185,7 +211,6 @@ class CassandraConnection(_Connection):
     control_replication: dict[str, str] = Field(
         default_factory=lambda: {"class": "SimpleStrategy", "replication_factor": "1"}
     )
-    """The replication of the keyspace ``tidemark``, if it has to be created."""
 
     @classmethod
     def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "CassandraConnection":
@@ -235,15 +260,19 @@ class OtherConnection(_Connection):
 
 
 class Connections(_Connection):
-    """The connections of one application."""
+    """The connections of one application.
+
+    Attributes:
+        kafka: The connection of the source.
+        cassandra: By the name of the connection: a writer may name its own.
+        kafka_targets: The targets of Kafka writers, by the name of the connection.
+        others: What writers of other packages need, by the name of the connection.
+    """
 
     kafka: KafkaConnection
     cassandra: dict[str, CassandraConnection]
-    """By the name of the connection: a writer may name its own."""
     kafka_targets: dict[str, KafkaConnection] = Field(default_factory=dict)
-    """The targets of Kafka writers, by the name of the connection."""
     others: dict[str, OtherConnection] = Field(default_factory=dict)
-    """What writers of other packages need, by the name of the connection."""
 
     @property
     def control(self) -> CassandraConnection:

@@ -31,7 +31,19 @@ class BadSetting(TidemarkError):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Paths and ports of one installation."""
+    """Paths and ports of one installation.
+
+    Attributes:
+        root: The repository or the installed package.
+        home: The folder of logs, data and services.
+        cache: The folder of downloads.
+        pipeline_folders: The folders of pipeline files.
+        kafka_port: The port of the embedded Kafka.
+        cassandra_port: The port of the embedded Cassandra.
+        airflow_port: The port of Airflow's API server.
+        work_folders: The folders of work journals' files.
+        transform_packages: Packages and modules whose functions pipeline files may name; by default none.
+    """
 
     root: Path
     home: Path
@@ -42,7 +54,6 @@ class Settings:
     airflow_port: int
     work_folders: tuple[Path, ...]
     transform_packages: tuple[str, ...] = ()
-    """Packages and modules whose functions pipeline files may name; by default none."""
 
     @classmethod
     def read(cls, environ: Mapping[str, str] | None = None) -> "Settings":

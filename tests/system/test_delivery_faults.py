@@ -94,7 +94,7 @@ def test_a_zombie_changes_nothing(runs: LogRuns) -> None:
     # Then: its token is stale, and its bytes are the same.
     assert state(runs) == before
     assert archived(runs) == files == list(range(200))
-    assert "has lost this writer to somebody else" in outcome["failure"]
+    assert "has lost this writer to another process" in outcome["failure"]
 
 
 class Forwarder(socketserver.ThreadingTCPServer):

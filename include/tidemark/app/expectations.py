@@ -1,4 +1,4 @@
-"""Which suite of expectations audits a pipeline. Reads the suite's file; judges nothing."""
+"""Loads the suite of expectations that audits a pipeline. Evaluates nothing."""
 
 from tidemark.log.expectations import Suite, load_suite
 from tidemark.pipeline.loader import expectations_folder, load_pipelines
@@ -7,7 +7,7 @@ from tidemark.settings import Settings
 
 
 def pipeline_suite(pipeline: Pipeline, settings: Settings | None = None) -> Suite:
-    """The suite that the pipeline names, from the folder beside the one its own file lies in."""
+    """The suite that the pipeline names, from the folder ``expectations`` beside that of its file."""
     loaded = load_pipelines(settings)
     (file,) = [
         file for file, one in zip(loaded.files, loaded.pipelines, strict=True) if one.name == pipeline.name

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from tidemark.app import replicate
 from tidemark.app.replicate import NextOffsets, RunPlan
+from tidemark.app.shutdown import stop_requested
 from tidemark.cassandra.session import connect
 from tidemark.connections import Connections
 from tidemark.consensus import control_plane
@@ -28,7 +29,6 @@ from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
-from tidemark.delivery.shutdown import stop_requested
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.status import read_advice

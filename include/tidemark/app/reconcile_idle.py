@@ -37,7 +37,7 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
     with opened.log.held(holder) as log:
         for writer in writers:
             try:
-                if record := _look(writer, log, positions, holder, show):
+                if record := _compare(writer, log, positions, holder, show):
                     different.append(f"{opened.pipeline.name}/{writer.name}: {record.reason}")
             except LogUnreadable:
                 raise
@@ -50,10 +50,10 @@ def reconcile_idle(opened: OpenPipeline, holder: str, show: Callable[[str], obje
     return different
 
 
-def _look(
+def _compare(
     writer: Writer, log: PublishedLog, positions: Positions, holder: str, show: Callable[[str], object]
 ) -> Reconciliation | None:
-    """What is different; None where nothing is."""
+    """The recorded difference between a target and the log; None where there is none."""
     if isinstance(writer, JournalWriter):
         return reconcile_pointers(writer, log, positions, holder)
     if not is_output(writer):

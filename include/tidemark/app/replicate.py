@@ -29,16 +29,19 @@ NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """The work of one run."""
+    """The work of one run.
+
+    Attributes:
+        t: The binding to capture and publish; None when there is nothing new.
+        records: How many offsets that binding covers.
+        lag: How many published ids the slowest writer has not finished; stopped writers do not count.
+        stopped: Whether a writer's gate is closed.
+    """
 
     t: int | None
-    """The binding to capture and publish; None when there is nothing new."""
     records: int
-    """How many offsets that binding covers."""
     lag: int
-    """How many published ids the slowest writer has not finished with; stopped ones are not asked."""
     stopped: bool = False
-    """Whether a writer's gate is closed."""
 
     @property
     def deliver(self) -> bool:
@@ -47,7 +50,7 @@ class RunPlan:
 
     @property
     def messages(self) -> int:
-        """How many messages the heaviest step has to move, at most."""
+        """The most messages that one step has to process."""
         return self.records + self.lag
 
 
@@ -61,8 +64,8 @@ def begin_run(
 ) -> RunPlan:
     """Bind what is new, unless something older has to be finished first.
 
-    A gate that closed over a binding stops every run but a retry: the binding's own run, or one that a
-    person has started. ``next_offsets`` gives the start of a pipeline that continues another replicator's
+    A gate that closed over a binding stops every run but a retry: the binding's own run, or one that an
+    operator has started. ``next_offsets`` gives the start of a pipeline that continues another replicator's
     work.
     """
     consensus = open_control(connections)
@@ -95,7 +98,7 @@ def _bind_new(
 ) -> Binding | None:
     now = wall_clock()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
-    # Before Kafka is asked: what is bound meanwhile would look like a partition that became shorter.
+    # Read before Kafka's offsets: a binding in between would look like a partition that was truncated.
     head = control.bindings_head()
     try:
         available = read_available(source_topics(pipeline), connections.kafka)

@@ -1,1 +1,1 @@
-"""Pipelines, connections, and how far each writer has come."""
+"""Delivery of the published log to a pipeline's writers: positions, gates, dead letters, actions."""

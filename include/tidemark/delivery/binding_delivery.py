@@ -1,11 +1,11 @@
 """Deliver bindings to one writer under its lease: parts, then the end of the binding, then the position.
 
 The lowest message that cannot be processed is the wall: the position stops right before it, and the gate
-closes at it. An error of the target has no id: what failed is tried once more, then the gate names the range.
+closes at it. An error of the target has no id: what failed is retried once, then the gate names the range.
 The position passes the end of a binding only when the writer has finished the whole binding.
 
-Parts do not see each other. If an entity may have begun in two of them, the binding is written once more:
-each part then finds what the others wrote, and reports the message at which it cannot go on.
+Parts are written independently. If an entity may have its first event in two of them, all parts are written a
+second time: each part then finds what the others wrote, and reports the message that it cannot process.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,8 +20,8 @@ from tidemark.delivery.binding_steps import (
     PartDone,
     WriteParts,
     discard_acknowledged,
+    error_text,
     finish,
-    said,
     settle,
 )
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
@@ -44,26 +44,30 @@ TRIES = 2
 
 @dataclass(slots=True)
 class _Progress:
-    """The progress of one binding over its attempts."""
+    """The progress of one binding over its attempts.
+
+    Attributes:
+        parts: All parts; None before the binding is cut.
+        left: The parts that are not written yet.
+        written: The counts of the parts that are written.
+        wall: The lowest message that cannot be processed.
+        is_again: Whether all parts are being written a second time. Nothing is counted then.
+        taken: The binding as the writer takes it; None before that is known.
+    """
 
     parts: Sequence[Part] | None = None
-    """All parts; None before the binding is cut."""
     left: Sequence[Part] = ()
-    """The parts that are not written yet."""
     written: Written = field(default_factory=Written)
     wall: BadMessage | None = None
-    """The lowest message that cannot be processed."""
     is_again: bool = False
-    """Whether all parts are written a second time, so that nothing is counted twice."""
     taken: Taken | None = None
-    """The binding as the writer takes it; None before that is known."""
 
     def cut(self, parts: Sequence[Part]) -> None:
-        """Begin with these parts."""
+        """Set the parts of the binding; none of them is written yet."""
         self.parts = self.left = parts
 
     def is_doubtful(self) -> bool:
-        """Whether an entity may have begun in two parts; a part that met a wall reports no entities."""
+        """Whether an entity may have begun in two parts. A part that met a wall reports no entities."""
         begun = self.written.begun
         return not self.is_again and bool(begun) and (self.wall is not None or is_any_split(begun))
 
@@ -112,7 +116,11 @@ class Delivery:
         return self._hold.state.position
 
     def deliver(self, binding: Binding, files: Sequence[LogFile], gate: WriterGate | None = None) -> bool:
-        """Write a binding and move the position to its end, leaving this gate; False when it was stopped."""
+        """Write a binding, then commit its end as the position.
+
+        ``gate`` is the gate to commit with it; None opens it. Returns False where the delivery failed: the
+        gate is closed then.
+        """
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
             return self._stop(binding, files, done)
@@ -125,7 +133,7 @@ class Delivery:
         return True
 
     def deliver_again(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
-        """Write a finished binding once more; returns what failed, or None."""
+        """Write a finished binding again without moving the position; returns the failure, or None."""
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
             if done.cause is Cause.REPLACED:
@@ -135,41 +143,41 @@ class Delivery:
         return None
 
     def _attempt(self, binding: Binding, files: Sequence[LogFile]) -> Written | WriterGate:
-        """Write a whole binding; returns the gate to close where it failed."""
-        work, failure = _Progress(), None
+        """Write a whole binding, with one retry; returns the gate to close where it failed."""
+        progress, failure = _Progress(), None
         try:
             for _ in range(TRIES):
-                failure = self._go_on(work, binding, files)
+                failure = self._continue(progress, binding, files)
                 if failure is None:
-                    bad = work.wall
-                    return self._bad_message(binding, bad) if bad else replace(work.written, begun=())
+                    bad = progress.wall
+                    return self._bad_message(binding, bad) if bad else replace(progress.written, begun=())
         except TargetReplaced as error:
             return self._target_replaced(binding, error)
         return self._target_failed(binding, str(failure))
 
-    def _go_on(self, work: "_Progress", binding: Binding, files: Sequence[LogFile]) -> str | None:
-        """Do the rest of a binding, up to its wall; returns the target's error, if it failed."""
+    def _continue(self, progress: "_Progress", binding: Binding, files: Sequence[LogFile]) -> str | None:
+        """Write the remaining parts of a binding up to its wall; returns the target's error, if it failed."""
         try:
             self._prepare()
-            taken = work.taken = work.taken or self._topics.take(binding, files)
-            if work.parts is None:
+            taken = progress.taken = progress.taken or self._topics.take(binding, files)
+            if progress.parts is None:
                 taken.writer.examine(binding, self._topics.past(self._hold.state, binding))
-                work.cut(taken.writer.cut(binding, taken.files))
+                progress.cut(taken.writer.cut(binding, taken.files))
         except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
             raise
         except Exception as error:
-            return said(error)
+            return error_text(error)
         if failure := self._discard_acknowledged(binding, taken):
             return failure
         # All parts are written even if one met a wall: everything below the wall must be in the target.
-        failure = work.note(self._write(taken.writer, work.left))
-        if failure is None and work.is_doubtful():
-            work.begin_again()
-            failure = work.note(self._write(taken.writer, work.left))
-        if failure or work.wall:
+        failure = progress.note(self._write(taken.writer, progress.left))
+        if failure is None and progress.is_doubtful():
+            progress.begin_again()
+            failure = progress.note(self._write(taken.writer, progress.left))
+        if failure or progress.wall:
             return failure
         done = self._finish(binding, taken)
-        work.wall = done.bad
+        progress.wall = done.bad
         return done.failure
 
     def _discard_acknowledged(self, binding: Binding, taken: Taken) -> str | None:

@@ -1,7 +1,7 @@
 """The steps of delivering one binding to a writer: write its parts, finish it, settle a position.
 
-Each step answers with a ``PartDone``. A failure of a message, of the target or of the log is part of the
-answer; a lost lease is raised. Nothing here moves a position or closes a gate.
+Each step returns a ``PartDone``. A failure of a message, of the target or of the log is part of the result; a
+lost lease is raised. Nothing here moves a position or closes a gate.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -19,16 +19,21 @@ from tidemark.log.model.manifest import LogFile
 
 @dataclass(frozen=True, slots=True)
 class PartDone:
-    """The outcome of one step; pickled back from the process that ran it."""
+    """The outcome of one step; pickled back from the process that ran it.
+
+    Attributes:
+        written: The counts of what was written.
+        bad: The lowest message that the writer cannot process.
+        failure: The error of the target.
+        unreadable: Why the log could not be read.
+        replaced: The error for a target that was replaced by another one of the same name.
+    """
 
     written: Written = field(default_factory=Written)
     bad: BadMessage | None = None
     failure: str | None = None
-    """The error of the target."""
     unreadable: str | None = None
-    """Why the log could not be read."""
     replaced: TargetReplaced | None = None
-    """The target has been replaced by another one of the same name."""
 
     @property
     def is_trouble(self) -> bool:
@@ -56,8 +61,8 @@ def write_part(
 
 
 def write_part_of(writer: Writer, part: Part, writing: Writing) -> PartDone:
-    """Write one part with these messages; every failure but a lost lease is part of the answer."""
-    return _answer(lambda: writer.write(part, writing))
+    """Write one part with these messages; every failure but a lost lease is part of the result."""
+    return _result_of(lambda: writer.write(part, writing))
 
 
 def discard_acknowledged(
@@ -69,7 +74,7 @@ def discard_acknowledged(
     position: int,
     ticket: WriterTicket,
 ) -> PartDone:
-    """Remove from the target what earlier attempts wrote of messages that were acknowledged since.
+    """Remove from the target what earlier attempts wrote of messages that an operator has acknowledged since.
 
     The process that acknowledged a message may have crashed before cleaning up, or the target may have
     failed.
@@ -85,7 +90,7 @@ def discard_acknowledged(
                     ticket.check()
                     writer.discard(message)
 
-    return _answer(discard)
+    return _result_of(discard)
 
 
 def finish(
@@ -99,19 +104,19 @@ def finish(
     """Finish a binding whose parts are all written, and settle its end."""
     whole = Part(binding, tuple(files))
     writing = Writing(read_messages(log.folder, whole, acknowledged), ticket)
-    done = _answer(lambda: writer.finish(whole, writing))
+    done = _result_of(lambda: writer.finish(whole, writing))
     reach(FaultPoint.DELIVER_FINISHED)
     return done if done.is_trouble else settle(writer, binding, binding.end, ticket)
 
 
 def settle(writer: Writer, binding: Binding, position: int, ticket: WriterTicket) -> PartDone:
-    """Let the target report a position to its readers, before the position is committed."""
-    done = _answer(lambda: writer.settle(binding, position, ticket))
+    """Let the target publish a position to its readers, before the position is committed."""
+    done = _result_of(lambda: writer.settle(binding, position, ticket))
     reach(FaultPoint.DELIVER_SETTLED)
     return done
 
 
-def _answer(step: Callable[[], Written | None]) -> PartDone:
+def _result_of(step: Callable[[], Written | None]) -> PartDone:
     try:
         return PartDone(step() or Written())
     except LeaseLost:
@@ -123,10 +128,10 @@ def _answer(step: Callable[[], Written | None]) -> PartDone:
     except TargetReplaced as error:
         return PartDone(replaced=error)
     except Exception as error:
-        return PartDone(failure=said(error))
+        return PartDone(failure=error_text(error))
 
 
-def said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """The text of an error; an error of another library gets its type in front."""
     if isinstance(error, TidemarkError):
         return str(error)

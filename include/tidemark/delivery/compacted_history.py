@@ -1,10 +1,9 @@
 """Delivery from a compacted log: which writers may get its messages, and which are refused.
 
-What compaction has left is not the whole history. A journal can be rebuilt from it where only the policy
-`journal` was ever applied: replaying the remaining messages into empty tables gives every entity its present
-state. Tables that are past the compacted part lose nothing either, because they drop messages that they have.
-Any other writer would get a history with gaps that cannot be detected afterwards. A partial history is never
-offered.
+A compacted log is not the whole history. A journal can be rebuilt from it where only the policy `journal` was
+ever applied: replaying the remaining messages into empty tables gives every entity its present state. Tables
+that are past the compacted part lose nothing either, because they skip messages that they already have. Any
+other writer would get a history with gaps that cannot be detected afterwards, so it is refused.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +23,7 @@ BEGIN_ANEW = (
 
 @with_fields
 class HistoryCompacted(DeliveryError):
-    """Messages are to be delivered of which compaction may have taken some away."""
+    """A delivery would begin in the compacted part of the log, where messages may be missing."""
 
     needs_person = True
 
@@ -44,10 +43,11 @@ class HistoryCompacted(DeliveryError):
 def require_history(
     writer: Writer | None, name: str, log: PublishedLog, first_id: int, way: str, *, is_begun: bool = False
 ) -> None:
-    """Refuse to deliver from an id on what is not there whole, unless it makes no difference to the target.
+    """Raise ``HistoryCompacted`` where the log is incomplete from ``first_id`` on and the target needs all of
+    it.
 
-    ``is_begun`` is for a writer that was let begin by this rule already, and goes on. No writer at all is one
-    that the pipeline's file does not have any more.
+    ``writer`` is None where the pipeline's file does not declare it any more. ``way`` is the advice at the
+    end of the error. ``is_begun`` is for a writer that this rule has admitted before and that continues.
     """
     below = log.manifest.compacted_below
     if first_id >= below:
@@ -64,7 +64,7 @@ def require_history(
 
 
 def _offsets_below(log: PublishedLog, below: int) -> Mapping[TopicPartition, int]:
-    """The last offset of every partition whose id is below one."""
+    """The last offset of every partition among the ids below ``below``."""
     found: dict[TopicPartition, int] = {}
     for binding, _ in log.waiting(-1):
         if binding.base >= below:
@@ -74,7 +74,7 @@ def _offsets_below(log: PublishedLog, below: int) -> Mapping[TopicPartition, int
 
 
 def refusal_of(pipeline: str, declared: AnyWriter, compacted_below: int) -> HistoryCompacted | None:
-    """Why a writer that is not registered yet cannot begin; None where its declaration does not forbid it.
+    """The error for a writer that is not registered and cannot begin; None where its declaration allows it.
 
     The same rule as ``require_history``, without the target and the log's files: for commands that show
     state, and for compaction, which would otherwise wait for ever for a writer that can never begin. A

@@ -25,15 +25,21 @@ LATER_BINDINGS = "Deliver again only bindings that begin at that id or later."
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """The result of delivering to one writer in one run."""
+    """The result of delivering to one writer in one run.
+
+    Attributes:
+        position: The writer's position afterwards.
+        total: The counts of everything that was delivered.
+        gate: The closed gate, whether this run closed it or an earlier one.
+        closed_now: Whether this run closed the gate.
+        failure: Why nothing was delivered although the gate is open.
+    """
 
     position: int
     total: Written = field(default_factory=Written)
     gate: WriterGate | None = None
-    """The closed gate, whether this run closed it or an earlier one."""
     closed_now: bool = False
     failure: str | None = None
-    """Why nothing was delivered although the gate is open."""
 
 
 def deliver_to(
@@ -49,7 +55,12 @@ def deliver_to(
     is_stopping: Callable[[], bool] = lambda: False,
     start: Start = NOTHING_YET,
 ) -> Delivered:
-    """Deliver what the writer has not finished with: at least one binding, then at most ``limit`` ids."""
+    """Deliver the bindings after the writer's position: at least one, then at most ``limit`` ids.
+
+    ``write_parts`` writes the parts of a binding; ``reload`` reads the writer's state anew, from whichever
+    process calls it. ``is_stopping`` is asked before every binding. ``start`` is where a writer begins that
+    is not registered yet.
+    """
     # `shape` may need the target, so a registered writer's is read only when there is something to deliver.
     # An unreachable target then closes the gate like any other failure of it.
     state, log = known_writer(writer, log, positions, start, clock)
@@ -82,7 +93,10 @@ def deliver_again(
     clock: Clock = wall_clock,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Delivered:
-    """Deliver finished bindings again. What the target has is not written twice; no position moves."""
+    """Deliver the finished bindings from ``from_t`` to ``to_t`` again, both included.
+
+    Messages that the target has are not written twice, and no position moves.
+    """
     state = positions.load(writer.name)
     if state is None:
         return Delivered(NOTHING_YET)

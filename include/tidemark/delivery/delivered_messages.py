@@ -15,10 +15,10 @@ from tidemark.delivery.writer import Part
 
 FIRST_WINDOW, LARGEST_WINDOW, GROWTH = 1_024, 65_536, 8
 MOST_LOOKED_BACK = 200_000
-"""How many ids are looked through, at most, for the last message of every part of a target."""
+"""The most ids that are searched for the last message of every part of a target."""
 
 Placing = Callable[[Mapping[str, Any]], int | None]
-"""Which part of a target a message goes to; None for one that is not written."""
+"""The part of a target that a message is written to; None for a message that is not written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Finished:
     acknowledged: Collection[int]
 
     def messages(self, first_id: int, last_id: int) -> Iterator[pa.RecordBatch]:
-        """Those of a range, in id order."""
+        """The messages of a range of ids, both ends included, in id order."""
         for binding, files in self.log.waiting(first_id - 1):
             if binding.base > last_id:
                 break
@@ -37,7 +37,7 @@ class Finished:
             yield from read_messages(self.log.folder, part, self.acknowledged)
 
     def newest_first(self, position: int, most: int = MOST_LOOKED_BACK) -> Iterator[dict[str, Any]]:
-        """Those at or below a position, of at most so many ids."""
+        """The messages at or below a position, newest first, of the last ``most`` ids at most."""
         upper, width, floor = position, FIRST_WINDOW, max(0, position - most + 1)
         while upper >= floor:
             lower = max(floor, upper - width + 1)
@@ -47,7 +47,10 @@ class Finished:
 
 
 def last_places(finished: Finished, placing: Placing, parts: int, position: int) -> dict[int, int]:
-    """The last id at or below a position that each part of a target should have, where it is found soon."""
+    """The last id at or below a position that each part of a target should have.
+
+    A part of which no message is among the last ``MOST_LOOKED_BACK`` ids is left out.
+    """
     found: dict[int, int] = {}
     for message in finished.newest_first(position):
         if len(found) == parts:

@@ -19,20 +19,26 @@ from tidemark.log.state.readers import Reading, reading_log
 
 
 class LogUnreadable(DeliveryError):
-    """The log itself cannot be read; no writer has failed."""
+    """The log cannot be read. No writer or target has failed."""
 
     needs_person = True
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedLog:
-    """A snapshot of the log from the time it was opened; what is published later is for the next run."""
+    """A snapshot of the log at the time it was opened. Later publications are left to the next run.
+
+    Attributes:
+        control: The log in the control plane.
+        folder: The log's files.
+        manifest: The files of the snapshot.
+        reading: The registration that keeps sweeps from removing the snapshot's files; None for short reads.
+    """
 
     control: LogControl
     folder: LogFolder
     manifest: Manifest
     reading: Reading | None = None
-    """The registration that keeps sweeps from removing the snapshot's files; None for short reads."""
 
     @classmethod
     def open(cls, control: LogControl, root: str) -> "PublishedLog":
@@ -57,15 +63,15 @@ class PublishedLog:
         return self.manifest.end
 
     def waiting(self, position: int) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
-        """The published bindings beyond a position, oldest first, with the files that may hold messages of
-        them."""
+        """The published bindings that end after a position, oldest first, each with the files that may have
+        its messages."""
         for binding in self.control.bindings_after(position):
             if binding.t <= self.manifest.t:
                 yield binding, self.manifest.files_of(binding)
 
     def last_ids(self, files: Iterable[LogFile], position: int, first_id: int = 0) -> dict[str, int]:
-        """The last id from one up to a position, of every namespace in these files. A file has one: its
-        topic."""
+        """The last id between ``first_id`` and ``position`` of every namespace in these files. A file has one
+        namespace, its topic."""
         found: dict[str, int] = {}
         with reading():
             for file in files:
@@ -77,7 +83,7 @@ class PublishedLog:
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Turn every error of reading the log into ``LogUnreadable``, so that no target is blamed for it."""
+    """Convert errors of reading the log to ``LogUnreadable``, so that they are not taken for the target's."""
     try:
         yield
     except (LogError, OSError, pa.ArrowException) as error:
@@ -87,7 +93,7 @@ def reading() -> Iterator[None]:
 def read_messages(
     folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of a part in id order, without acknowledged ones."""
+    """The messages of a part in id order, without acknowledged ones; ``columns`` None for all columns."""
     with reading():
         yield from _read(folder, part, acknowledged, columns)
 
@@ -96,7 +102,7 @@ def _read(
     folder: LogFolder, part: Part, acknowledged: Collection[int], columns: Sequence[str] | None
 ) -> Iterator[pa.RecordBatch]:
     skipped = pa.array(sorted(acknowledged), pa.int64())
-    # In one binding partitions come one after the other; in a file there may be other bindings too.
+    # Ids of one binding are grouped by partition, so files in partition order are in id order.
     for file in sorted(part.files, key=lambda file: (file.place, file.first_id)):
         for batch in folder.read_file(file, columns, *part.ids):
             kept = batch

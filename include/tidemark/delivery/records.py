@@ -1,4 +1,4 @@
-"""Messages of the log as the records that ``journal.record`` reads, column by column."""
+"""Messages of the log as the tuples that the journal's codec reads."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,9 +8,9 @@ import pyarrow as pa
 
 
 def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
-    """Id, offset, write time, t, and what ``read_action`` takes, message by message.
+    """For every message its id, offset, write time, t, and the arguments of ``read_action``.
 
-    Column by column: a dictionary for every message would take longer than all the rest.
+    Converted column by column: building a dictionary for every message takes longer than decoding it.
     """
     numbers = ("id", "offset", "write_time", "t")
     columns = [chunk[name].to_numpy().tolist() for name in numbers]
@@ -21,6 +21,6 @@ def records_of(chunk: pa.Table) -> Iterator[tuple[Any, ...]]:
 def _headers(column: pa.ListArray) -> Iterator[list[tuple[str, bytes | None]]]:
     bounds = column.offsets.to_numpy()
     first = bounds[0]
-    own = column.values.slice(first, bounds[-1] - first)  # a slice of a column has the values of the whole
+    own = column.values.slice(first, bounds[-1] - first)  # a sliced list column still holds all values
     pairs = list(zip(own.field("name").to_pylist(), own.field("value").to_pylist(), strict=True))
     return (pairs[start:end] for start, end in pairwise((bounds - first).tolist()))

@@ -1,8 +1,8 @@
-"""resume: after a failure, one message at a time from the position to the gate's ``through``; then it opens.
+"""resume: after a failure, redeliver one message at a time from the position to the gate's ``through``.
 
-Runs without Spark, under the writer's lease. Each message is confirmed by the target before the next one is
-sent. The position becomes durable once a second, on a stop and at the end of a binding. A message that fails
-again leaves the position right before it.
+Opens the gate at the end. Runs without Spark, under the writer's lease. The target confirms each message
+before the next one is sent. The position is committed once a second, on a stop and at the end of a binding. A
+message that fails again leaves the position right before it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import (
     discard_acknowledged,
+    error_text,
     finish,
-    said,
     settle,
     write_part_of,
     write_parts_here,
@@ -42,7 +42,7 @@ SHOWN_EVERY = 5 * SECOND
 
 @with_fields
 class NotRegistered(DeliveryError):
-    """There is no such writer, or it never ran."""
+    """The pipeline has no registered writer of this name."""
 
     pipeline: str
     writer: str
@@ -77,13 +77,19 @@ class _Unsettled(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Resumed:
-    """The result of a resume."""
+    """The result of a resume.
+
+    Attributes:
+        position: The writer's position afterwards.
+        delivered: How many messages were sent one at a time, without those that the target had or that are
+            not written.
+        gate: The gate that is still closed; None when it is open.
+        interrupted: Whether it stopped because it was asked to, before the end.
+    """
 
     position: int
     delivered: int
-    """How many messages were really sent one at a time: none that was there already or is not written."""
     gate: WriterGate | None
-    """The gate that is still closed; None when it is open."""
     interrupted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,7 +116,11 @@ def resume_writer(
     clock: Clock = wall_clock,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> Resumed:
-    """Redeliver up to ``through``; after ``singly`` clean messages in a row (0: never) the rest in bulk."""
+    """Redeliver up to the gate's ``through``, and open the gate.
+
+    After ``singly`` messages in a row without a failure the rest is delivered in bulk; 0 means never.
+    ``show`` gets a line of progress every few seconds. ``is_stopping`` is asked before every message.
+    """
     state = positions.load(writer.name)
     if state is None:
         raise NotRegistered(positions.pipeline, writer.name, [])
@@ -154,10 +164,10 @@ class _Resume:
         self._topics = WriterTopics(writer, log, positions, hold.state)
         self._taken = Taken(writer, ())
         self._files: Sequence[LogFile] = ()
-        """All of the binding, also those that the writer leaves out."""
+        """All files of the binding, including those that the writer leaves out."""
 
     def run(self) -> Resumed:
-        """From the position to the gate's ``through``."""
+        """Redeliver from the position to the gate's ``through``."""
         gate = self._gate
         try:
             if failed := self._prepare():
@@ -198,7 +208,7 @@ class _Resume:
                 return self._in_bulk(binding, whole)
             if stopped := self._send(binding, files, message):
                 return stopped
-        if last < binding.end:  # the rest of the binding is for the next run, which finishes it
+        if last < binding.end:  # the next run delivers the rest and finishes the binding
             self._position = last
             return None
         place = (self._taken.writer, binding, files, self._log, self._acknowledged, self._ticket)
@@ -225,7 +235,7 @@ class _Resume:
         if done.failure:
             return self._fail(Cause.TARGET, id_, id_, binding.end, done.failure)
         reach(FaultPoint.RESUME_WRITTEN)
-        # Not to the binding's end before the binding is finished: no later run would finish it.
+        # At the binding's end, no later run would finish the binding.
         self._position, self._clean = min(id_, binding.end - 1), self._clean + 1
         self._delivered += done.written.written
         self._namespaces[namespace] = id_
@@ -238,7 +248,7 @@ class _Resume:
 
     @property
     def _is_clean(self) -> bool:
-        """Whether so many messages went well that the rest may go in bulk."""
+        """Whether enough messages succeeded in a row to deliver the rest in bulk."""
         return 0 < self._singly <= self._clean
 
     def _in_bulk(self, binding: Binding, files: Sequence[LogFile]) -> Resumed | None:
@@ -248,14 +258,14 @@ class _Resume:
         )
         left = self._gate if binding.end < self._gate.through else None
         whole = delivery.deliver(binding, files, left)
-        # The delivery has counted what it left out: a count from before would overwrite that.
+        # The delivery has counted what it left out: an older count would overwrite that.
         self._topics = WriterTopics(self._writer, self._log, self._positions, self._hold.state)
         self._position, self._gate = self._hold.state.position, self._hold.state.gate or self._gate
         self._show(f"{self._name}: at id {self._position}, in bulk")
         return None if whole else Resumed(self._position, self._delivered, self._hold.state.gate)
 
     def _fail(self, cause: Cause, first: int, last: int, through: int, reason: str) -> Resumed:
-        """Leave the position before what failed."""
+        """Commit the gate, with the position before the failed message; counts repeated failures."""
         newer = WriterGate(cause, first, last, through, reason, self._clock())
         self._gate = self._gate.again(newer)
         if cause is Cause.MESSAGE:
@@ -291,7 +301,7 @@ class _Resume:
         return _failure_of(prepare)
 
     def _take(self, binding: Binding, files: Sequence[LogFile]) -> str | None:
-        """Find out what the writer takes of a binding; why it must not go on, if so."""
+        """Determine which files of a binding the writer takes; returns why it must stop, or None."""
 
         def take() -> None:
             self._taken = self._topics.take(binding, files)
@@ -300,7 +310,7 @@ class _Resume:
         return _failure_of(take)
 
     def _examine(self, binding: Binding) -> str | None:
-        """Why the writer refuses its target, if it does."""
+        """Let the writer check its target before a binding; returns its refusal, or None."""
         past = self._topics.past(self._hold.state, binding)
         return _failure_of(lambda: self._taken.writer.examine(binding, past))
 
@@ -331,11 +341,11 @@ class _Resume:
 
 
 def _failure_of(step: Callable[[], None]) -> str | None:
-    """What the target said, if it failed."""
+    """Run a step on the target; returns the target's error, if it failed."""
     try:
         step()
     except (ShapeChanged, TargetReplaced, LogUnreadable, LeaseLost):
         raise
     except Exception as error:
-        return said(error)
+        return error_text(error)
     return None

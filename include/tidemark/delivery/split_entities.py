@@ -1,9 +1,9 @@
-"""Entities that begin in more than one Kafka partition of a binding, which no task can detect alone.
+"""Entities that begin in more than one Kafka partition of a binding, which a single task cannot detect.
 
 A task sees the state that an entity already has. Where there is none yet, several tasks may begin the same
 entity, and the last one wins. Parts therefore report the entities that they began, as eight bytes each, and
-the delivery compares the reports of all parts. Two keys may share the same eight bytes: the binding is then
-written once more without need.
+the delivery compares the reports of all parts. On a hash collision the binding is written a second time
+without need, which is harmless.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,13 @@ BYTES_AN_ENTITY = 8
 
 
 class Begun(NamedTuple):
-    """The entities that a part began for one Kafka partition."""
+    """The entities that a part began for one Kafka partition.
+
+    Attributes:
+        topic: The partition's topic.
+        partition: The partition's number.
+        entities: An eight-byte hash of each entity's key, concatenated.
+    """
 
     topic: str
     partition: int

@@ -19,7 +19,18 @@ from tidemark.pipeline.model import Pipeline
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """The commit log."""
+    """The state of the commit log.
+
+    Attributes:
+        end: The last id; −1 where the log is empty.
+        compacted_below: Ids below this one may have been removed by compaction.
+        segments: Number of segment files.
+        bytes: Size of the segments.
+        messages: Number of messages.
+        gate: ``open`` or ``stopped``.
+        reason: Why the gate is closed; None where it is open.
+        root: The log's folder; None where the control plane has not recorded it.
+    """
 
     end: int
     compacted_below: int
@@ -28,47 +39,61 @@ class LogStatus:
     messages: int
     gate: str
     reason: str | None = None
-    """Why its gate is closed."""
     root: str | None = None
-    """Its folder, as far as the control plane knows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterStatus:
-    """One writer."""
+    """The state of one writer.
+
+    Attributes:
+        name: The writer's name.
+        kind: The kind, as declared or as registered.
+        registered: Whether it ever ran.
+        position: The last id it has finished; −1 for none.
+        lag: How many ids of the log it has not finished.
+        gate: ``open`` or ``stopped``.
+        reason: Why the gate is closed; None where it is open.
+        retired: Whether the pipeline's file does not declare it any more. Compaction still waits for it.
+        left_out: Topics that it skips because they were deleted and recreated.
+        hint: The first remedy for a closed gate.
+    """
 
     name: str
     kind: str
     registered: bool
     position: int
     lag: int
-    """How many ids of the log it has not finished with."""
     gate: str
     reason: str | None
     retired: bool = False
-    """Whether the pipeline's file does not have it any more: it still holds compaction back."""
     left_out: list[LeftOut] = field(default_factory=list)
-    """Topics that it goes on without, because they were made again."""
     hint: str | None = None
-    """What to do first about a closed gate."""
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatus:
-    """One pipeline, whole."""
+    """The state of one pipeline.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        log: The commit log.
+        upper: The first time, in µs, that no binding covers yet.
+        unpublished: Whether a binding waits for its capture or publication.
+        writers: Declared writers in the order of the file, then retired ones.
+        declared: Whether a file declares it; otherwise only the control plane knows it.
+        error: What is wrong with its file or its connections, where its state can be shown nevertheless.
+        warnings: Settings that work but should be changed.
+    """
 
     pipeline: str
     log: LogStatus
     upper: int
     unpublished: bool
-    """Whether a binding waits for its capture or publication."""
     writers: tuple[WriterStatus, ...]
     declared: bool = True
-    """Whether a file has it; else only the control plane knows it."""
     error: str | None = None
-    """What is wrong with its file or its connections, where its state can be shown in spite of that."""
     warnings: tuple[str, ...] = ()
-    """Settings that work but should be changed."""
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``; its keys are a public interface."""
@@ -85,7 +110,13 @@ class PipelineStatus:
 
 @dataclass(frozen=True, slots=True)
 class PipelineTrouble:
-    """A pipeline of which nothing can be shown."""
+    """A pipeline whose state cannot be read.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        error: Why.
+        declared: Whether a file declares it.
+    """
 
     pipeline: str
     error: str
@@ -116,7 +147,10 @@ def read_orphan_status(pipeline: str, consensus: Consensus) -> PipelineStatus:
 def _status(
     name: str, declared: Mapping[str, str], consensus: Consensus, refused: Mapping[str, str]
 ) -> PipelineStatus:
-    """``refused`` is why writers cannot begin, should they not be registered yet."""
+    """The state of a pipeline with these writers, kinds by name.
+
+    ``refused`` has, by name, why a writer that is not registered yet cannot begin.
+    """
     control, positions = LogControl(consensus, name), Positions(consensus, name)
     bindings, log, gate = control.bindings_head(), control.log_head(), control.log_gate()
     mark = read_mark(control)
@@ -150,7 +184,7 @@ def _status(
 def _writer_status(
     positions: Positions, name: str, kind: str | None, end: int, refusal: str | None = None
 ) -> WriterStatus:
-    """One writer; ``refusal`` is why it cannot begin, should it not be registered yet."""
+    """The state of one writer; ``refusal`` is why it cannot begin where it is not registered yet."""
     state, is_retired = positions.load(name), kind is None
     if state is None:
         lag, gate = end - NOTHING_YET, Gate.STOPPED if refusal else Gate.OPEN
@@ -171,20 +205,20 @@ def _writer_status(
 
 
 def read_advice(positions: Positions, name: str) -> Advice:
-    """What to do about a writer's gate, by what the control plane knows now."""
+    """The advice about a writer's gate in its present state."""
     state = positions.load(name)
     return advice_about(positions, state) if state else Advice(positions.pipeline, name)
 
 
 def advice_about(positions: Positions, state: WriterState) -> Advice:
-    """The same for a writer's state as it was seen."""
+    """The advice about a writer's gate in a state that was read before."""
     if state.gate is None:
         return Advice(state.pipeline, state.name)
     return advise(state, positions.acknowledged(state.name), positions.handed_back(state))
 
 
 def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, str | None]:
-    """The reason of a closed gate as it is now, and what to do first."""
+    """Why the gate is closed, and the first remedy; None for both where it is open."""
     if state.gate is None:
         return None, None
     advice = advice_about(positions, state)
@@ -194,7 +228,7 @@ def _why_stopped(positions: Positions, state: WriterState) -> tuple[str | None, 
 
 
 def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-    """The summary of a run, from that of its delivery: the form of task results and asset events."""
+    """The summary of a run from the summary of its delivery: the form of task results and asset events."""
     writers = delivered["writers"]
     moved = [one["written"] + one["filtered"] + one["ignored"] for one in writers.values()]
     counted = {

@@ -1,10 +1,9 @@
-"""Whether a writer's target is the one it wrote to, or another one under the same name.
+"""Whether a writer's target is still the one it wrote to, or another one of the same name.
 
-A topic that was deleted and recreated has the same name, but not the messages. A writer that went on would
-leave a gap that no comparison of positions shows. The target's id is therefore part of the writer's state,
-and another id stops the writer before anything is sent. A new target is accepted only where nothing is
-missing in it: where nothing was ever to be there, or where an operator rewinds into an empty one. Nothing is
-sent or removed here.
+A topic that was deleted and recreated has the same name, but not the messages. Continuing would leave a gap
+that no comparison of positions shows. The target's id is therefore part of the writer's state, and another id
+stops the writer before anything is sent. A new target is accepted only where nothing is missing in it: where
+nothing was delivered yet, or where an operator rewinds into an empty one. Nothing is sent or removed here.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,15 +40,20 @@ class LeftByForgotten(DeliveryError):
 
 
 class TargetVerdict(StrEnum):
-    """What the target's id means for the writer."""
+    """What the target's id means for the writer.
+
+    Attributes:
+        SAME: It is the target that the writer wrote to.
+        ADOPT: The writer has no target yet, and expects nothing in it.
+        DOUBTFUL: An older version wrote to it and stored no id: its contents decide.
+        FRESH: Another target, but nothing is expected in it: it has to be empty.
+        REPLACED: Another target, which lacks what was delivered.
+    """
 
     SAME = "same"
     ADOPT = "adopt"
-    """The writer has no target yet, and expects nothing in it."""
     DOUBTFUL = "doubtful"
-    """An older version wrote to it and stored no id: its contents decide."""
     FRESH = "fresh"
-    """Another target, in which nothing is expected: it has to be empty."""
     REPLACED = "replaced"
 
 
@@ -64,19 +68,25 @@ def compare(state: WriterState, present: TargetIdentity | None) -> TargetVerdict
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A part of a target that ends before it should."""
+    """A part of a target that lacks messages at its end.
+
+    Attributes:
+        part: The part's number.
+        last_id: The last id in it; −1 where it is empty.
+        expected: The last id that it should have.
+    """
 
     part: int
     last_id: int
     expected: int
 
     def __str__(self) -> str:
-        there = "is empty" if self.last_id == NOTHING_YET else f"ends at id {self.last_id}"
-        return f"partition {self.part} {there} and should be at id {self.expected} at least"
+        present = "is empty" if self.last_id == NOTHING_YET else f"ends at id {self.last_id}"
+        return f"partition {self.part} {present} and should be at id {self.expected} at least"
 
 
 def lacking(reached: Mapping[int, int], expected: Mapping[int, int]) -> list[Lacking]:
-    """The parts that do not have the last id they should have, of those that can tell."""
+    """The parts whose last id is below the expected one; parts with unknown contents are left out."""
     return [
         Lacking(part, reached[part], id_)
         for part, id_ in sorted(expected.items())
@@ -87,10 +97,11 @@ def lacking(reached: Mapping[int, int], expected: Mapping[int, int]) -> list[Lac
 def gaps_of(
     reached: Mapping[int, int], expected: Mapping[int, int], since: int | None, has_finished: bool
 ) -> list[Lacking]:
-    """The parts that certainly lack something, also where an older version did not keep where it began.
+    """The parts that certainly lack messages.
 
-    Then a part without any id may have got nothing since. It tells something only where all are empty and the
-    writer ``has_finished`` with messages: those were somewhere.
+    ``since`` is the first id that the target should have; None where an older version did not store it. In
+    that case an empty part may be correct, unless all parts are empty and the writer ``has_finished``
+    messages.
     """
     found = lacking(reached, expected)
     if since is not None:
@@ -113,12 +124,12 @@ def prepare_target(
 def admit_target(
     writer: Writer, hold: WriterHold, positions: Positions, log: PublishedLog, acknowledged: Collection[int]
 ) -> Writer:
-    """The writer bound to its target as it is now; ``TargetReplaced`` where that is another one."""
+    """The writer bound to its present target; raises ``TargetReplaced`` where that is another one."""
     present = writer.identify()
     if present is None:
         return writer
     bound, state = writer.bound_to(present), hold.state
-    adopted = with_target(state, bound, present)  # another setting is never taken for another target
+    adopted = with_target(state, bound, present)  # raises where a setting of the output has changed
     verdict = compare(state, present)
     if verdict is TargetVerdict.SAME:
         return bound
@@ -135,7 +146,7 @@ def admit_target(
 def refuse_left_over(
     writer: Writer, present: TargetIdentity | None, positions: Positions, log: LogControl
 ) -> None:
-    """Refuse to register a writer whose target has what an earlier pipeline of the same name has left."""
+    """Refuse to register a writer whose target has output of a forgotten pipeline of the same name."""
     forgotten = forgettings(log)
     head = log.bindings_head() if forgotten else BindingsHead()
     earlier = Earlier.of(forgotten, positions.deeds(writer.name), head)
@@ -145,7 +156,7 @@ def refuse_left_over(
 
 
 def _sent_by(earlier: Earlier, writer: Writer, present: TargetIdentity) -> LeftOver | None:
-    """What is in a target that has an id of its own, and skips ids up to the last one."""
+    """Messages of an earlier pipeline in a target that has an id and skips ids up to the last one."""
     reached = writer.reached() if earlier.had_writer else {}
     for part, last_id in reached.items():
         if last_id > NOTHING_YET:
@@ -161,13 +172,13 @@ def _sent_by(earlier: Earlier, writer: Writer, present: TargetIdentity) -> LeftO
 
 
 def has_any(writer: Writer) -> bool:
-    """Whether the target has something of this writer already."""
+    """Whether the target has messages of this writer already."""
     return any(last_id > NOTHING_YET for last_id in writer.reached().values())
 
 
 def with_target(state: WriterState, bound: Writer, present: TargetIdentity) -> WriterState:
-    """The state of a writer that goes on with another target; the shape may differ in what is the target's
-    own."""
+    """The state of a writer that continues with another target. Its shape may differ only in the target's own
+    settings."""
     own = {key: state.shape[key] for key in present.shape if key in state.shape}
     refuse_other_shape(state, {**bound.shape, **own})
     return state.on_target(present.id, bound.shape)
@@ -196,9 +207,9 @@ def _refuse_gaps(
     placing = bound.placing()
     if placing is None:
         return
-    there = bound.reached()
-    wanted = last_places(finished, placing, len(there), state.position)
-    if gaps := gaps_of(there, wanted, state.since, has_finished):
+    reached = bound.reached()
+    expected = last_places(finished, placing, len(reached), state.position)
+    if gaps := gaps_of(reached, expected, state.since, has_finished):
         raise TargetReplaced(
             state.pipeline,
             state.name,

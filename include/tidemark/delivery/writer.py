@@ -1,90 +1,47 @@
-"""The protocol of writers: a writer puts the messages of one binding into a target.
+"""The protocol of writers: a writer puts the messages of the log into one target.
 
-A writer knows nothing of Spark or Airflow. A binding is cut into parts, which are written by any process, in
-any order and possibly more than once. A last step runs when all parts are written; only then does the
-delivery move the position. The same ``write`` serves many messages and a single one. This module is
-public: writers of other packages import it.
+A writer knows nothing of Spark or Airflow. Each binding is cut into parts, which are written by any process,
+in any order and possibly more than once. A last step runs when all parts are written; only then does the
+delivery move the position. The same ``write`` serves a whole part in bulk and a single message while a writer
+is resumed. This module is public: writers of other packages import everything they need from here.
 """
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any, Protocol
 
 from tidemark.delivery.errors import DeliveryError
-from tidemark.delivery.split_entities import Begun
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
+from tidemark.delivery.writing import Check, Later, Part, Past, Writing, Written, admit
 from tidemark.errors import with_fields
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile
 
+__all__ = [
+    "MISSED_FOR_EVER",
+    "BadMessage",
+    "Check",
+    "Earlier",
+    "Later",
+    "LeftOver",
+    "Part",
+    "Past",
+    "TargetIdentity",
+    "TargetMissing",
+    "TargetReplaced",
+    "Writer",
+    "Writing",
+    "Written",
+    "admit",
+]
+
 MISSED_FOR_EVER = "its target would miss those for ever"
-"""Why most kinds of writers cannot begin with what compaction has left."""
-
-Messages = TypeVar("Messages", pa.RecordBatch, pa.Table)
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The share of a binding that one task writes."""
-
-    binding: Binding
-    files: tuple[LogFile, ...]
-    number: int | None = None
-    """The part of the target that it is for, where the writer numbers them; None for all."""
-    first_id: int = 0
-    last_id: int | None = None
-    """The range of ids; the default is the whole binding."""
-
-    @property
-    def ids(self) -> tuple[int, int]:
-        """The first and the last id of the messages it is about."""
-        last = self.binding.end if self.last_id is None else min(self.last_id, self.binding.end)
-        return max(self.first_id, self.binding.base), last
-
-    @property
-    def most(self) -> int:
-        """How many messages it can have at most."""
-        return sum(file.most(*self.ids) for file in self.files)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether nothing of the binding is left out."""
-        return self.first_id <= self.binding.base and self.last_id is None
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Counts of a part, or of several: every message is counted exactly once."""
-
-    written: int = 0
-    filtered: int = 0
-    """Kept out by the writer's namespaces."""
-    ignored: int = 0
-    """Nothing to write for this kind of writer, dropped by a transform, acknowledged by a person, or there
-    already."""
-    details: Mapping[str, int] = field(default_factory=dict)
-    """What only this kind of writer counts."""
-    begun: tuple[Begun, ...] = ()
-    """Entities that begin with this binding, where they must not do so in another Kafka partition too."""
-
-    def __add__(self, other: "Written") -> "Written":
-        names = {**self.details, **other.details}
-        return Written(
-            self.written + other.written,
-            self.filtered + other.filtered,
-            self.ignored + other.ignored,
-            {name: self.details.get(name, 0) + other.details.get(name, 0) for name in names},
-            self.begun + other.begun,
-        )
+"""Why most kinds of writers cannot begin with a compacted log."""
 
 
 @with_fields
 class BadMessage(DeliveryError):
-    """A message that the writer cannot process: the wall."""
+    """A message that the writer cannot process. The position stops right before it."""
 
     pipeline: str
     writer: str
@@ -104,17 +61,22 @@ class BadMessage(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class TargetIdentity:
-    """What distinguishes a target from another one of the same name."""
+    """What distinguishes a target from another one of the same name.
+
+    Attributes:
+        id: The target's own id, such as Kafka's topic id.
+        what: The target, for error texts: ``topic copy``.
+        shape: Those settings of the writer's ``shape`` that belong to the target, such as its number of
+            partitions.
+    """
 
     id: str
     what: str
-    """For people: ``topic copy``."""
     shape: Mapping[str, Any] = field(default_factory=dict)
-    """Those settings of the writer's shape that are the target's own."""
 
 
 class TargetMissing(DeliveryError):
-    """There is no target of this name."""
+    """The target does not exist."""
 
 
 @with_fields
@@ -137,260 +99,258 @@ class TargetReplaced(DeliveryError):
     )
 
 
-class Check(Protocol):
-    """Called before every batch of plain writes; raises when another run has taken the writer's lease."""
-
-    def check(self) -> None:
-        """Raise if another process has the lease by now."""
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """The messages of a part, and the lease under which they are written."""
-
-    batches: Iterable[pa.RecordBatch]
-    """The part's messages in id order, without those that an operator has acknowledged."""
-    lease: Check
-
-
-@dataclass(frozen=True, slots=True)
-class Past:
-    """What the control plane knows about a writer before a binding is written."""
-
-    position: int
-    reached: int
-    """The highest position it ever had."""
-    offsets: Mapping[TopicPartition, int]
-    """The last offset bound before this binding, of those of its partitions that were bound before."""
-    theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The pointers that another replicator had left when its tables were taken over last."""
-
-
-@dataclass(frozen=True, slots=True)
-class Later:
-    """The messages that a writer has finished after one that was acknowledged."""
-
-    is_whole: bool
-    """Whether the log still has all of it: compaction may have removed some."""
-    batches: Callable[[], Iterable[pa.RecordBatch]]
-    """The columns ``id``, ``topic``, ``key`` and ``namespace``, without other acknowledged messages."""
-
-    def first_of(self, key: bytes | None, admits: Callable[[Mapping[str, Any]], bool]) -> int | None:
-        """The first later message with the same key that the writer admits; None where there is none."""
-        if key is None:
-            return None
-        for batch in self.batches():
-            same = batch.filter(pc.equal(batch["key"], pa.scalar(key, pa.binary())))
-            for message in same.to_pylist():
-                if admits(message):
-                    return int(message["id"])
-        return None
-
-
 class Writer(Protocol):
     """One writer of a pipeline: the protocol that every kind implements, built-in or of another package.
 
-    A run calls ``identify`` and ``prepare`` once, and then for every binding ``examine``, ``cut``,
-    ``write`` for every part (anywhere, in any order, more than once), ``finish`` and ``settle``; then the
-    caller commits the position. Delivery is at least once: a process may be killed between any two of them,
-    and all of it is done again. Instances are pickled to where their parts run, so they hold settings and
-    no open connections.
+    The order of calls. A run calls ``identify``, ``bound_to`` and ``prepare`` once; the calls that follow go
+    to what ``bound_to`` returned. Then for every binding: ``examine``, ``cut``, ``write`` for every part,
+    ``finish``, ``settle``; then the delivery commits the position. A resume makes the same calls, except that
+    ``cut`` is left out and ``write`` gets one message at a time.
 
-    The methods from ``verifier`` on are optional: a class that inherits from ``Writer`` gets an answer that
-    is safe for every target. ``docs/extending.md`` builds a writer step by step.
+    Delivery is at least once. A process may be killed between any two calls, and inside each of them; the
+    next run then repeats the binding from ``examine`` on. Parts of one binding are written concurrently, in
+    several processes. Instances are pickled to those processes, so they hold settings and no open
+    connections.
+
+    Errors. ``BadMessage`` stops the writer at exactly that message, and ``TargetReplaced`` until an operator
+    rewinds. Any other exception counts as a failure of the target: the step is retried once, then the gate
+    closes over the range of ids. An exception that ``writing.lease.check()`` raises must not be caught.
+
+    ``name``, ``shape``, ``prepare``, ``cut``, ``write``, ``finish`` and ``is_reachable`` are required. The
+    methods from ``verifier`` on are optional: a class that inherits from ``Writer`` gets an implementation
+    that is safe for every target. ``docs/extending.md`` builds a writer step by step.
     """
 
     @property
     def name(self) -> str:
-        """Its name in the pipeline file. Its state is kept under this name."""
+        """The writer's name in the pipeline file. Its state is stored under this name."""
 
     @property
     def shape(self) -> Mapping[str, Any]:
-        """The settings that shape the output, as JSON values by name.
+        """The settings that determine the output, as JSON values by name.
 
-        Stored when the writer is registered, and compared at every run: a writer whose shape is another one
-        is refused. May ask the target, so it is read only when there is something to deliver.
+        Stored when the writer is registered, and compared at every run. A writer whose shape has changed is
+        refused, because old and new output would mix. May query the target: it is read only when there is
+        something to deliver.
         """
 
     def prepare(self) -> None:
-        """Make what the output needs, such as folders or tables, or refuse a target that lacks it.
+        """Create what the output needs, such as folders or tables, or raise where the target lacks it.
 
-        Called before the first binding of a run and at the beginning of a resume. Anything it raises is the
-        target's fault: the gate closes over the range that waits.
+        Called before the first binding of a run and at the beginning of a resume. Idempotent.
         """
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        """The parts of a binding, which are written independently of each other.
+        """The parts of a binding, each of which is written on its own.
 
-        ``files`` are the log's files with messages of the binding. Together the parts cover every message of
-        them; where order matters, a part has to hold everything that needs it.
+        Args:
+            binding: The binding to deliver.
+            files: The log's files that may hold messages of the binding.
+
+        Returns:
+            Parts that together cover every message of the files. Messages whose order matters to the target
+            belong to one part. The same binding may be cut differently by another run.
         """
 
     def write(self, part: Part, writing: Writing) -> Written:
-        """Write one part: a bulk of messages, or a single one while a writer is resumed (``part.last_id``).
+        """Write one part: all its messages, or a single one while the writer is resumed.
 
-        ``writing.batches`` are the messages in id order, with the columns of the log; those that an
-        operator has acknowledged are left out. ``writing.lease.check()`` has to be called before every
-        batch of plain writes.
+        Idempotent: writing the part again, after a crash at any point, changes nothing in the target. The
+        result depends on the messages alone, never on a clock or on chance.
 
-        Returns how many messages were written, kept out by ``namespaces`` and ignored; each is counted
-        once. What is counted as written is durable when the method returns. Idempotent: writing the part
-        again, after a crash at any point, changes nothing in the target.
+        Args:
+            part: What to write. A single message has ``part.first_id == part.last_id``.
+            writing: The messages in id order with the columns of the log, and the lease.
+                ``writing.lease.check()`` has to be called before every batch that the target itself does not
+                fence; it raises when another process has taken the lease over.
 
-        Raises ``BadMessage`` for the lowest message that cannot be understood, with everything below it
-        written. Anything else that is raised is the target's fault; the part is tried once more before the
-        gate closes.
+        Returns:
+            How many messages were written, filtered out by ``namespaces`` and ignored; each message is
+                counted
+            once. What is counted as written is durable when the method returns: the position is committed
+            next, and compaction may remove what every position has passed.
+
+        Raises:
+            BadMessage: For the lowest message that cannot be processed, after everything below it is written.
         """
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """What comes after all parts of a binding, such as giving a file its final name.
+        """Complete a binding whose parts are all written, such as by giving a file its final name.
 
-        ``part`` is the whole binding, and ``writing`` has all its messages. Called after bulk deliveries
-        and after the last single message of a resume, and before the position passes the binding's end.
-        Idempotent.
+        Called once per binding, after bulk deliveries and after the last single message of a resume, before
+        the position passes the end of the binding. Idempotent.
+
+        Args:
+            part: The whole binding.
+            writing: All its messages, and the lease.
+
+        Raises:
+            BadMessage: Where only the whole binding shows that a message cannot be processed.
         """
 
     def is_reachable(self) -> None:
-        """Try the target in the way a delivery uses it, and leave nothing behind; raises what is wrong.
+        """Try the target in the way a delivery uses it, and leave nothing behind; raises the failure.
 
-        Called again and again while a run waits for the cause of a stop to be gone.
+        Called repeatedly while a resume waits for a failed target to recover.
         """
+
+    # Optional: comparing the output with the log
 
     @property
     def verifier(self) -> str | None:
         """The function that compares the output with the log, as ``package.module:function``; None for none.
 
-        See ``tidemark.verification.outputs.reconcile.VerifyOutput`` for what it takes and returns.
+        ``tidemark.verification.outputs.reconcile.VerifyOutput`` describes its parameters and its result.
         """
         return None
 
     @property
     def compared_after_delivery(self) -> int:
-        """How much of the output is compared with the log after every delivery, in a unit of its kind; 0:
-        none."""
+        """How much of the output is compared with the log after every delivery, in a unit of the kind's own,
+        such as files or offsets. 0 for nothing."""
         return 0
 
-    def identify(self) -> TargetIdentity | None:
-        """Which target there is now; asks it anew. None for a kind of target that has no id of its own.
+    # Optional: a target that can be replaced under the same name
 
-        The id is kept with the writer's state: a target with another one stops the writer before anything is
-        sent, because what was delivered is not in it.
+    def identify(self) -> TargetIdentity | None:
+        """The identity of the target as it is now; reads it anew. None for targets that have no id.
+
+        The id is stored with the writer's state. A target with another id stops the writer before anything is
+        sent, because what was delivered is not in it. Raises ``TargetMissing`` where there is no target.
         """
         return None
 
     def bound_to(self, identity: TargetIdentity) -> "Writer":
-        """The same writer, which refuses to write to any other target than this one."""
+        """A copy of this writer that raises ``TargetReplaced`` instead of writing to another target."""
         return self
 
     def reached(self) -> Mapping[int, int]:
-        """The last id of each part of the target, where ids at or below it are not written again.
+        """The last id in each part of the target, by the part's number; −1 for an empty part.
 
-        −1 for a part that never had any; nothing of one whose past contents are unknown. Only asked of a
-        target that has an id of its own.
+        For targets that skip ids at or below the last one. A part whose past contents are unknown is left
+        out. Called only where ``identify`` returns an identity.
         """
         return {}
 
-    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
-        """What forgotten pipelines of the same name have left in this target, where it would be taken for the
-        new one's output; None where nothing is in the way.
+    def placing(self) -> Callable[[Mapping[str, Any]], int | None] | None:
+        """The function from a message to the number of the part of ``reached`` that it is written to.
 
-        Asked when the writer is registered. Ids begin anew with a new pipeline, so a target that skips ids
-        it has seen has to answer. Not asked of a target that has an id of its own.
+        The function returns None for a message that is not written. None instead of a function for a target
+        without such parts.
         """
         return None
 
     def keeps(self, first_id: int, last_id: int) -> str | None:
-        """In words for an operator who rewinds: what of a range of ids is in the target and stays as it
-        is."""
+        """For the plan of a rewind: one line about what the target has of a range of ids and keeps unchanged;
+        None where there is nothing to say."""
         return None
 
-    def placing(self) -> Callable[[Mapping[str, Any]], int | None] | None:
-        """The function from a message to the part of ``reached`` it goes to, None for one that is not
-        written.
+    # Optional: refusing a target or a part of the log
 
-        None instead of a function for a target without such parts.
+    def examine(self, binding: Binding, past: Past) -> None:
+        """Check that the target is as this writer left it; raises where it is not.
+
+        Called before a binding is cut. ``past`` is what the control plane has recorded about this writer.
         """
         return None
 
-    def examine(self, binding: Binding, past: Past) -> None:
-        """Refuse a target that is not as this writer left it, by raising. Asked before a binding is cut."""
+    def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
+        """The output of a forgotten pipeline of the same name that would be mistaken for the new one's; None
+        where there is none.
+
+        Called when the writer is registered. Ids begin at 0 again with a new pipeline, so a target that skips
+        ids it has seen has to check. Not called where ``identify`` returns an identity.
+        """
         return None
 
     def refuses_compacted(self, offsets: Mapping[TopicPartition, int], is_begun: bool) -> str | None:
-        """Why this target cannot be given what compaction has left; None where it makes no difference.
+        """Why this target must not get a history from which compaction has removed messages; None where it
+        may.
 
-        ``offsets`` are the last ones that compaction may have touched. ``is_begun``: the writer has been
-        given some of them already and only goes on.
+        Args:
+            offsets: The last offset of every partition that compaction may have removed messages up to; empty
+                where ``is_begun``.
+            is_begun: Whether the writer has got a part of that history before and continues.
+
+        Returns:
+            A clause that continues the sentence "… the log does not have every message, and …".
         """
         return MISSED_FOR_EVER
 
+    # Optional: topics that were deleted and recreated
+
     def leaving_out(self, topics: frozenset[str]) -> "Writer | None":
-        """This writer without some topics, whose names other topics had before. None for a writer that does
-        not compare offsets, and so takes them all."""
+        """A copy of this writer that skips some topics, because its target holds older topics of these names.
+
+        None for a writer whose target does not compare offsets: it takes the messages of all topics.
+        """
         return None
 
     def refuses_recreated(self, places: Collection[TopicPartition]) -> str | None:
-        """Why this writer may not begin with topics that were made again; None where it may."""
+        """Why this writer may not begin with recreated topics (``start: recreated``); None where it may.
+
+        ``places`` are all partitions that were bound and that the writer admits. The text continues the
+        sentence "`start: recreated` is refused, because …".
+        """
         return "it takes a topic that was made again like any other: use `earliest` or `latest`"
 
     def admits(self, topic: str) -> bool:
-        """Whether it takes messages of a topic at all."""
+        """Whether the writer takes messages of a topic."""
         return True
 
     @property
     def named_topics(self) -> frozenset[str]:
-        """The topics that its pipeline's file names, whether anything of them was ever bound or not."""
+        """The topics that the pipeline's file names, whether they were ever bound or not."""
         return frozenset()
 
+    # Optional: positions that the target publishes itself
+
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
-        """Promise the target's readers everything up to a position, right before it is committed.
-        Idempotent."""
+        """Publish a position to the target's readers: everything up to it is there.
+
+        Called right before the position is committed: at the end of a binding, and during a resume for a
+        position inside it. Raises where the target cannot guarantee it. Idempotent.
+        """
         return None
 
-    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """Why an operator may not let this message pass unwritten, as the rest of a sentence; None where
-        they may.
+    # Optional: acknowledged messages and dead letters
 
-        A target that has the message already, or has half applied it, has to refuse.
+    def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
+        """Why an operator may not acknowledge this message without writing it; None where they may.
+
+        A target that has the message already, or has applied a part of it, has to refuse. The text continues
+        the sentence "id … cannot be acknowledged: …".
         """
         return None
 
     def discard(self, message: Mapping[str, Any]) -> None:
-        """Take back what an attempt may have written of a message that an operator lets pass. Idempotent."""
+        """Remove what failed attempts may have written of a message that is acknowledged. Idempotent."""
         return None
 
     @property
     def redelivers_in_place(self) -> bool:
-        """Whether a redelivered message becomes part of the regular output, as if it had never been let
-        pass."""
+        """Whether a redelivered message becomes part of the regular output, as if it had never been
+        acknowledged. False where it is written beside it."""
         return False
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """Why a message that was let pass cannot be written any more, as a sentence; None where it can.
+        """Why an acknowledged message cannot be written any more; None where it can.
 
-        ``later`` is what the writer has finished with after it.
+        ``later`` has the messages that the writer has finished after it. The text continues the sentence
+        "id … cannot be redelivered: …".
         """
         return "this kind of writer cannot write a single message out of order."
 
     def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """What tells a second attempt whether the first has written the message, as JSON values.
+        """What a retry needs to find out whether an earlier attempt has written the message, as JSON values.
 
-        Stored durably before ``redeliver`` is called for the first time, and given to every attempt.
+        Stored durably before ``redeliver`` is called for the first time, and passed to every attempt.
         """
         return {}
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """Write a message that was let pass, after all; doing it again with the same mark changes nothing.
+        """Write a message that was acknowledged before. Idempotent for the same ``mark``.
 
-        Called only where ``refuses_redelivery`` has nothing against it.
+        Called only where ``refuses_redelivery`` returned None.
         """
         raise NotImplementedError
-
-
-def admit(messages: Messages, namespaces: re.Pattern[str]) -> Messages:
-    """The messages whose originating namespace the expression finds a match in."""
-    if namespaces.pattern == ".*":
-        return messages
-    names = pc.unique(messages["namespace"]).to_pylist()
-    admitted = [name for name in names if namespaces.search(name)]
-    return messages.filter(pc.is_in(messages["namespace"], value_set=pa.array(admitted, pa.string())))

@@ -1,11 +1,11 @@
 """Which topics of a binding a writer takes, where one was deleted and recreated under the same name.
 
-A writer whose target compares offsets holds exactly one topic of a name: the first that the log has, or the
-one that it began with (`start: recreated`). It passes over messages of the others without writing them. An
-operator has allowed that by accepting the recreated topic, after a plan that named the consequence for the
-writer. Each topic that is left out is recorded with the writer, with the number of its messages. Where that
-plan was never shown, or no topic would be left, the writer stops. Writers that do not compare offsets take
-all topics. What the tables really hold is ``client.topic_record``'s question.
+The target of a writer that compares offsets can hold only one topic of a name: the first in the log, or the
+one that the writer began with (`start: recreated`). The writer skips the messages of the others. An operator
+has allowed that by accepting the recreated topic, after a plan that named the consequence for the writer.
+Each topic that is left out is recorded with the writer, with the number of its messages. Where that plan was
+never shown, or no topic would be left, the writer stops. Writers that do not compare offsets take all topics.
+Which topic the tables hold is read in ``client.topic_record``, not here.
 """
 
 import json
@@ -31,7 +31,7 @@ events = structlog.get_logger()
 
 @with_fields
 class EveryTopicRecreated(DeliveryError):
-    """Every topic that a writer holds was recreated: nothing is left for it."""
+    """Every topic that a writer holds was recreated: it has no topic left to deliver."""
 
     needs_person = True
 
@@ -54,7 +54,7 @@ class EveryTopicRecreated(DeliveryError):
 
 @with_fields
 class LeavingOutUnplanned(DeliveryError):
-    """A topic was accepted as made again, but before a plan said what that means for this writer."""
+    """A recreated topic was accepted before the plan of an acceptance named the consequence for writers."""
 
     needs_person = True
 
@@ -72,7 +72,7 @@ class LeavingOutUnplanned(DeliveryError):
 
 @with_fields
 class NothingRecreated(DeliveryError):
-    """A writer is to begin with a topic that was made again, and cannot."""
+    """A writer with `start: recreated` cannot begin."""
 
     needs_person = True
 
@@ -88,29 +88,38 @@ class NothingRecreated(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A binding as one writer takes it."""
+    """The part of a binding that one writer takes.
+
+    Attributes:
+        writer: The writer, without the topics that it leaves out.
+        files: The files that hold messages for it.
+    """
 
     writer: Writer
     files: Sequence[LogFile]
-    """Those that hold messages for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOutCount:
-    """The messages that a move of the position leaves out."""
+    """The messages that are left out when a position moves.
+
+    Attributes:
+        rows: The writer's rows about them, to be committed with the move.
+        messages: Their number.
+    """
 
     rows: Mapping[str, str]
-    """The writer's rows about them, to be committed with the move."""
     messages: int
 
 
 def taken_number(starts: Mapping[str, TopicStart], topic: str) -> int:
-    """Which topic of a name a writer's target shall hold."""
+    """The number of the topic of a name that a writer's target holds: 0 for the first, 1 after a
+    recreation."""
     return starts[topic].number if topic in starts else 0
 
 
 class WriterTopics:
-    """The topics of one writer while it is delivered to."""
+    """The topics of one writer during a delivery."""
 
     def __init__(self, writer: Writer, log: PublishedLog, positions: Positions, state: WriterState) -> None:
         self.writer, self._log, self._starts = writer, log, state.starts
@@ -119,13 +128,13 @@ class WriterTopics:
         self._counted = positions.left_out(writer.name) if self._recreations else {}
 
     def of(self, writer: Writer) -> "WriterTopics":
-        """The same topics for the same writer, bound to its target."""
+        """The same topics for the same writer after it was bound to its target."""
         other = copy(self)
         other.writer = writer
         return other
 
     def take(self, binding: Binding, files: Sequence[LogFile]) -> Taken:
-        """The files that the writer takes of a binding; raises where it must stop."""
+        """The writer and the files that it takes of a binding; raises where it must stop."""
         left = self._left(binding)
         if not left:
             return Taken(self.writer, files)
@@ -147,7 +156,7 @@ class WriterTopics:
                 raise LeavingOutUnplanned(pipeline, name, topic, recreation.accepted.who)
 
     def _first_id(self, recreation: Recreation, binding: Binding) -> int:
-        """The first id of a topic that was made again, as far as it is in or before a binding."""
+        """The first id of a recreated topic that is in a binding or before it."""
         topic = recreation.topic
         known = self._counted.get(topic)
         if known is not None:
@@ -156,13 +165,13 @@ class WriterTopics:
         return min(owned, default=recreation.accepted.after + 1)
 
     def past(self, state: WriterState, binding: Binding) -> Past:
-        """What a writer needs to know about its own past before a binding."""
+        """What ``Writer.examine`` gets for a binding."""
         before = self._log.control.offsets_before
         offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
         return Past(state.position, state.reached, offsets, state.theirs)
 
     def count(self, binding: Binding, files: Sequence[LogFile], position: int) -> LeftOutCount:
-        """What is left out up to a position in a binding, as far as it was not counted before."""
+        """The messages that are left out up to a position in a binding and were not counted before."""
         left = self._left(binding)
         gone = self._gone(binding) if left else {}
         rows, further = dict[str, str](), 0
@@ -183,7 +192,7 @@ class WriterTopics:
         first = self._first_id(recreation, binding)
         id_, why = binding.topic_ids.get(topic), (accepted.who, accepted.reason, accepted.at)
         known = self._counted.get(topic) or LeftOut(topic, id_, first, first - 1, 0, *why)
-        if (accepted.at, accepted.who) != (known.at, known.who):  # made again once more
+        if (accepted.at, accepted.who) != (known.at, known.who):  # recreated once more
             known = replace(known, who=accepted.who, reason=accepted.reason, at=accepted.at)
         upto = min(position, binding.end)
         if upto <= known.through:
@@ -205,7 +214,7 @@ class WriterTopics:
         return replace(known, topic_id=id_ or known.topic_id, through=upto, messages=messages)
 
     def _left(self, binding: Binding) -> frozenset[str]:
-        """The topics of a binding that are not the ones the writer holds."""
+        """The topics of a binding that differ from those of the same names that the target holds."""
         if not self._recreations:
             return frozenset()
         topics = {s.topic for s in binding.slices if self.writer.admits(s.topic)}
@@ -216,7 +225,7 @@ class WriterTopics:
         )
 
     def _gone(self, binding: Binding) -> dict[str, Recreation]:
-        """The topics that the writer holds, and whose names others have by the time of a binding."""
+        """The topics that the target holds and that were recreated by the time of a binding."""
         found = {}
         for topic in self._recreations.of_topics:
             number = self._recreations.number_in(topic, binding)
@@ -231,15 +240,23 @@ class WriterTopics:
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where a writer begins with topics that were made again."""
+    """Where a writer with `start: recreated` begins.
+
+    Attributes:
+        position: Its first position.
+        starts: The recreated topics that it begins with, by name.
+    """
 
     position: int
     starts: Mapping[str, TopicStart]
 
 
 def find_beginning(writer: Writer, control: LogControl, end: int) -> Beginning:
-    """Where the newest topics begin that were made again, of those that a writer takes; refuses where that
-    would leave it with part of a topic. ``end`` is the last published id."""
+    """Where the newest recreated topics begin, of those that a writer takes.
+
+    ``end`` is the last published id. Raises ``NothingRecreated`` where the writer would get only a part of
+    some topic.
+    """
 
     def refuse(problem: str) -> NothingRecreated:
         return NothingRecreated(control.pipeline, writer.name, problem)
@@ -273,7 +290,7 @@ def find_beginning(writer: Writer, control: LogControl, end: int) -> Beginning:
 
 
 def recreated_topics(control: LogControl, state: WriterState) -> frozenset[str]:
-    """The topics whose names other ones have by now than those that a writer's target holds."""
+    """The topics that were recreated since, so that a writer's target holds older ones of these names."""
     found = Recreations.of(control.accepted_losses())
     return frozenset(
         topic for topic in found.of_topics if found.newest(topic) > taken_number(state.starts, topic)

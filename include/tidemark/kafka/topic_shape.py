@@ -58,24 +58,34 @@ class TopicFound:
 
 
 class CreationOutcome(StrEnum):
-    """The outcome for one topic."""
+    """The outcome of creating one topic.
+
+    Attributes:
+        CREATED: It was created.
+        EXISTS: It existed before and was not changed, whether it is as requested or not.
+        REFUSED: It cannot be used, or Kafka did not create it.
+    """
 
     CREATED = "created"
     EXISTS = "exists"
-    """It existed, with the declared shape or another one, and was not changed."""
     REFUSED = "refused"
-    """It cannot be used, or Kafka did not create it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicOutcome:
-    """A topic, its outcome and its shape after the request."""
+    """One topic after the attempt to create it.
+
+    Attributes:
+        topic: The topic's name.
+        outcome: What was done.
+        found: The topic as it is now; None where it does not exist.
+        problem: Why it is not as requested, with what to do, in one sentence; None where it is.
+    """
 
     topic: str
     outcome: CreationOutcome
     found: TopicFound | None
     problem: str | None = None
-    """Why it does not have the declared shape: one sentence, and what to do."""
 
     @property
     def line(self) -> str:

@@ -1,8 +1,8 @@
-"""What one text value of a pipeline file may be: names, topics, schedules, expressions, places.
+"""Checks of single text values in a pipeline file: names, topics, schedules, expressions, locations.
 
-Each check takes the text and gives it back, or raises ``ValueError`` with the rest of a sentence that begins
-with the key's name. Nothing here connects to anything: whether a topic, a keyspace or a connection exists is
-seen when it is used.
+Each check returns the text, or raises ``ValueError`` with the rest of a sentence that begins with the key's
+name. Nothing here opens a connection: whether a topic, a keyspace or a connection exists is found out when it
+is used.
 """
 
 import os
@@ -68,7 +68,7 @@ def topic(text: str) -> str:
 
 
 def connection(text: str) -> str:
-    """The id of an Airflow connection. Never shown: an address with a password may stand here by mistake."""
+    """The id of an Airflow connection. Never shown: it may be an address with a password by mistake."""
     if not _TOPIC.fullmatch(text):
         raise ValueError(
             "is not the id of a connection. Declare the connection in Airflow and give its id here."
@@ -77,7 +77,7 @@ def connection(text: str) -> str:
 
 
 def identifier(text: str) -> str:
-    """A name that CQL takes without quotes and keeps as it is."""
+    """A CQL name that needs no quotes and keeps its case."""
     if not _IDENTIFIER.fullmatch(text):
         raise ValueError(
             f"is {quoted(text)}, which CQL cannot name. Use letters, digits and _, a letter first."
@@ -130,7 +130,8 @@ def timezone(text: str) -> str:
 
 
 def expression(text: str) -> str:
-    """A regular expression without what engines do differently or at a price: looking around and back."""
+    """A regular expression without constructs that engines implement differently or slowly, such as
+    look-around."""
     advice = "Use plain alternatives, classes and anchors."
     try:
         re.compile(text)
@@ -155,9 +156,9 @@ def _operations(tree: Any) -> Iterator[str]:
 
 
 def path_variables(settings: Settings) -> dict[str, str]:
-    """What ``${…}`` may name: the environment, and TIDEMARK_HOME whether it is set or not.
+    """The variables of ``${…}``: the environment, and TIDEMARK_HOME whether it is set or not.
 
-    Also what a file may rely on beside paths: the packages whose functions it may name.
+    Also holds the packages whose functions a file may name.
     """
     packages = ":".join(settings.transform_packages)
     return {**os.environ, "TIDEMARK_HOME": str(settings.home), TRANSFORMS: packages}
@@ -209,7 +210,7 @@ def _value_of(match: re.Match[str], variables: Mapping[str, str]) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two locations are the same folder or one holds the other, as far as their text tells."""
+    """Whether two locations are the same folder or one contains the other, by their text."""
     shorter, longer = sorted((_parts(one), _parts(other)), key=len)
     return longer[: len(shorter)] == shorter
 

@@ -1,5 +1,4 @@
-"""What two writers may not both have: a folder, a topic to write to, another target. And two pipelines: a
-name.
+"""Conflicts between pipeline files: two writers with the same folder, topic or other target, two equal names.
 
 Decided from the declarations alone: a topic that two prefixes could match counts for both, and two
 connections count as two clusters.
@@ -16,7 +15,7 @@ _OWN = "Give each pipeline its own."
 
 
 def conflicts(pipeline: Pipeline, earlier: Iterable[tuple[Path, Pipeline]]) -> Iterator[Finding]:
-    """What this pipeline wants and one before it already has; texts begin with the key."""
+    """What this pipeline claims and an earlier one already has; texts begin with the key."""
     for file, other in earlier:
         if pipeline.name == other.name:
             yield Finding(("name",), f"`name` is `{other.name}`, which {file} has already. {_OWN}")

@@ -1,4 +1,4 @@
-"""Which connections a pipeline needs, collected from wherever connections are kept."""
+"""Collects the connections that a pipeline needs, from any store of connections."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ Lookup = Callable[[str], Mapping[str, Any]]
 
 
 def collect_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
-    """Everything the pipeline's applications need to reach their services."""
+    """All connections that the pipeline's applications need."""
     kafka = pipeline.source.kafka.connection
     needed = {one for writer in pipeline.writers for one in writer.connections()}
 

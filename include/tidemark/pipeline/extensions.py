@@ -51,7 +51,7 @@ BUILT_IN: Mapping[str, Mapping[str, str]] = {
 
 
 class Named(Protocol):
-    """What every kind has."""
+    """A kind of any extension point."""
 
     @property
     def name(self) -> str:
@@ -94,7 +94,7 @@ class ExtensionPoint(Generic[K]):
 
     group: str
     declared_as: type[K]
-    """What the attribute that an entry point names has to be."""
+    """The type of the attributes that the entry points name."""
 
     def names(self) -> list[str]:
         """The names of all kinds: Tidemark's own first, in their order, then those of other packages."""

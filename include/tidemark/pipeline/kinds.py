@@ -1,8 +1,8 @@
-"""What a source format and a compaction policy declare, and the names of them that a file may use.
+"""Declarations of source formats and compaction policies.
 
-The declaring part only: a policy's doing part is imported when a log is compacted, and a format's reader
-imports what it needs when it is called. Kinds of writers and transforms, which have keys of their own in a
-file, are in ``writers`` and ``transforms``.
+A policy's implementation is imported when a log is compacted, and a format's reader imports what it needs
+when it is called. Kinds of writers and transforms, which have keys of their own in a file, are in ``writers``
+and ``transforms``.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,30 +19,38 @@ KAFKA_JOURNAL = "kafka-journal"
 
 @dataclass(frozen=True, slots=True)
 class FormatKind:
-    """A format that the messages of a source can have."""
+    """A format that the messages of a source can have.
+
+    Attributes:
+        name: The word in the file.
+        read: Reads a message's value as a document for transforms: JSON values by field. Raises
+            ``ValueError`` with a short reason where it cannot. Called for every message, so heavy imports
+            belong to its first call.
+        policy: The compaction policy of a pipeline that names none.
+        shapes_output: Whether the format's name is part of the shape of writers with transforms, so that a
+            change of it is refused. The built-in formats read values in the same way and set False.
+    """
 
     name: str
     read: Callable[[bytes], Mapping[str, Any]]
-    """The document that a message's value is, for transforms: JSON values by field. Raises ``ValueError``
-    with a short reason for a value that is none. Called for every message, so heavy imports belong at its
-    first call."""
     policy: str = "latest"
-    """The compaction policy of a pipeline that names none."""
     shapes_output: bool = True
-    """Whether a writer with transforms keeps the format's name with its settings, so that a change of the
-    format is noticed. The built-in formats read alike and do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyKind:
-    """A rule for what makes a message of the commit log obsolete."""
+    """A rule for what makes a message of the commit log obsolete.
+
+    Attributes:
+        name: The word in the file.
+        load: Imports and returns the implementation, a ``tidemark.compaction.policies.policy.Policy``; None
+            for a policy under which no message is ever obsolete.
+        formats: The source formats it understands; None for all.
+    """
 
     name: str
     load: Callable[[], Any] | None
-    """Gives the doing part, a ``tidemark.compaction.policies.policy.Policy``; imports it. None: nothing
-    ever is."""
     formats: frozenset[str] | None = None
-    """The source formats it understands; None for all."""
 
     @property
     def keeps_everything(self) -> bool:
@@ -58,5 +66,5 @@ PolicyName = Annotated[str, AfterValidator(POLICIES.choose)]
 
 
 def compacting_policies() -> list[str]:
-    """The names of the policies by which something can leave a log."""
+    """The names of the policies that can remove messages from a log."""
     return [kind.name for kind in POLICIES.usable() if not kind.keeps_everything]

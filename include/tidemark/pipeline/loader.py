@@ -1,6 +1,6 @@
-"""Pipeline files: found, read, checked, and refused with the file, the line and what was meant.
+"""Finds, reads and checks pipeline files; refuses them with the file, the line and a suggestion.
 
-A broken file never hides the others: it is reported beside the pipelines that are right. Rules about several
+A broken file never hides the others: it is reported beside the valid pipelines. Rules about several
 keys are checked once every key is right by itself; of two files that want the same thing, the first by path
 keeps it.
 
@@ -61,7 +61,7 @@ class LoadedPipelines:
 
     @property
     def refused_names(self) -> frozenset[str]:
-        """What the refused files are probably about: the names they declare, and their own."""
+        """The pipelines that refused files probably declare: the names in them, and the files' own names."""
         declared = {refusal.name for refusal in self.refused if refusal.name is not None}
         return frozenset({*declared, *(refusal.file.stem for refusal in self.refused)})
 
@@ -105,7 +105,7 @@ def find_pipeline(name: str, settings: Settings | None = None) -> Pipeline:
 
 
 def expectations_folder(file: Path) -> Path:
-    """Where the suites lie that a pipeline file may name: beside the folder of the pipelines."""
+    """The folder of the suites that a pipeline file may name: beside the folder of the file."""
     return file.absolute().parent.parent / "expectations"
 
 

@@ -76,12 +76,15 @@ __all__ = [
 
 
 class StoppedWriters(StrEnum):
-    """What a run of ``replicate`` comes to while a failure has closed a writer's gate."""
+    """The result of a run of ``replicate`` while a failure keeps a writer's gate closed.
+
+    Attributes:
+        FAIL: It fails, so that the stop stays visible.
+        SKIP: It succeeds without that writer.
+    """
 
     FAIL = "fail"
-    """It fails, so that the stop stays visible."""
     SKIP = "skip"
-    """It succeeds without that writer."""
 
 
 class Pipeline(Declaration):

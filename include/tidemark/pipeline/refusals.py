@@ -1,4 +1,4 @@
-"""What pydantic found, in words for the person who wrote the file.
+"""Pydantic's findings as error texts for the author of a file.
 
 Every text begins with the key it is about. The values of unknown keys are never shown: they may be secrets.
 """

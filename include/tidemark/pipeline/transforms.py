@@ -1,4 +1,4 @@
-"""What every transform in a pipeline file declares, and how a kind of transform declares itself.
+"""The declaration of transforms in a pipeline file, and of kinds of transforms.
 
 In the file a list of mappings with one key each, the transform's name: ``[{omit: {fields: [card]}}]``. A
 kind is a ``TransformKind``: the model of its settings, and the function that turns settings into a change
@@ -25,11 +25,11 @@ class Transform(Declaration):
     """Its name in the file. Stored with the settings of writers, so it can never change."""
 
     namespaces: Expression = ".*"
-    """Messages that originate elsewhere pass it by."""
+    """The transform applies only to messages from these namespaces."""
 
     @property
     def subject(self) -> str:
-        """What a message calls it when it raises."""
+        """What error texts name as the source of an exception."""
         return "it"
 
     def __hash__(self) -> int:

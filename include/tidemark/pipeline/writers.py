@@ -1,4 +1,4 @@
-"""What every writer in a pipeline file declares, and how a kind of writer declares itself.
+"""The declaration of writers in a pipeline file, and of kinds of writers.
 
 A kind is a ``WriterKind``: the model of its keys and the function that makes the writer. Its model also
 says what it needs (connections) and what it claims (folders, topics, other targets), so that a file is
@@ -45,7 +45,7 @@ class FolderClaim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TargetClaim:
-    """Something else outside that two writers may not both write, such as a table."""
+    """Another external target that only one writer may write to, such as a table."""
 
     key: str
     shown: str
@@ -88,7 +88,7 @@ class WriterStart(StrEnum):
     LATEST = "latest"
     """After the last one that is there when the writer is registered."""
     RECREATED = "recreated"
-    """Where a topic begins that was deleted and made again, and accepted so; only for a journal."""
+    """At the first message of a recreated topic that was accepted; only for a journal."""
 
 
 def never_at(start: WriterStart, why: str) -> AfterValidator:
@@ -110,11 +110,11 @@ _NOT_RECREATED = never_at(
 
 
 class WriterDeclaration(Declaration):
-    """What every writer has. A kind adds its own keys, and overrides what follows where it has something to
-    say."""
+    """The keys that every writer has. A kind adds its own keys, and overrides the attributes and methods
+    below where its writers need something else."""
 
     needs_every_message: ClassVar[bool] = True
-    """Whether it cannot begin with a log from which compaction has taken messages."""
+    """Whether it cannot begin with a log from which compaction has removed messages."""
     formats: ClassVar[frozenset[str] | None] = None
     """The source formats it understands; None for all."""
 
@@ -128,7 +128,8 @@ class WriterDeclaration(Declaration):
         return ()
 
     def claims(self) -> Iterable[WriterClaim]:
-        """What outside belongs to this writer alone: two writers with the same claim are refused."""
+        """The external resources that belong to this writer alone: two writers with the same claim are
+        refused."""
         return ()
 
 

@@ -1,1 +1,1 @@
-"""One file per kind of writer: what puts messages of the log somewhere."""
+"""The built-in kinds of writers, one sub-package each, and what they share."""

@@ -1,8 +1,8 @@
 """The built-in source formats: how a writer's transforms read the value of a message.
 
-``json`` and ``raw`` are two words for one format: a source of any Kafka records, of which nothing is asked
-until a writer has transforms, which read a value as a JSON object. ``kafka-journal`` reads values alike,
-and is the only format that a journal can be written from and compacted by.
+``json`` and ``raw`` are two names of one format: any Kafka records. Values are read only where a writer has
+transforms, and then as JSON objects. ``kafka-journal`` reads values in the same way. It is the only format
+that a writer of kind ``journal`` and the compaction policy ``journal`` accept.
 """
 
 from collections.abc import Mapping

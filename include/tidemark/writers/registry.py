@@ -1,4 +1,4 @@
-"""From a pipeline's declaration to its writers. Knows no kind: each declares how it is built."""
+"""Builds the writers of a pipeline. Knows no kind of writer: each kind declares how it is built."""
 
 from typing import cast
 

@@ -1,21 +1,21 @@
-"""Messages on their way through a writer's filter and transforms: bytes to documents and back.
+"""A writer's transforms applied to messages: bytes to documents and back.
 
-A message without a value has nothing to transform and passes as it is. What the source's format cannot read
-as a document, or makes a transform raise, is a bad message; nothing is dropped but what a transform drops.
-What comes out of a transform is written as JSON, whatever format it was read in.
+A message without a value is passed on unchanged. A value that the source's format cannot read, or that makes
+a transform raise, is a bad message. A message is dropped only by a transform. The result of transforms is
+written as JSON, in every source format.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from tidemark.delivery.transforms.chain import Chain, TransformFailed
 from tidemark.delivery.transforms.document import Document, Operation
-from tidemark.delivery.writer import BadMessage
+from tidemark.delivery.writer import BadMessage, Writer
 from tidemark.journal.codec import json_text
 from tidemark.log.files.parquet import LOG_SCHEMA
 from tidemark.pipeline.kinds import FORMATS
@@ -24,7 +24,14 @@ from tidemark.pipeline.transforms import Transform
 
 @dataclass(frozen=True)
 class Transformation:
-    """The transforms of one writer, ready for its messages."""
+    """The transforms of one writer, ready for its messages.
+
+    Attributes:
+        declared: The declared transforms, in order.
+        pipeline: The pipeline's name, for errors.
+        writer: The writer's name, for errors.
+        source_format: The format that values are read in.
+    """
 
     declared: Sequence[Transform]
     pipeline: str
@@ -33,16 +40,17 @@ class Transformation:
 
     @property
     def shape(self) -> Mapping[str, str]:
-        """What of the source shapes the output: the format, where transforms read it in its own way."""
+        """The source settings that belong to the writer's shape: the format, where transforms depend on
+        it."""
         if not self.declared or not FORMATS.find(self.source_format).shapes_output:
             return {}
         return {"source_format": self.source_format}
 
     def apply(self, message: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """What becomes of one message; None when it is dropped."""
+        """The transformed message; None when it is dropped. Raises ``BadMessage``."""
         if not self.declared or message["value"] is None:
             return message
-        chain = self._chain  # where it cannot be made, that is not the message's fault
+        chain = self._chain  # outside of ``try``: where it cannot be built, no message is at fault
         try:
             data = self._read(message["value"])
         except ValueError as error:
@@ -58,14 +66,15 @@ class Transformation:
             raise self._bad(message, f"what its transforms made of it is not JSON ({error})") from error
 
     def apply_all(self, messages: pa.RecordBatch) -> pa.RecordBatch:
-        """What is left of the messages, in the same order."""
+        """The transformed messages without dropped ones, in the same order. Raises ``BadMessage``."""
         if not self.declared or messages.num_rows == 0:
             return messages
         results = map(self.apply, messages.to_pylist())
         return pa.RecordBatch.from_pylist([kept for kept in results if kept is not None], schema=LOG_SCHEMA)
 
     def refusal_of(self, namespaces: str, message: Mapping[str, Any]) -> str | None:
-        """Why a writer of these namespaces would write nothing of the message; None where it would."""
+        """Why a writer with these ``namespaces`` would not write the message, as a sentence; None where it
+        would."""
         if re.search(namespaces, message["namespace"]) is None:
             return f"its namespace {message['namespace']} is not one of this writer's ({namespaces})."
         try:
@@ -85,6 +94,48 @@ class Transformation:
     def _bad(self, message: Mapping[str, Any], problem: str) -> BadMessage:
         place = (message["topic"], message["partition"], message["offset"], message["id"])
         return BadMessage(self.pipeline, self.writer, *place, problem)
+
+
+class TransformingDeclaration(Protocol):
+    """What ``TransformingWriter`` reads of a writer's declaration."""
+
+    name: str
+    transforms: Sequence[Transform]
+    reconcile: int
+
+
+class TransformingWriter(Writer):
+    """What writers with transforms have in common.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        declared: The writer's declaration.
+        source_format: The source format, which decides how transforms read a value.
+    """
+
+    pipeline: str
+    declared: Any
+    source_format: str
+
+    @property
+    def name(self) -> str:
+        """See ``Writer.name``."""
+        return self._declaration.name
+
+    @property
+    def compared_after_delivery(self) -> int:
+        """See ``Writer.compared_after_delivery``."""
+        return self._declaration.reconcile
+
+    @property
+    def transformation(self) -> Transformation:
+        """The writer's transforms."""
+        return Transformation(self._declaration.transforms, self.pipeline, self.name, self.source_format)
+
+    @property
+    def _declaration(self) -> TransformingDeclaration:
+        declared: TransformingDeclaration = self.declared
+        return declared
 
 
 def _through(chain: Chain, message: Mapping[str, Any], data: Mapping[str, Any]) -> Mapping[str, Any] | None:

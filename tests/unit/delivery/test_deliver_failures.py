@@ -8,7 +8,7 @@ from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PIPELINE, PipelineWorld
 
 from tidemark.consensus.lease import LEASE
-from tidemark.delivery.binding_steps import said
+from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.published_log import LogUnreadable, reading
 from tidemark.delivery.state.lease import LeaseHeld, LeaseLost, take
 from tidemark.delivery.state.positions import ShapeChanged
@@ -424,14 +424,14 @@ def test_a_disk_of_the_log_that_fails_closes_no_gate(house, monkeypatch):
     ],
 )
 def test_an_error_of_any_family_is_told_in_its_own_words(error):
-    assert said(error) == str(error)
+    assert error_text(error) == str(error)
 
 
 @pytest.mark.parametrize(
     ("error", "text"), [(KeyError("id"), "KeyError: 'id'"), (ConnectionResetError(), "ConnectionResetError")]
 )
 def test_an_error_of_another_library_is_told_with_its_kind(error, text):
-    assert said(error) == text
+    assert error_text(error) == text
 
 
 def test_a_file_of_the_log_that_is_missing_is_never_the_targets_fault():

@@ -227,7 +227,9 @@ def test_another_file_under_the_name_is_refused_by_name_and_kept(tmp_path, log, 
     path = tmp_path / "archive" / f"{NAME}.jsonl"
     path.parent.mkdir()
     path.write_text("somebody's\n")
-    with pytest.raises(NameTaken, match=f"^orders/archive: {path} is damaged, or somebody else's") as refusal:
+    with pytest.raises(
+        NameTaken, match=f"^orders/archive: {path} is damaged, or another program wrote it"
+    ) as refusal:
         writer(tmp_path, format="jsonl").write(part, writing_of(part, log))
     assert refusal.value.path == str(path)
     assert path.read_text() == "somebody's\n"

@@ -18,12 +18,15 @@ _MULTI_CELL = (CqlKind.LIST, CqlKind.MAP, CqlKind.SET, CqlKind.USER_TYPE)
 
 
 class Fact(StrEnum):
-    """A CQL function, and the suffix of its column's name."""
+    """A CQL function, and the suffix of its column's name.
+
+    Attributes:
+        TTL: Seconds left; null for a cell without a time to live.
+        WRITE_TIME: In µs since 1970.
+    """
 
     TTL = "ttl"
-    """Seconds left; null for a cell without a time to live."""
     WRITE_TIME = "writetime"
-    """In µs since 1970."""
 
 
 _TYPES = {Fact.TTL: CqlType(CqlKind.INT), Fact.WRITE_TIME: CqlType(CqlKind.BIGINT)}

@@ -269,19 +269,22 @@ def history(
 @app.command()
 def pause(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Pause claims until the journal is resumed; inserts and claimed work go on."""
-    demand_reason(reason)
-    with open_journal(journal) as work:
-        work.pause(by or getpass.getuser(), reason.strip())
-    print_answer(as_json, {"journal": journal, "paused": True}, f"{journal}: paused.")
+    _set_paused(journal, reason, by, as_json, paused=True)
 
 
 @app.command()
 def resume(journal: Name, reason: Reason = "", by: By = None, as_json: Json = False) -> None:
     """Resume claims."""
+    _set_paused(journal, reason, by, as_json, paused=False)
+
+
+def _set_paused(journal: str, reason: str, by: str | None, as_json: bool, *, paused: bool) -> None:
     demand_reason(reason)
     with open_journal(journal) as work:
-        work.resume(by or getpass.getuser(), reason.strip())
-    print_answer(as_json, {"journal": journal, "paused": False}, f"{journal}: gives out again.")
+        change = work.pause if paused else work.resume
+        change(by or getpass.getuser(), reason.strip())
+    text = f"{journal}: paused." if paused else f"{journal}: gives out again."
+    print_answer(as_json, {"journal": journal, "paused": paused}, text)
 
 
 def dead_letters(work: "Work", key: str | None, *, unseen: bool = False) -> "list[WorkEntry]":

@@ -1,7 +1,7 @@
-"""The dead letters of a pipeline, each with what became of it. Read-only.
+"""The dead letters of a pipeline, each with its present state. Read-only.
 
-The copies say what the messages were, the control plane what was decided about them. A copy without a
-decision was left by a command that died before it had decided; a decision without a copy is listed too.
+The copies hold the messages; the control plane holds the acknowledgements. A copy without an acknowledgement
+was left by a command that crashed before it recorded one. An acknowledgement without a copy is listed too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,18 @@ from tidemark.errors import with_fields
 
 
 class Fate(StrEnum):
-    """What became of a dead letter."""
+    """The state of a dead letter.
+
+    Attributes:
+        DEAD: Acknowledged: the writer never writes it.
+        REDELIVERED: Written later, by a redelivery.
+        UNDECIDED: Copied by a command that crashed before it recorded the acknowledgement, or by a writer
+            that was forgotten since.
+    """
 
     DEAD = "dead"
-    """Acknowledged: the writer never writes it."""
     REDELIVERED = "redelivered"
-    """Written after all."""
     UNDECIDED = "undecided"
-    """Copied by a command that died before anything was decided, or by a writer that was forgotten since."""
 
 
 @with_fields
@@ -37,35 +41,43 @@ class NoSuchLetter(DeliveryError):
     known: Sequence[int]
 
     def __str__(self) -> str:
-        there = ", ".join(map(str, self.known[:20])) or "none"
+        known = ", ".join(map(str, self.known[:20])) or "none"
         return (
             f"{self.pipeline}/{self.writer} has no dead letter {self.id}; there is: "
-            f"{there}{' …' * (len(self.known) > 20)}. Nothing was changed."
+            f"{known}{' …' * (len(self.known) > 20)}. Nothing was changed."
         )
 
 
 class LetterFinder(Protocol):
-    """Where copies are looked for that are not in the files any more."""
+    """A second place to read copies from that are not in the files any more."""
 
     def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
-        """The letters of a writer."""
+        """The dead letters of a writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListedLetter:
-    """One dead letter as it is now."""
+    """One dead letter with its present state.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        id: The message's id.
+        fate: Its state.
+        letter: The copy; None where all copies are gone.
+        redelivered: The redelivery, if there was one.
+    """
 
     pipeline: str
     writer: str
     id: int
     fate: Fate
     letter: DeadLetter | None
-    """None where its copies are gone."""
     redelivered: Redelivered | None = None
 
     @property
     def place(self) -> str:
-        """Where the message comes from, for people."""
+        """The message's topic, partition and offset, for output."""
         if self.letter is None:
             return "its copies are gone"
         message = self.letter.message
@@ -94,11 +106,11 @@ class LetterBox:
     table: LetterFinder
 
     def writers(self, declared: Sequence[str]) -> list[str]:
-        """Those that may have letters: declared ones first, then those that only have copies."""
+        """The writers that may have letters: declared ones first, then those that only have copies."""
         return [*declared, *(name for name in self.files.find_writers() if name not in declared)]
 
     def letters(self, writer: str) -> list[ListedLetter]:
-        """All letters of a writer, in the order of their ids."""
+        """All letters of a writer, in id order."""
         pipeline = self.positions.pipeline
         decided = {id_ for one in self.positions.acknowledgements(writer) for id_ in one.ids}
         done = self.positions.redelivered(writer)
@@ -113,7 +125,7 @@ class LetterBox:
         return found
 
     def letter(self, writer: str, id_: int) -> ListedLetter:
-        """One of them; refuses an id that is none."""
+        """One letter of a writer; raises ``NoSuchLetter`` for an unknown id."""
         known = self.letters(writer)
         for one in known:
             if one.id == id_:

@@ -1,9 +1,9 @@
-"""A dead letter put through its writer after all: a plan first, then done by an operator with a reason.
+"""Redelivery of a dead letter to its writer: a plan first, then carried out by an operator with a reason.
 
-Possible only where no reader can tell that the message comes late: the writer judges that by what it was
-given since. Refused are messages that were never acknowledged, that the writer has not passed yet or that the
-log has no longer. Under the lease; an attempt that died is found and finished by the next one, and no message
-is written twice.
+Possible only where no reader can tell that the message is late: the writer decides that by the messages it
+has finished since. Refused are messages that were never acknowledged, that the writer has not passed yet or
+that the log no longer has. Runs under the writer's lease. The next attempt finds and finishes one that
+crashed, so no message is written twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ import pyarrow as pa
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.binding_steps import said
+from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.dead_letters.listing import Fate, ListedLetter
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.action_plan import ActionPlan, NotPossible, refuse_held, take_as_seen
@@ -29,13 +29,13 @@ from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 
 REDELIVERING = "a redelivery"
-"""Holds the writer meanwhile: one that died is taken up by the same command at once."""
+"""The lease holder's name. All redeliveries share it, so that one can take over from one that crashed."""
 COLUMNS = ("id", "topic", "key", "namespace")
 
 
 @with_fields
 class NotRedelivered(DeliveryError):
-    """The target did not take a dead letter."""
+    """The target failed to take a dead letter."""
 
     pipeline: str
     writer: str
@@ -51,13 +51,13 @@ class NotRedelivered(DeliveryError):
 
 
 class Redelivery:
-    """Dead letters of one pipeline on their way back to their writers."""
+    """Plans the redelivery of dead letters of one pipeline."""
 
     def __init__(self, positions: Positions, log: PublishedLog, clock: Clock = wall_clock) -> None:
         self._positions, self._log, self._clock = positions, log, clock
 
     def plan(self, writer: Writer, letter: ListedLetter) -> ActionPlan:
-        """What redelivering one letter would do; refuses where it is not safe, and says why."""
+        """The plan of redelivering one letter; raises ``NotPossible`` where that is not safe."""
         state = self._positions.load(writer.name)
         if state is None:
             raise self._refuse(writer, letter, "the writer is not registered any more.")
@@ -91,7 +91,7 @@ class Redelivery:
                 except LeaseLost:
                     raise
                 except Exception as error:
-                    raise NotRedelivered(state.pipeline, state.name, letter.id, said(error)) from error
+                    raise NotRedelivered(state.pipeline, state.name, letter.id, error_text(error)) from error
                 reach(FaultPoint.REDELIVER_WRITTEN)
                 hold.change(lambda held, lease: self._positions.end_redelivery(held, done, deed, lease))
                 reach(FaultPoint.REDELIVER_RECORDED)
@@ -111,7 +111,7 @@ class Redelivery:
         )
 
     def _bound(self, writer: Writer, state: WriterState) -> Writer:
-        """The writer, which writes to no other target than the one that it delivers to."""
+        """The writer bound to its target; raises ``TargetReplaced`` where that is another one."""
         present = writer.identify()
         if present is None:
             return writer
@@ -120,7 +120,7 @@ class Redelivery:
         return writer.bound_to(present)
 
     def _refuse_decided(self, writer: Writer, letter: ListedLetter, state: WriterState) -> None:
-        """Refuse what is not a dead letter, or not one yet."""
+        """Raise ``NotPossible`` for a message that is no dead letter, or not one yet."""
         if letter.fate is Fate.REDELIVERED and letter.redelivered:
             raise self._refuse(writer, letter, f"{letter.redelivered.by} has redelivered it already.")
         if letter.fate is Fate.UNDECIDED:
@@ -135,7 +135,7 @@ class Redelivery:
             )
 
     def _message(self, writer: Writer, letter: ListedLetter) -> Mapping[str, Any]:
-        """The message as the log has it, with its time and headers."""
+        """The message as the log holds it, with timestamp and headers."""
         for batch in self._read(letter.id, letter.id, None):
             for message in batch.to_pylist():
                 return dict(message)
@@ -163,5 +163,5 @@ class Redelivery:
             yield from read_messages(self._log.folder, part, (), columns)
 
     def _refuse(self, writer: Writer, letter: ListedLetter, problem: str) -> NotPossible:
-        said_ = f"id {letter.id} cannot be redelivered: {problem}"
-        return NotPossible(self._positions.pipeline, writer.name, said_)
+        text = f"id {letter.id} cannot be redelivered: {problem}"
+        return NotPossible(self._positions.pipeline, writer.name, text)

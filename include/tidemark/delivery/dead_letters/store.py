@@ -1,8 +1,9 @@
-"""Dead letters: a copy of every message that a person let pass unwritten, with who, when and why.
+"""Dead letters: a copy of every message that an operator acknowledged without writing it, with who, when and
+why.
 
-Kept twice: as a row in the control plane's keyspace, to be queried, and as a file beside the log, which needs
-no Cassandra to be read; where the pipeline declares it, also in a Kafka topic. Copying again changes nothing.
-Looking for letters creates nothing: a table that was never made has none.
+Stored twice: as a row in the control plane's keyspace, which can be queried, and as a file beside the log,
+which can be read without Cassandra. Where the pipeline declares it, also in a Kafka topic. Copying is
+idempotent. Reading creates nothing: a table that does not exist has no letters.
 """
 
 import json
@@ -24,29 +25,37 @@ CREATE TABLE IF NOT EXISTS {keyspace}.dead_letter (
     PRIMARY KEY ((pipeline, writer), id))
 """
 NOT_TRIED = "none: it was not tried"
-"""The error of a message that was let pass without having failed."""
+"""The error of a message that was acknowledged without having failed."""
 _OF_MESSAGE = ("topic", "partition", "offset", "timestamp", "key", "value")
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One message and why nobody wrote it."""
+    """A message, and why it was not written.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer that did not write it.
+        message: The message with the columns of the log.
+        error: Why it could not be written; ``NOT_TRIED`` where it did not fail.
+        reason: The operator's reason.
+        who: The operator.
+        at: When it was acknowledged, in µs.
+        failed: Whether it was tried and failed; letters of older versions do not say.
+    """
 
     pipeline: str
     writer: str
     message: Mapping[str, Any]
-    """As the log has it."""
     error: str
-    """What kept it from being written."""
     reason: str
     who: str
     at: int
     failed: bool = True
-    """Whether it was tried; letters of older versions do not say."""
 
     @property
     def id(self) -> int:
-        """The message's place in the log."""
+        """The message's id."""
         return int(self.message["id"])
 
     def to_dict(self) -> dict[str, Any]:
@@ -55,15 +64,15 @@ class DeadLetter:
 
     @classmethod
     def from_dict(cls, letter: Mapping[str, Any]) -> "DeadLetter":
-        """The letter that ``to_dict`` wrote, also an older version's."""
+        """The letter that ``to_dict`` wrote, also in an older version."""
         return cls(**{**letter, "message": restored(letter["message"])})
 
 
 class DeadLetters(Protocol):
-    """Where dead letters go."""
+    """A place where dead letters are stored."""
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
-        """Copy them, durably."""
+        """Store copies durably. Idempotent."""
 
 
 class DeadLetterFiles:
@@ -77,11 +86,11 @@ class DeadLetterFiles:
         for letter in letters:
             path = f"dead_letters/{letter.writer}/{letter.id:020d}.json"
             text = json.dumps(letter.to_dict(), ensure_ascii=False, indent=1, sort_keys=True)
-            # Whoever comes after an attempt that was killed may have another reason.
+            # A retry after a crash may have another reason.
             self._folder.replace(path, text.encode() + b"\n")
 
     def find(self, writer: str) -> list[DeadLetter]:
-        """The letters of a writer that are there, in the order of their ids."""
+        """The stored letters of a writer, in id order."""
         paths = self._folder.list_files(f"dead_letters/{writer}", ".json")
         return [DeadLetter.from_dict(json.loads(self._folder.read(path))) for path in paths]
 
@@ -92,7 +101,7 @@ class DeadLetterFiles:
 
 
 class DeadLetterTable:
-    """The table ``dead_letter``, made with the first letter: a plan that nobody carries out makes nothing."""
+    """The table ``dead_letter``. Created with the first letter, so that a plan alone creates nothing."""
 
     def __init__(self, connect: Callable[[], Session], keyspace: str = KEYSPACE) -> None:
         self._connect, self._keyspace = connect, keyspace
@@ -113,14 +122,14 @@ class DeadLetterTable:
             session.execute(insert, (*values, *why))
 
     def find(self, pipeline: str, writer: str) -> list[DeadLetter]:
-        """The letters of a writer that are there, in the order of their ids."""
+        """The stored letters of a writer, in id order."""
         columns = "message, error, reason, who, at"
         where = "pipeline = %s AND writer = %s"
         try:
             rows = self._connect().execute(
                 f"SELECT {columns} FROM {self._keyspace}.dead_letter WHERE {where}", (pipeline, writer)
             )
-        except InvalidRequest:  # the table is made with the first letter
+        except InvalidRequest:  # the table is created with the first letter
             return []
         return [
             DeadLetter(
@@ -138,7 +147,7 @@ class DeadLetterTable:
 
 
 class DeadLetterCopies:
-    """Several places at once, in order."""
+    """Several places, written one after the other."""
 
     def __init__(self, *places: DeadLetters) -> None:
         self._places = places

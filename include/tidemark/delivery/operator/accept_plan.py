@@ -20,7 +20,13 @@ from tidemark.pipeline.model import AnyWriter, JournalDeclaration, Pipeline, Wri
 
 
 class Becomes(StrEnum):
-    """What a writer does after an acceptance."""
+    """What a writer does after an acceptance.
+
+    Attributes:
+        GOES_ON: It continues with all its topics.
+        LEAVES_OUT: It continues without the recreated topics.
+        STOPS: Its gate closes at the first message of a recreated or truncated topic.
+    """
 
     GOES_ON = "goes on"
     LEAVES_OUT = "leaves out"
@@ -29,13 +35,20 @@ class Becomes(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Consequence:
-    """The consequence for one writer."""
+    """The consequence of an acceptance for one writer.
+
+    Attributes:
+        writer: The writer's name.
+        kind: Its kind.
+        becomes: What it does afterwards.
+        topics: The topics that it leaves out, or stops at.
+        said: The consequence in words, as the rest of a sentence about the writer.
+    """
 
     writer: str
     kind: str
     becomes: Becomes
     topics: tuple[str, ...]
-    """Those that are left out, or that it stops at."""
     said: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,7 +86,10 @@ def find_consequence(
     known: Recreations,
     topics: Iterable[str],
 ) -> Consequence:
-    """What becomes of one writer. ``known`` was accepted before; ``topics`` are those of the pipeline."""
+    """The consequence for one writer.
+
+    ``known`` are the recreations that were accepted before; ``topics`` are those of the pipeline.
+    """
 
     def found(becomes: Becomes, said: str, about: Iterable[str] = ()) -> Consequence:
         return Consequence(declared.name, declared.kind, becomes, tuple(about), said)

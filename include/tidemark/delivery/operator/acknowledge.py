@@ -1,8 +1,7 @@
 """Acknowledge messages: pass over them without writing them, with a copy of each in the dead letters.
 
 Only a message that has failed may be acknowledged; others need ``untried``. Where the target failed none may
-be: the messages are not to blame. An acknowledgement that was interrupted is continued by the same command at
-once.
+be: no message is at fault. The same command continues an acknowledgement that was interrupted.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import pyarrow as pa
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.binding_steps import said
+from tidemark.delivery.binding_steps import error_text
 from tidemark.delivery.dead_letters.store import NOT_TRIED, DeadLetter, DeadLetters
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.operator.action_plan import ActionPlan, load_free, plan_for, refusal, take_as_seen
@@ -53,7 +52,15 @@ class NotSettled(DeliveryError):
 
 @dataclass(frozen=True)
 class AcknowledgementPlanner:
-    """The acknowledgement of one writer's next messages."""
+    """Plans the acknowledgement of one writer's next messages.
+
+    Attributes:
+        positions: The state of the writers.
+        log: The published log.
+        writer: The writer.
+        letters: Where the copies are stored.
+        clock: The time of leases.
+    """
 
     positions: Positions
     log: PublishedLog
@@ -161,7 +168,7 @@ class AcknowledgementPlanner:
         except LeaseLost:
             raise
         except Exception as error:
-            raise NotSettled(self.positions.pipeline, self.writer.name, said(error)) from error
+            raise NotSettled(self.positions.pipeline, self.writer.name, error_text(error)) from error
 
     def _left_out(self, before: int, position: int) -> dict[str, str]:
         """The rows about topics that are left out by a move of the position."""

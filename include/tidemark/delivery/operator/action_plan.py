@@ -45,10 +45,16 @@ class ChangedMeanwhile(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class ActionPlan:
-    """The effect of an action, and the function that executes it.
+    """The effect of an action on a writer, and the function that executes it.
 
-    ``lines`` are for people. ``changes`` is False where the writer already is as asked for, which is no
-    failure.
+    Attributes:
+        action: The action, as the command is called.
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        lines: The effect, one line each, for output.
+        details: The effect, for ``--json``.
+        execute: Carries the action out, with the operator's audit entry.
+        changes: False where the writer already is as asked for, which is no failure.
     """
 
     action: str

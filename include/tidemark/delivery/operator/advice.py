@@ -18,7 +18,12 @@ IN_BULK = "go on in bulk"
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """One thing that an operator can do."""
+    """One thing that an operator can do.
+
+    Attributes:
+        what: What it achieves.
+        command: The command, or what to do instead of one.
+    """
 
     what: str
     command: str
@@ -30,24 +35,30 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """The state of a writer's gate, and the remedies."""
+    """The state of a writer's gate, and the remedies.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        where: Where and why its gate is closed; empty where it is open.
+        hints: The remedies, best first; none where the gate is open.
+        acknowledgeable: The message that may be acknowledged because it failed; None where there is no such
+            message.
+        is_failure: Whether the gate was closed by a failure, not by an operator.
+        note: A remark after the writer's name, such as that no file declares its pipeline.
+    """
 
     pipeline: str
     writer: str
     where: str = ""
-    """Where and why its gate is closed; empty where it is open."""
     hints: tuple[Remedy, ...] = ()
-    """What to do, best first; none where the gate is open."""
     acknowledgeable: int | None = None
-    """The message that may be acknowledged because it failed; None where there is no such message."""
     is_failure: bool = False
-    """Whether the gate was closed by a failure, not by an operator."""
     note: str = ""
-    """What comes behind the writer's name, such as that no file declares its pipeline."""
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """For people: the situation, then a line for every hint."""
+        """For output: the situation, then a line for every remedy."""
         width = max((len(hint.what) for hint in self.hints), default=0)
         situation = f"stopped {self.where}" if self.where else "open"
         return (
@@ -76,7 +87,8 @@ class Advice:
 def advise(
     state: WriterState, acknowledged: Collection[int], handed_back: HandedBack | None = None
 ) -> Advice:
-    """How a registered writer stands; ``acknowledged`` are the ids that were let pass for it."""
+    """The advice for a registered writer; ``acknowledged`` are the ids that an operator acknowledged for
+    it."""
     gate, place = state.gate, (state.pipeline, state.name)
     if gate is None:
         return Advice(*place)
@@ -116,7 +128,7 @@ def advise(
 
 
 def without_file(advice: Advice, note: str) -> Advice:
-    """The same for a writer of a pipeline that no file declares: nothing can be delivered to it."""
+    """The advice for a writer of a pipeline that no file declares: nothing can be delivered to it."""
     name = f"{advice.pipeline} {advice.writer}"
     ways = (
         Remedy("go on", "put its file back into the folder of the pipelines"),

@@ -52,5 +52,5 @@ def plan_forget(
         reach(FaultPoint.FORGOTTEN)
         forget_writer(control, positions, name)
 
-    said = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
-    return plan_for("forget", state, said, {"position": state.position}, execute)
+    removed = (f"position {state.position}, gate and offset log are removed", "the output stays where it is")
+    return plan_for("forget", state, removed, {"position": state.position}, execute)

@@ -1,11 +1,11 @@
-"""Forgetting a pipeline that no file declares any more: its control state and, if asked, its log.
+"""Forget a pipeline that no file declares any more: remove its control state and, if asked, its log.
 
-A plan first; it is carried out by a named person with a reason. The order makes every half of it visible: the
-log is marked, so that nothing is added any more and its gate shows as closed; then writers, dead letters,
-bindings and the log's files go; the log object with the mark goes last. A process that is killed in between
-leaves the mark, and the same command goes on where it stopped.
+A plan first; an operator carries it out with a reason. The order keeps an interrupted removal visible: the
+log is marked, so that nothing is added and its gate shows as closed; then writers, dead letters, bindings and
+the log's files are removed; the log object with the mark is removed last. After a crash the mark is still
+there, and the same command continues.
 
-What it refuses to do: touch a pipeline that a file declares; remove what a process holds; remove a folder
+What it refuses to do: change a pipeline that a file declares; remove what a process holds; remove a folder
 that is not known to be this log, or that another pipeline uses. Outputs (tables, folders, topics) stay.
 """
 
@@ -45,7 +45,7 @@ from tidemark.pipeline.loader import LoadedPipelines
 
 @with_fields
 class StillDeclared(DeliveryError):
-    """A file has the pipeline."""
+    """A file still declares the pipeline."""
 
     pipeline: str
     file: str
@@ -58,7 +58,7 @@ class StillDeclared(DeliveryError):
 
 @with_fields
 class FolderShared(DeliveryError):
-    """Another pipeline has its files where this one's log lies."""
+    """Another pipeline has its files in the folder of this log."""
 
     pipeline: str
     root: str
@@ -72,7 +72,7 @@ class FolderShared(DeliveryError):
 
 @with_fields
 class TakenMeanwhile(DeliveryError):
-    """A process took a writer after the removal had begun."""
+    """A process took a writer's lease after the removal had begun."""
 
     needs_person = True
 
@@ -94,11 +94,11 @@ class Letters(Protocol):
         """How many there are."""
 
     def remove(self, pipeline: str, writers: Collection[str]) -> None:
-        """Remove them; removing again changes nothing."""
+        """Remove them. Idempotent."""
 
 
 class LetterTableCleanup:
-    """Those of the table ``dead_letter``."""
+    """The letters in the table ``dead_letter``."""
 
     def __init__(self, connect: Callable[[], Session], keyspace: str = KEYSPACE) -> None:
         self._connect, self._keyspace = connect, keyspace
@@ -116,14 +116,14 @@ class LetterTableCleanup:
         session = self._connect()
         keyspace = session.cluster.metadata.keyspaces.get(self._keyspace)
         if keyspace is None or "dead_letter" not in keyspace.tables:
-            return 0  # the table is made with the first letter
+            return 0  # the table is created with the first letter
         statement = f"{what} {self._keyspace}.dead_letter WHERE pipeline = %s AND writer = %s"
         found = session.execute(statement, (pipeline, writer)).one()
         return int(found[0]) if found else 0
 
 
 def refuse_declared(pipeline: str, loaded: LoadedPipelines) -> None:
-    """Refuse to forget a pipeline whose file is there, also one that is refused as it stands."""
+    """Raise ``StillDeclared`` for a pipeline that has a file, including a file that is refused."""
     for file, one in zip(loaded.files, loaded.pipelines, strict=True):
         if one.name == pipeline:
             raise StillDeclared(pipeline, str(file))
@@ -134,11 +134,17 @@ def refuse_declared(pipeline: str, loaded: LoadedPipelines) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ForgetPlan:
-    """What would be removed."""
+    """The plan of forgetting a pipeline.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        lines: What is removed and what stays, one line each, for output.
+        details: The same, for ``--json``.
+        execute: Carries the plan out, with the operator's audit entry.
+    """
 
     pipeline: str
     lines: tuple[str, ...]
-    """For people."""
     details: Mapping[str, Any]
     execute: Callable[[AuditEntry], None] = field(repr=False)
 
@@ -149,13 +155,20 @@ class ForgetPlan:
 
 @dataclass(frozen=True)
 class PipelineForgetting:
-    """One pipeline that no file declares, and what may not be taken from others."""
+    """The removal of one pipeline that no file declares.
+
+    Attributes:
+        consensus: The control plane.
+        pipeline: The pipeline's name.
+        letters: Its dead letters in the control plane.
+        locations: The folders of declared pipelines, by name: nothing is removed from them.
+        clock: The time of leases.
+    """
 
     consensus: Consensus
     pipeline: str
     letters: Letters
     locations: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The folders of declared pipelines, by name."""
     clock: Clock = wall_clock
 
     @property
@@ -195,7 +208,7 @@ class PipelineForgetting:
         return ForgetPlan(self.pipeline, tuple(lines), details, execute)
 
     def _root(self, begun: Forgetting | None, with_log: bool, log_path: str | None) -> str | None:
-        """The folder to remove; what one that was killed has decided stays so."""
+        """The folder to remove; an interrupted removal keeps its decision. None for none."""
         if begun is not None and begun.root is not None:
             return None if self._other_user(begun.root) else begun.root
         if not with_log:
@@ -206,7 +219,7 @@ class PipelineForgetting:
         return root
 
     def _other_user(self, root: str) -> str | None:
-        """Another pipeline that has its files in this folder."""
+        """The name of another pipeline that has its files in this folder; None where there is none."""
         for other, places in self._places_of_others():
             if any(checks.overlap(root, place) for place in places):
                 return other

@@ -17,7 +17,8 @@ from tidemark.delivery.writer import TargetIdentity, TargetMissing, Writer
 from tidemark.log.model.binding import NOTHING_YET
 
 MOST_COUNTED = 1_000_000
-"""Up to so many ids, messages that the target has are counted; beyond that only its last ids are shown."""
+"""The most ids over which messages that the target has are counted; beyond that only its last ids are
+shown."""
 
 
 class NotEmpty(Exception):
@@ -26,18 +27,23 @@ class NotEmpty(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the next delivery after a rewind will do."""
+    """What the next delivery after a rewind will do.
+
+    Attributes:
+        state: The writer's state after the rewind, except for its position.
+        lines: The effect, for output.
+        details: The effect, for ``--json``.
+        identity: The target that was inspected; None where it has no id or does not exist.
+        reached: The last id of each of its parts.
+        opens: Whether the gate opens, because the rewind removes what closed it.
+    """
 
     state: WriterState
-    """The writer as the rewind leaves it, but for its position."""
     lines: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
     identity: TargetIdentity | None = None
-    """The target that was looked at; None where it has no id, or is not there."""
     reached: Mapping[int, int] = field(default_factory=dict)
-    """The last id of each of its parts."""
     opens: bool = False
-    """Whether the gate opens: what closed it is gone with the rewind."""
 
 
 def look_ahead(
@@ -58,17 +64,17 @@ def look_ahead(
     bound = writer.bound_to(present) if present else writer
     reached = bound.reached()
     filled = {part: last_id for part, last_id in reached.items() if last_id > NOTHING_YET}
-    # What lies below an id that is there is not sent, so no more is to be there than before.
+    # Messages below an id that the target has are not sent, so ``since`` stays as it was.
     same = state if filled else back
     if present is None:
         kept = writer.keeps(position + 1, state.position)
         return Outlook(same, (kept,) if kept else ())
     is_other = compare(state, present) in (TargetVerdict.REPLACED, TargetVerdict.FRESH)
     if not is_other and state.target is None and state.gate and state.gate.cause is Cause.REPLACED:
-        is_other = True  # the old id is unknown, but what is there was found to be another one's
+        is_other = True  # the old id is unknown, but the contents have shown that it is another target
     if not is_other:
-        lines, details = _counted(bound, state, position, reached, Finished(log, acknowledged), present)
-        return Outlook(same, lines, details, present, reached)
+        counted, details = _counted(bound, state, position, reached, Finished(log, acknowledged), present)
+        return Outlook(same, counted, details, present, reached)
     if filled:
         part, last_id = next(iter(filled.items()))
         raise NotEmpty(
@@ -78,18 +84,18 @@ def look_ahead(
         )
     taken = replace(with_target(back, bound, present), since=position + 1)
     opens = state.gate is not None and state.gate.cause in (Cause.REPLACED, Cause.VERIFICATION)
-    said = [
+    lines = [
         f"{present.what} was made again and is empty: the writer goes on with this one (id {present.id})",
         f"everything after id {position} is sent to it",
         *([f"what the old one had up to id {position} is not asked for in it"] if position >= 0 else []),
         *(["the gate opens"] if opens else []),
     ]
     details = {"target": present.id, "skipped": 0}
-    return Outlook(taken, tuple(said), details, present, reached, opens)
+    return Outlook(taken, tuple(lines), details, present, reached, opens)
 
 
 def _since(state: WriterState, position: int) -> int | None:
-    """From which id on the target is to have everything, once the writer has gone back."""
+    """The first id that the target should have after the rewind; None where that is unknown."""
     if state.since is None:
         return 0 if position == NOTHING_YET else None
     return min(state.since, position + 1)
@@ -103,7 +109,7 @@ def _counted(
     finished: Finished,
     present: TargetIdentity,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """How many of the messages are really sent, and how many are not because the target is past them."""
+    """How many messages are sent, and how many are skipped because the target has them: lines and details."""
     placing = bound.placing()
     if placing is None or not reached:
         return (), {}

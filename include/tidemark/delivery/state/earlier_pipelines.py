@@ -1,8 +1,8 @@
-"""The pipelines of the same name that were forgotten, as far as the target of a new writer is concerned.
+"""Forgotten pipelines of the same name, as far as they matter for the target of a new writer.
 
-What a pipeline's writers wrote outlives it. Ids begin anew with the next one of its name, and so do offsets
-where a topic was made again meanwhile: those that are in a target already must not be taken for the new ones.
-Pure values; nothing is asked or changed here.
+The output of a pipeline's writers outlives the pipeline. Ids begin at 0 again with the next pipeline of that
+name, and so do offsets where a topic was recreated meanwhile. Ids and offsets that a target already has must
+not be taken for the new ones. Pure values; nothing is read or changed here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,11 +17,11 @@ from tidemark.log.state.forgotten import EndedRemoval
 
 @dataclass(frozen=True, slots=True)
 class LeftOver:
-    """What they have left in a target.
+    """Output of a forgotten pipeline in a target.
 
     Attributes:
-        problem: Why nothing may be added to it, for people.
-        way_out: What an operator can do about it.
+        problem: Why the new writer may not add to it, as a sentence without its full stop.
+        way_out: What an operator can do about it, likewise.
     """
 
     problem: str
@@ -30,17 +30,21 @@ class LeftOver:
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """What a new writer has to know of them."""
+    """What a new writer has to know about forgotten pipelines of the same name.
+
+    Attributes:
+        had_writer: Whether one of them had a writer of this name, and none of the name was registered since.
+        forgettings: Their removals, oldest first.
+        source: The partitions that the present pipeline has bound, with the ids of their topics.
+    """
 
     had_writer: bool
-    """Whether one of them had a writer of this name, and none of the name was registered since."""
     forgettings: Sequence[EndedRemoval] = ()
-    """How they ended, oldest first."""
     source: Mapping[TopicPartition, str | None] = field(default_factory=dict)
-    """The partitions that the pipeline of today has bound, and the ids of their topics."""
 
     def had_another(self, place: TopicPartition, made: int) -> bool:
-        """Whether an offset of a partition, kept by one of them at a time (µs), is another topic's."""
+        """Whether an offset that a forgotten pipeline wrote at time ``made`` (µs) belongs to another
+        topic."""
         ended = next((one for one in self.forgettings if one.at >= made), None)
         then, now = ended.topic_ids.get(place[0]) if ended else None, self.source.get(place)
         return then is not None and now is not None and then != now
@@ -49,8 +53,8 @@ class Earlier:
     def of(
         cls, forgettings: Sequence[EndedRemoval], deeds: Sequence[AuditEntry], head: BindingsHead
     ) -> "Earlier":
-        """By the removals of earlier pipelines and the deeds of the writer, both oldest first, and by how far
-        the source of today's is bound."""
+        """From the removals of earlier pipelines and the writer's audit entries, both oldest first, and the
+        bindings of the present pipeline."""
         last = next((deed for deed in reversed(deeds) if is_forgetting(deed)), None)
         # The writer may have been forgotten alone, and its pipeline only later.
         is_older = last is not None and any(one.at >= last.at for one in forgettings)

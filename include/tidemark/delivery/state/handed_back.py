@@ -1,8 +1,8 @@
-"""A writer whose tables a kafka-journal replicator may have written since: nothing but a take-over opens it.
+"""Writers whose tables were handed back to a kafka-journal replicator: only a take-over opens their gate.
 
-The tables may have moved on by any number of messages, with write times that are later than those of bindings
-which are in the log already. Only a take-over looks at both; every other way to open the gate, or to write to
-the target while it is closed, is refused here.
+The replicator may have written any number of messages, with write times later than those of bindings that are
+already in the log. Only a take-over compares both. Every other way to open the gate, or to write to the
+target while it is closed, is refused here.
 """
 
 from collections.abc import Iterable
@@ -16,12 +16,18 @@ from tidemark.errors import with_fields
 HAND_BACK = "hand back"
 LEFT = "leave to a replicator"
 TAKE_OVER = "take over"
-"""What is kept of these among a writer's deeds, which outlive the writer."""
+"""These actions in a writer's audit entries, which outlive the writer."""
 
 
 @with_fields
 class TablesHandedBack(DeliveryError):
-    """Something was asked of a writer that only a take-over may do."""
+    """The writer's tables belong to a kafka-journal replicator until they are taken over.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        handed_back: When, by which operator or run, and why.
+    """
 
     needs_person = True
 
@@ -39,18 +45,18 @@ class TablesHandedBack(DeliveryError):
 
 
 def take_over_command(pipeline: str, writer: str) -> str:
-    """The one command that opens the gate of such a writer."""
+    """The only command that opens the gate of such a writer."""
     return f"tidemark journal take-over {pipeline} {writer}"
 
 
 def refuse_handed_back(state: WriterState, handed_back: HandedBack | None) -> None:
-    """Refuse to open a gate, or to write behind it, while the tables are another replicator's."""
+    """Raise ``TablesHandedBack`` where the writer's tables belong to another replicator."""
     if handed_back:
         raise TablesHandedBack(state.pipeline, state.name, handed_back)
 
 
 def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> WriterGate:
-    """The gate of a writer whose tables are another replicator's: closed where it is."""
+    """The gate of a writer whose tables belong to another replicator, closed at its position."""
     stopped = state.position + 1
     verb = "handed back by" if cause is Cause.HAND else "left to another replicator by"
     reason = f"{verb} {handed_back.by}: {handed_back.reason}"
@@ -58,11 +64,14 @@ def closing(state: WriterState, cause: Cause, handed_back: HandedBack) -> Writer
 
 
 def handed_back_before(deeds: Iterable[AuditEntry], keyspace: str | None) -> HandedBack | None:
-    """What is to be remembered of a writer that was forgotten and is registered again; deeds oldest first.
+    """The hand-back that still applies to a writer of this name, by its audit entries, oldest first; None for
+    none.
 
-    What was handed back are the tables of a keyspace: with another one the writer begins as any new one.
+    A hand-back outlives the writer, so that one that was forgotten and registered again does not write the
+    tables. It applies to one keyspace: with another one the writer begins like any new one.
     """
-    last = before = None  # what a writer with another keyspace did is over when that one is forgotten
+    # An entry of a writer with another keyspace is void once that writer is forgotten.
+    last = before = None
     for deed in deeds:
         if deed.what in (HAND_BACK, LEFT, TAKE_OVER):
             last = deed

@@ -1,8 +1,8 @@
 """The pipelines that the control plane knows, whether a file declares them or not. Read-only.
 
-A pipeline is known from its first binding or its first writer until it is forgotten. Objects outlive that,
-because versions and tokens must never come back: one with nothing in it but those and what people decided is
-not known.
+A pipeline is known from its first binding or its first writer until it is forgotten. Its objects outlive
+that, because versions and fencing tokens must never be reused. An object that holds nothing but those and
+audit entries does not count.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,7 +30,7 @@ class NotKnown(DeliveryError):
 
 
 def names_in_control_plane(consensus: Consensus) -> set[str]:
-    """The names of all pipelines that ever had a state, those that were forgotten too."""
+    """The names of all pipelines that ever had a state, including forgotten ones."""
     return {
         *consensus.names(ObjectKind.BINDINGS),
         *consensus.names(ObjectKind.LOG),
@@ -39,12 +39,12 @@ def names_in_control_plane(consensus: Consensus) -> set[str]:
 
 
 def known_pipelines(consensus: Consensus) -> list[str]:
-    """The names of all pipelines with a state, in order."""
+    """The names of all pipelines that have a state, sorted."""
     return [name for name in sorted(names_in_control_plane(consensus)) if is_known(consensus, name)]
 
 
 def orphans(consensus: Consensus, declared: Collection[str]) -> list[str]:
-    """Those that no file declares."""
+    """The known pipelines that no file declares, sorted."""
     return [name for name in known_pipelines(consensus) if name not in declared]
 
 
@@ -61,7 +61,7 @@ def is_known(consensus: Consensus, pipeline: str) -> bool:
 
 
 def known_writers(control: LogControl, positions: Positions) -> list[str]:
-    """The writers that are registered, and those that the log waits for, in the order of their names."""
+    """The writers that are registered or that the log waits for, sorted."""
     waited_for = enrolled(control)
     registered = [name for name in control.writer_names() if positions.load(name) is not None]
     return sorted({*waited_for, *registered})

@@ -1,7 +1,7 @@
-"""The lease of a writer: one at a time moves its position, and an old holder is recognised.
+"""The lease of a writer: one process at a time moves its position, and a former holder is fenced.
 
-Moves of the position are fenced by the control plane itself. Plain writes to a target are not, so whoever
-does them asks ``check`` before every batch.
+Commits of the position are fenced by the control plane itself. Writes to a target are not, so the writing
+process calls ``check`` before every batch.
 """
 
 import threading
@@ -20,7 +20,7 @@ from tidemark.errors import with_fields
 
 @with_fields
 class LeaseHeld(DeliveryError):
-    """Somebody else has the writer."""
+    """Another process holds the writer's lease."""
 
     pipeline: str
     writer: str
@@ -34,32 +34,38 @@ class LeaseHeld(DeliveryError):
 
 @with_fields
 class LeaseLost(DeliveryError):
-    """The writer was given to somebody else, because this holder was silent for too long."""
+    """Another process has taken the lease over, because this one did not renew it in time."""
 
     pipeline: str
     writer: str
     holder: str
 
     text = (
-        "{pipeline}/{writer}: {holder} has lost this writer to somebody else and stops here. What was not "
+        "{pipeline}/{writer}: {holder} has lost this writer to another process and stops here. What was not "
         "committed is delivered by the new holder; nothing is lost or doubled."
     )
 
 
 @dataclass(slots=True)
 class WriterTicket:
-    """A holder's claim as it travels to the tasks that write for it."""
+    """The lease as the tasks that write for its holder check it.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        lease: The lease as it was last read. It is read again only shortly before it expires.
+        reload: Reads the writer's state anew: the holder may have renewed its lease since.
+        clock: The clock that decides whether the lease has expired.
+    """
 
     pipeline: str
     writer: str
     lease: Lease
-    """As it was known last: it is asked for again only when its time is nearly over."""
     reload: Callable[[], WriterState | None]
-    """Reads the writer's state anew: the holder may have prolonged its lease since."""
     clock: Clock = wall_clock
 
     def check(self) -> None:
-        """Refuse to write for a holder whose time may be over."""
+        """Raise ``LeaseLost`` where the lease may have expired or was taken over."""
         held = confirmed(self.lease, self._reload_lease, self.clock)
         if held is None:
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
@@ -71,24 +77,25 @@ class WriterTicket:
 
 
 class WriterHold:
-    """A writer in the hands of its holder: ``with holding(hold):`` keeps it so."""
+    """A writer's state and lease in the process that holds it; ``with holding(hold):`` renews the lease."""
 
     lost = LeaseLost
 
     def __init__(self, positions: Positions, state: WriterState, clock: Clock) -> None:
         if state.lease is None:
-            raise ValueError(f"{state.pipeline}/{state.name} is held by nobody")
+            raise ValueError(f"{state.pipeline}/{state.name} has no lease")
         self._positions, self._clock = positions, clock
         self._lock = threading.Lock()
         self.state, self.holder = state, state.lease.holder
 
     @property
     def what(self) -> str:
-        """The writer that is held."""
+        """The writer, for error texts: ``pipeline/writer``."""
         return f"{self.state.pipeline}/{self.state.name}"
 
     def ticket(self, reload: Callable[[], WriterState | None]) -> WriterTicket:
-        """What tasks check before they write."""
+        """The ticket that tasks check before they write; ``reload`` reads the writer's state where they
+        run."""
         with self._lock:
             return WriterTicket(self.state.pipeline, self.state.name, self._lease(), reload, self._clock)
 
@@ -99,7 +106,10 @@ class WriterHold:
         gate: WriterGate | None = None,
         further: Mapping[str, str] | None = None,
     ) -> WriterState:
-        """Move the position, and close or open the gate with it; ``further`` rows become durable with it."""
+        """Commit a position, the last finished id of each namespace, a gate and ``further`` rows, atomically.
+
+        ``gate`` None opens the gate. A position that is not beyond the present one gets no offset log entry.
+        """
         with self._lock:
             entry = None
             if position > self.state.position:
@@ -111,17 +121,17 @@ class WriterHold:
             )
 
     def change(self, change: Callable[[WriterState, Lease], WriterState]) -> WriterState:
-        """Anything else that is to be durable with the writer, while it is held."""
+        """Commit any other change of the writer's state, with a renewed lease."""
         with self._lock:
             return self._change(change)
 
     def renew(self) -> None:
-        """Say that the holder is alive."""
+        """Renew the lease."""
         with self._lock:
             self._change(self._positions.lend)
 
     def release(self) -> None:
-        """Give the writer back."""
+        """Release the lease."""
         with self._lock:
             self._change(lambda state, _: self._positions.lend(state, None))
 
@@ -133,10 +143,10 @@ class WriterHold:
         return retry_outpaced(self._reload, attempt, known=self.state)
 
     def _reload(self) -> WriterState:
-        """The state as it is now; a change that did not take the lease is no reason to stop."""
+        """The present state; raises ``LeaseLost`` where the lease is another process's by now."""
         newer, token = self._positions.load(self.state.name), self._lease().token
         if newer is None or newer.lease is None or newer.lease.token != token:
-            # The next call, on whatever thread, is refused without another read.
+            # So that the next call, on any thread, fails without another read.
             self.state = replace(self.state, lease=None)
             raise LeaseLost(self.state.pipeline, self.state.name, self.holder)
         self.state = newer
@@ -149,7 +159,8 @@ class WriterHold:
 
 
 def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> WriterHold:
-    """Take the writer; refused while somebody else has it. The same holder may take it again."""
+    """Take a writer's lease; raises ``LeaseHeld`` while another holder has it. The same holder may take it
+    again."""
 
     def reload() -> WriterState:
         version, newer = positions.load_version(state.name)

@@ -1,8 +1,8 @@
-"""Offset logs compacted: what newer entries made obsolete goes, in one conditional transaction.
+"""Compaction of offset logs: entries that newer ones made obsolete are removed in conditional transactions.
 
-No position, gate or lease is touched, and it is compared before and after. So no lease is needed: a holder
-that commits meanwhile is outpaced once, or outpaces this, and both read again and go on. What this refuses
-to do: compact a log whose newest entry does not say where the writer stands.
+Positions, gates and leases are not changed, and are compared before and after. No lease is needed: where a
+holder commits at the same time, one of both is outpaced, reads again and retries. What this refuses to do:
+compact a log whose newest entry differs from the writer's position.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,14 +21,20 @@ from tidemark.errors import TidemarkError, with_fields
 from tidemark.faults import FaultPoint, reach
 
 MOST_RANGES = 100
-"""Ranges of one transaction: a log with more rewinds than that takes several."""
+"""The most ranges of one transaction. A log with more rewinds takes several."""
 ATTEMPTS = 50
-"""A holder commits about once a second and an attempt takes milliseconds, so a second one is rare."""
+"""Retries of one transaction. A holder commits about once a second and an attempt takes milliseconds, so even
+a second one is rare."""
 
 
 @with_fields
 class WriterBusy(DeliveryError):
-    """Somebody else was faster, again and again."""
+    """Every attempt was outpaced by another commit.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+    """
 
     pipeline: str
     writer: str
@@ -42,7 +48,13 @@ class WriterBusy(DeliveryError):
 
 @with_fields
 class OffsetLogWrong(DeliveryError):
-    """An offset log and the writer it belongs to do not say the same."""
+    """An offset log contradicts the state of its writer.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        problem: The contradiction, as a sentence.
+    """
 
     needs_person = True
 
@@ -68,12 +80,19 @@ class OffsetsNotCompacted(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class OffsetLogOutcome:
-    """What became of one writer's offset log, or would."""
+    """The outcome of compacting one writer's offset log, or of planning it.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        plan: The plan; None where planning failed.
+        executed: Whether the plan was carried out.
+        failure: Why it was not.
+    """
 
     pipeline: str
     writer: str
     plan: OffsetPlan | None
-    """None where none could be made."""
     executed: bool
     failure: str | None = None
 
@@ -100,7 +119,7 @@ class OffsetLogOutcome:
 
 
 def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[tuple[str, str]]:
-    """Every registered writer with its pipeline, also those that are in no file any more."""
+    """Every registered writer as (pipeline, writer), including those that no file declares any more."""
     for its_pipeline, _, writer in sorted(name.partition("/") for name in consensus.names(ObjectKind.WRITER)):
         if pipeline in (None, its_pipeline) and Positions(consensus, its_pipeline).load(writer):
             yield its_pipeline, writer
@@ -109,7 +128,8 @@ def find_writers(consensus: Consensus, pipeline: str | None = None) -> Iterator[
 def choose_writers(
     consensus: Consensus, pipeline: str | None, writer: str | None = None
 ) -> list[tuple[str, str]]:
-    """The registered writers that are meant: one, all of a pipeline, or all there are."""
+    """The registered writers to compact: one, all of a pipeline, or all; raises ``NotRegistered`` for
+    none."""
     found = list(find_writers(consensus, pipeline))
     if writer is None:
         return found
@@ -125,7 +145,11 @@ def compact_offsets(
     execute: bool = False,
     deed: AuditEntry | None = None,
 ) -> list[OffsetLogOutcome]:
-    """Plan for every writer, and do it only where that is asked for. One's trouble holds up no other."""
+    """Plan the compaction of each writer's offset log, and carry it out where ``execute``.
+
+    A failure is part of that writer's outcome, and the others continue. ``deed`` is the audit entry of an
+    operator; None for a run.
+    """
     outcomes = []
     for pipeline, writer in writers:
         try:
@@ -140,7 +164,7 @@ def compact_offsets(
 def carry_out(
     consensus: Consensus, plan: OffsetPlan, *, execute: bool = False, deed: AuditEntry | None = None
 ) -> OffsetLogOutcome:
-    """Do what a plan says, where that is asked for and there is something to do."""
+    """Carry a plan out, where ``execute`` and there is something to remove."""
     if not execute or not plan.ranges:
         return OffsetLogOutcome(plan.pipeline, plan.writer, plan, executed=False)
     try:
@@ -151,16 +175,16 @@ def carry_out(
 
 
 def plan_writer(positions: Positions, writer: str) -> OffsetPlan:
-    """What compacting the writer's offset log would do. Changes nothing."""
+    """The plan of compacting a writer's offset log. Read-only."""
     plan = plan_offsets(positions.pipeline, writer, positions.offset_rows(writer))
     _refuse_other_end(positions.newest(writer))
     return plan
 
 
 def compact_writer(positions: Positions, plan: OffsetPlan, deed: AuditEntry | None = None) -> None:
-    """Remove what the plan names; done already or forgotten meanwhile, there is nothing to do."""
+    """Remove the ranges of a plan. Idempotent; does nothing where the writer was forgotten meanwhile."""
     for start in range(0, len(plan.ranges), MOST_RANGES):
-        # A deed is kept with the first of what it removes.
+        # The audit entry is committed with the first removal.
         _remove(positions, plan, plan.ranges[start : start + MOST_RANGES], None if start else deed)
         reach(FaultPoint.OFFSETS_COMPACTED)
     verify_writer(positions, plan)
@@ -181,9 +205,9 @@ def _remove(
 
 
 def _prove(before: WriterStanding, after: WriterStanding | None, version: int) -> None:
-    """Refuse to go on where anything but the offset log has changed.
+    """Raise ``OffsetLogWrong`` where anything but the offset log has changed.
 
-    Where somebody else has committed since, there is nothing to compare: that writer is further on.
+    Where another process has committed since, there is nothing to compare.
     """
     if after is None or after.state.version != version:
         return
@@ -193,13 +217,13 @@ def _prove(before: WriterStanding, after: WriterStanding | None, version: int) -
 
 
 def verify_writer(positions: Positions, plan: OffsetPlan) -> None:
-    """Refuse a log in which something of the plan was not done, or more than that."""
+    """Raise ``OffsetLogWrong`` where entries of the plan are still there, or others are missing."""
     newest = positions.newest(plan.writer)
     if newest is None:
         if plan.kept and positions.load(plan.writer):
             raise OffsetLogWrong(plan.pipeline, plan.writer, "its offset log is gone.")
         return
-    # What was the newest entry may go as soon as there is a newer one; a rewind never.
+    # The newest entry of the plan may be removed once there is a newer one; a rewind never.
     stays = plan.kept[1:] if newest.row not in plan.kept else plan.kept
     if missing := positions.missing_entries(plan.writer, stays):
         raise OffsetLogWrong(plan.pipeline, plan.writer, f"entries that stay are gone: {missing}.")
@@ -209,8 +233,8 @@ def verify_writer(positions: Positions, plan: OffsetPlan) -> None:
 
 
 def _refuse_other_end(newest: Newest | None) -> None:
-    """Refuse a log whose newest entry does not say where the writer stands."""
+    """Raise ``OffsetLogWrong`` where the newest entry differs from the writer's position."""
     if newest and newest.entry.position != newest.state.position:
-        said, state = newest.entry.position, newest.state
-        problem = f"it is at {state.position}, and the newest entry of its offset log says {said}."
+        logged, state = newest.entry.position, newest.state
+        problem = f"it is at {state.position}, and the newest entry of its offset log says {logged}."
         raise OffsetLogWrong(state.pipeline, state.name, problem)

@@ -1,12 +1,12 @@
-"""What an offset log can do without: decided here, on plain rows; nothing is read or removed.
+"""Which entries of an offset log are obsolete. Pure: decides on rows that the caller has read.
 
-Kept are the newest entry and every rewind: the only entries that say something no other row says. Where a
-writer stands is in its ``head``, the last id of a namespace in a row of its own, and what a person
-acknowledged in ``acknowledged/`` and ``audit/`` rows, so commits and acknowledgements may go once a newer
-entry is there.
+Kept are the newest entry and every rewind: no other row holds what they say. The position is in the writer's
+``head``, the last id of a namespace in a row of its own, and what an operator acknowledged in
+``acknowledged/`` and ``audit/`` rows. So commits and acknowledgements are obsolete once there is a newer
+entry.
 
-Entries are never changed, and a new one always comes after all others. So a plan stays right however long it
-waits and whoever commits meanwhile.
+Entries are immutable and appended in order, so a plan stays valid whatever is committed before it is carried
+out.
 """
 
 import json
@@ -18,17 +18,17 @@ from tidemark.consensus.objects import RowRange
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 
 ACK = "ack/"
-"""What the names of an offset log's rows begin with; the version that made the entry follows."""
+"""The prefix of an offset log's row names; the version of the commit follows."""
 
 
 def ack_row(version: int) -> str:
-    """The name of the entry that a version made."""
+    """The row name of the entry that the commit of a version appends."""
     return f"{ACK}{version:020d}"
 
 
 @dataclass(frozen=True, slots=True)
 class OffsetPlan:
-    """What compacting one writer's offset log removes and leaves.
+    """The plan of compacting one writer's offset log.
 
     Attributes:
         pipeline: The writer's pipeline.
@@ -54,7 +54,7 @@ class OffsetPlan:
 
     @property
     def removed(self) -> int:
-        """How many rows go."""
+        """How many rows are removed."""
         return self.rows_before - self.rows_after
 
     def to_dict(self) -> dict[str, Any]:
@@ -73,14 +73,14 @@ class OffsetPlan:
 
     @classmethod
     def from_dict(cls, plan: Mapping[str, Any]) -> "OffsetPlan":
-        """The plan that ``to_dict`` wrote; what else is there is left out."""
+        """The plan that ``to_dict`` wrote; other keys are ignored."""
         fields = {name: plan[name] for name in cls.__slots__}
         ranges = tuple(RowRange(first, end) for first, end in plan["ranges"])
         return cls(**{**fields, "kept": tuple(plan["kept"]), "ranges": ranges})
 
 
 def plan_offsets(pipeline: str, writer: str, newest_first: Iterable[tuple[str, str]]) -> OffsetPlan:
-    """What the rows of an offset log, newest first, come down to."""
+    """The plan for the rows of an offset log, each a name and a body, newest first."""
     kept: list[str] = []
     ranges: list[RowRange] = []
     rows = rewinds = removed = size = removed_size = 0

@@ -1,11 +1,17 @@
 """The writers of a pipeline in the control plane: one object each, changed by compare-and-set only.
 
-Its rows: ``head`` (position, gate, lease, shape), one ``ns/…`` per namespace, one ``ack/…`` per move of the
-position (the offset log), one ``acknowledged/…`` per acknowledgement, with the ids that a person let pass
-unwritten, one ``redelivered/…`` per such id that was written after all, one ``redelivering/…`` while that is
-under way, one ``left/…`` per topic it goes on without, one ``audit/…`` per deed of a person. A position only
-grows here, except by ``rewind``, which is a kind of entry of its own. Who may do what, and when, is decided
-in ``lease.py``, ``deliver.py``, ``resume.py``, ``operate.py`` and ``compact_offsets.py``.
+The rows of an object:
+
+- ``head``: position, gate, lease and shape.
+- ``ns/…``: the last finished id of a namespace.
+- ``ack/…``: the offset log, one row per move of the position.
+- ``acknowledged/…``: the ids of one acknowledgement.
+- ``redelivered/…``: an acknowledged id that was written later; ``redelivering/…`` while that is under way.
+- ``left/…``: a topic that is left out.
+- ``audit/…``: an operator's action.
+
+A position only grows, except by a rewind, which has an entry kind of its own. Which process may change what
+is decided by the callers: ``state.lease``, ``deliver``, ``resume``, ``operator`` and ``state.offset_log``.
 """
 
 import json
@@ -66,7 +72,7 @@ class ShapeChanged(DeliveryError):
 
 
 def refuse_other_shape(known: WriterState, shape: Mapping[str, Any]) -> None:
-    """Refuse to write output of another shape than the writer was registered with."""
+    """Raise ``ShapeChanged`` where a shape differs from the one that the writer was registered with."""
     pairs = {key: (known.shape.get(key), shape.get(key)) for key in sorted({*known.shape, *shape})}
     if changed := {key: (old, new) for key, (old, new) in pairs.items() if old != new}:
         raise ShapeChanged(known.pipeline, known.name, changed)
@@ -84,7 +90,7 @@ class Positions:
         return self.load_version(writer)[1]
 
     def version(self, writer: str) -> int:
-        """The version of a writer's object, registered or not: it never comes back."""
+        """The version of a writer's object, registered or not. Versions are never reused."""
         return self.load_version(writer)[0]
 
     def load_version(self, writer: str) -> tuple[int, WriterState | None]:
@@ -103,7 +109,12 @@ class Positions:
         target: str | None = None,
         starts: Mapping[str, TopicStart] | None = None,
     ) -> WriterState:
-        """Make the writer known at its first run; refuse one whose output would change its shape."""
+        """Create the writer's state at its first run; raises ``ShapeChanged`` for a registered one of another
+        shape.
+
+        ``position`` is where it begins, ``target`` the id of its target, ``starts`` the recreated topics that
+        it begins with.
+        """
 
         def attempt(found: tuple[int, WriterState | None]) -> WriterState:
             version, known = found
@@ -111,7 +122,7 @@ class Positions:
                 refuse_other_shape(known, shape)
                 return known
             # Seed the token from the object's version, so that neither is ever reused: a holder from before
-            # the writer was forgotten is still recognised.
+            # the writer was forgotten stays fenced.
             fresh = WriterState(
                 self.pipeline,
                 writer,
@@ -124,7 +135,7 @@ class Positions:
                 since=position + 1,
                 starts=starts or {},
             )
-            # Forgetting a writer does not give its tables back to it.
+            # Tables that were handed back stay so when the writer is forgotten and registered again.
             if handed_back := handed_back_before(self.deeds(writer), shape.get("keyspace")):
                 gate = closing(fresh, Cause.HAND, handed_back)
                 fresh = replace(fresh, handed_back=handed_back, gate=gate)
@@ -133,9 +144,9 @@ class Positions:
         return retry_outpaced(lambda: self.load_version(writer), attempt)
 
     def handed_back(self, state: WriterState) -> HandedBack | None:
-        """Since when the writer's tables are a kafka-journal replicator's; None where they are its own.
+        """The hand-back of the writer's tables to a kafka-journal replicator; None where they are its own.
 
-        A hand-back of an older version is known only by its deed, and only while the gate is closed for it.
+        An older version recorded a hand-back only as an audit entry, which applies while the gate is closed.
         """
         if state.handed_back or state.gate is None:
             return state.handed_back
@@ -143,7 +154,7 @@ class Positions:
         return found if found and found.at >= state.gate.at else None
 
     def lend(self, state: WriterState, lease: Lease | None) -> WriterState:
-        """Give the writer to a holder, for longer, or back."""
+        """Store a new or renewed lease; None releases it."""
         token = max(state.token, lease.token) if lease else state.token
         return self._store(replace(state, lease=lease, token=token))
 
@@ -157,9 +168,10 @@ class Positions:
         further: Mapping[str, str] | None = None,
         unfinished: Sequence[str] = (),
     ) -> WriterState:
-        """Move the position forward and set the gate, at once, if the writer is still as we saw it.
+        """Store position, gate, lease, offset log entry and ``further`` rows atomically; raises ``Outpaced``.
 
-        A rewind moves it back, and names the namespaces of which nothing is finished any more.
+        ``gate`` None opens it, ``lease`` None releases it. Only a rewind may move the position back;
+        ``unfinished`` are then the namespaces of which nothing is finished any more.
         """
         is_rewind = entry is not None and entry.kind is OffsetEntryKind.REWIND
         if position < state.position and not is_rewind:
@@ -184,28 +196,28 @@ class Positions:
         reason: str | None = None,
         at: int | None = None,
     ) -> WriterState:
-        """Keep that a person let these ids pass unwritten; one row, because a transaction is bounded."""
+        """Record an acknowledgement of these ids in one row, because transactions are bounded."""
         kept = {"ids": list(ids), "by": by, "reason": reason, "at": at}
-        # What was written after all may have to be let pass again, after a rewind.
-        again = [_redelivered_row(id_) for id_ in self.redelivered(state.name) if id_ in set(ids)]
+        # After a rewind, a redelivered message may be acknowledged again.
+        obsolete = [_redelivered_row(id_) for id_ in self.redelivered(state.name) if id_ in set(ids)]
         row = {f"{ACKNOWLEDGED}{ids[0]:020d}": json.dumps(kept)}
-        return self._store(replace(state, lease=lease), row, again)
+        return self._store(replace(state, lease=lease), row, obsolete)
 
     def begin_redelivery(
         self, state: WriterState, id_: int, mark: Mapping[str, Any], lease: Lease | None
     ) -> WriterState:
-        """Keep what tells a second attempt whether the first has written the message."""
+        """Store the mark by which a retry finds out whether an earlier attempt has written the message."""
         row = {_redelivering_row(id_): json.dumps(dict(mark), sort_keys=True)}
         return self._store(replace(state, lease=lease), row)
 
     def adopt(
         self, state: WriterState, target: str | None, shape: Mapping[str, Any], lease: Lease | None
     ) -> WriterState:
-        """Keep which target the writer goes on with."""
+        """Store the target that the writer continues with."""
         return self._store(replace(state.on_target(target, shape), lease=lease))
 
     def redelivery_mark(self, writer: str, id_: int) -> Mapping[str, Any] | None:
-        """What an attempt that did not end has left; None where there is none."""
+        """The mark of an unfinished redelivery; None where there is none."""
         row = _redelivering_row(id_)
         found = self.consensus.read(self.key(writer), [row]).rows.get(row)
         mark: Mapping[str, Any] | None = json.loads(found) if found else None
@@ -214,45 +226,45 @@ class Positions:
     def end_redelivery(
         self, state: WriterState, done: Redelivered, deed: AuditEntry, lease: Lease | None
     ) -> WriterState:
-        """Keep that an acknowledged message was written after all."""
+        """Record that an acknowledged message was redelivered, and remove the mark."""
         body = json.dumps(asdict(done), sort_keys=True)
         puts = {_redelivered_row(done.id): body, **self.audit_row(state, deed)}
         return self._store(replace(state, lease=lease), puts, [_redelivering_row(done.id)])
 
     def forget(self, state: WriterState, deed: AuditEntry) -> None:
-        """Remove everything of a writer but what people did to it."""
+        """Remove a writer's state; its audit entries stay."""
         kept = replace(deed, about=state.shape.get("keyspace"))
         change = Change(self.audit_row(state, kept), ranges=ALL_BUT_AUDIT)
         self.consensus.commit(self.key(state.name), state.version, change)
 
     def compact(self, state: WriterState, gone: Sequence[RowRange], deed: AuditEntry | None = None) -> int:
-        """Remove entries of the offset log and nothing else, if the writer is still as we saw it."""
+        """Remove ranges of the offset log; returns the new version. Raises ``Outpaced``."""
         audit = self.audit_row(state, deed) if deed else {}
         return self.consensus.commit(self.key(state.name), state.version, Change(audit, ranges=gone))
 
     def audit_row(self, state: WriterState, deed: AuditEntry) -> dict[str, str]:
-        """The row that keeps a deed, as part of the change it is about."""
+        """The row of an audit entry, to be committed with the change it is about."""
         return {f"{AUDIT}{state.version + 1:020d}": WRITER_AUDIT.to_json(deed)}
 
     def acknowledged(self, writer: str) -> frozenset[int]:
-        """The ids that a person let pass unwritten, those left out that are in the output by now."""
+        """The acknowledged ids, without those that were redelivered into the regular output."""
         ids = frozenset(id_ for one in self.acknowledgements(writer) for id_ in one.ids)
         if not ids:
             return ids
         return ids - {one.id for one in self.redelivered(writer).values() if one.in_place}
 
     def acknowledgements(self, writer: str) -> list[Acknowledgement]:
-        """What people let pass unwritten, in the order of the ids; also what was written after all."""
+        """All acknowledgements in id order, including messages that were redelivered later."""
         rows = self._rows(writer, ACKNOWLEDGED).values()
         return [Acknowledgement.from_row(json.loads(body)) for body in rows]
 
     def redelivered(self, writer: str) -> dict[int, Redelivered]:
-        """The acknowledged ids that were written after all."""
+        """The acknowledged messages that were redelivered, by id."""
         rows = self._rows(writer, REDELIVERED).values()
         return {one.id: one for one in (Redelivered(**json.loads(body)) for body in rows)}
 
     def left_out(self, writer: str) -> dict[str, LeftOut]:
-        """The topics that the writer goes on without, because they were made again."""
+        """The recreated topics that the writer leaves out, by name."""
         found = (LeftOut(**json.loads(body)) for body in self._rows(writer, LEFT_OUT).values())
         return {one.topic: one for one in found}
 
@@ -272,7 +284,8 @@ class Positions:
             yield from reversed(list(page.items()))
 
     def newest(self, writer: str) -> Newest | None:
-        """Where the offset log ends; None where it is empty."""
+        """The newest entry of the offset log, with the state of the same version; None where the log is
+        empty."""
         while True:
             last = self.consensus.scan(self.key(writer), ACK, limit=1)
             if not last.rows:
@@ -293,7 +306,7 @@ class Positions:
         return [row for row in rows if row not in found]
 
     def standing(self, writer: str) -> WriterStanding | None:
-        """All that is known of a writer but its offset log, at one version; None when not registered."""
+        """Everything about a writer but its offset log, at one version; None when it is not registered."""
         while state := self.load(writer):
             deeds = tuple(self.deeds(writer))
             found = WriterStanding(state, self.namespaces(writer), self.acknowledged(writer), deeds)
@@ -302,7 +315,7 @@ class Positions:
         return None
 
     def deeds(self, writer: str) -> list[AuditEntry]:
-        """What people did, oldest first."""
+        """The audit entries of operators' actions, oldest first."""
         return [WRITER_AUDIT.from_json(body) for body in self._rows(writer, AUDIT).values()]
 
     def _rows(self, writer: str, prefix: str) -> dict[str, str]:
@@ -325,7 +338,7 @@ class Positions:
         return replace(state, version=version)
 
     def key(self, writer: str) -> ObjectKey:
-        """The object of a writer."""
+        """The key of a writer's object."""
         return ObjectKey(ObjectKind.WRITER, f"{self.pipeline}/{writer}")
 
 

@@ -1,8 +1,8 @@
-"""How a writer becomes known: first to the log, which then waits for it, and only then in its own right.
+"""Registration of a writer: first with the log, whose compaction then waits for it, then in its own object.
 
-In this order no compaction can pass a writer over, whoever dies in between: one that the log knows and that
-is registered nowhere counts as one that has finished with nothing. A log that somebody has for a compaction
-takes no new writer; one that is compacted takes only those to whom it makes no difference.
+In this order no crash lets a compaction overlook a writer: one that only the log knows counts as a writer
+that has finished nothing. While a compaction holds the log, no writer is registered. A compacted log accepts
+only writers that do not need every message.
 """
 
 from collections.abc import Collection, Sequence
@@ -24,13 +24,14 @@ from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ens
 from tidemark.pipeline.model import WriterStart
 
 Start = int | Literal[WriterStart.RECREATED]
-"""The position a new writer begins with, or that it begins with the topics that were made again."""
+"""The position that a new writer begins with, or ``recreated``: it begins with recreated topics."""
 
 
 def known_writer(
     writer: Writer, log: PublishedLog, positions: Positions, start: Start, clock: Clock = wall_clock
 ) -> tuple[WriterState, PublishedLog]:
-    """The writer's state, and the log to deliver from; registers it at its first run."""
+    """The writer's state, and the log to deliver from; registers the writer at its first run, at
+    ``start``."""
     state = positions.load(writer.name)
     if state is not None:
         ensure_enrolled(log.control, Enrolled(writer.name, state.version))
@@ -39,7 +40,7 @@ def known_writer(
     head = enrol(log.control, place, clock(), "a new writer is refused")
     reach(FaultPoint.REGISTER_ENROLLED)
     try:
-        # Only what is compacted by now matters: from here on compaction waits for this writer.
+        # From here on compaction waits for this writer, so only what is compacted by now matters.
         current = log if head.compacted_below == log.manifest.compacted_below else log.reopened()
         if isinstance(start, int):
             begins = Beginning(start, {})
@@ -57,7 +58,8 @@ def known_writer(
 
 
 def forget_writer(control: LogControl, positions: Positions, name: str) -> None:
-    """Let the log wait no longer for a writer that is registered nowhere."""
+    """Withdraw a writer from the log that has no state of its own, so that compaction no longer waits for
+    it."""
     place = enrolled(control).get(name)
     if place is not None and positions.load(name) is None:
         withdraw(control, place)
@@ -65,26 +67,31 @@ def forget_writer(control: LogControl, positions: Positions, name: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class RegisteredWriter:
-    """A writer that compaction has to wait for."""
+    """A writer that compaction has to wait for.
+
+    Attributes:
+        name: The writer's name.
+        position: The last id it has finished, or that an announced rewind may move it to; −1 where it never
+            ran.
+        holds_below: It never reads ids below this one again: those below its position, except in a binding
+            that it has begun, which is delivered whole.
+        is_declared: Whether the pipeline's file declares it; otherwise it is retired.
+    """
 
     name: str
     position: int
-    """The last id it has finished with, or may go back to at any moment; −1 where it never ran."""
     holds_below: int
-    """Ids below this one it never asks for again: those below its position, and not in the binding that it is
-    in the middle of, which is delivered whole."""
     is_declared: bool
-    """Whether the pipeline's file has it; otherwise it is retired."""
 
 
 def registered_writers(
     control: LogControl, positions: Positions, declared: Collection[str], refused: Collection[str] = ()
 ) -> list[RegisteredWriter]:
-    """All writers of a pipeline, in the file or retired, in the order of their names.
+    """All writers of a pipeline that compaction has to wait for, declared or retired, sorted by name.
 
-    One that is declared and never ran counts too, as one that has finished with nothing: leave those out of
-    ``declared`` that begin at the end of the log. Of the ``refused`` ones only those count that run already,
-    or are being registered at this moment: the others can never begin.
+    A declared writer that never ran counts as one that has finished nothing; the caller leaves those out of
+    ``declared`` that begin at the end of the log. ``refused`` ones count only where they are registered or
+    being registered: the others can never begin.
     """
     on_list = enrolled(control)
     names = sorted({*on_list, *declared, *control.writer_names()})
@@ -109,9 +116,10 @@ def _registered(
 
 
 def holds_below(position: int, following: Sequence[Binding]) -> int:
-    """The first id that a writer at a position may ask for again, or its position's where that is lower.
+    """The id below which a writer at a position never reads again.
 
-    ``following`` are the bindings that own ids beyond the position, oldest first.
+    ``following`` are the bindings that end after the position, oldest first. A binding that the position is
+    inside of is delivered whole, so it counts from its first id.
     """
     is_inside = bool(following) and following[0].base <= position
     return min(position, following[0].base) if is_inside else position

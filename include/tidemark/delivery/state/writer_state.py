@@ -1,7 +1,7 @@
-"""What is known of a writer: its position, its gate and who holds it. Pure values.
+"""The state of a writer: position, gate, lease, and the records about it. Pure values.
 
-A position is the last id a writer has finished with: written, filtered out or acknowledged by a person. Every
-id is a valid one, whether a message has it or not.
+A position is the last id that a writer has finished: written, filtered out or acknowledged by an operator.
+Every id is a valid position, whether a message has it or not.
 """
 
 from collections.abc import Mapping
@@ -14,58 +14,71 @@ from tidemark.consensus.lease import Lease
 from tidemark.log.model.binding import NOTHING_YET, TopicPartition
 
 LEFT_OUT = "left/"
-"""What the rows of ``LeftOut`` begin with."""
+"""The prefix of the names of ``LeftOut`` rows."""
 FORGET = "forget"
 FORGET_PIPELINE = "forget pipeline"
-"""What is kept among a writer's deeds, which outlive it, when it is forgotten, alone or with its pipeline."""
+"""The action in a writer's audit entries when it is forgotten, alone or with its pipeline."""
 
 
 class Gate(StrEnum):
-    """Whether a writer takes messages."""
+    """Whether a writer takes messages.
+
+    Attributes:
+        OPEN: Messages are delivered.
+        STOPPED: Nothing is delivered until a resume or an operator opens it.
+    """
 
     OPEN = "open"
     STOPPED = "stopped"
 
 
 class Cause(StrEnum):
-    """What closes a writer's gate."""
+    """What closes a writer's gate.
+
+    Attributes:
+        MESSAGE: A message that cannot be decoded or transformed: its id is known.
+        TARGET: The target refused or did not answer: only the range is known.
+        HAND: An operator stopped the writer.
+        VERIFICATION: The target differs from the log.
+        REPLACED: The target was deleted and recreated: what was delivered is not in it.
+        REPLICATOR: A kafka-journal replicator was found active on the writer's tables.
+    """
 
     MESSAGE = "message"
-    """A message that cannot be understood or transformed: its id is known."""
     TARGET = "target"
-    """The target refused or did not answer: only the range is known."""
     HAND = "hand"
-    """A person stopped it."""
     VERIFICATION = "verification"
-    """The target does not hold what the log says."""
     REPLACED = "replaced"
-    """The target was deleted and made again: what was delivered is not in it."""
     REPLICATOR = "replicator"
-    """A kafka-journal replicator was found at work on the writer's tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterGate:
-    """A closed gate; an open one is none at all."""
+    """A closed gate. An open gate is None.
+
+    Attributes:
+        cause: What closed it.
+        first_id: The message that failed, or the first id of the range that did.
+        last_id: The last id of the range.
+        through: Up to this id messages are redelivered one at a time before the gate opens.
+        reason: What is wrong, in one sentence.
+        at: When it was closed, in µs.
+        version: The writer's version when it was closed: distinguishes this closing from others.
+        failures: How often the same message has failed.
+    """
 
     cause: Cause
     first_id: int
     last_id: int
-    """The message that failed, or the range it is in."""
     through: int
-    """Up to here messages are redelivered one at a time before the gate opens."""
     reason: str
-    """One sentence: what is wrong."""
     at: int
-    """When it was closed."""
     version: int = 0
-    """The writer's version when it was closed: another one is another closing."""
     failures: int = 1
-    """How often the same message has failed."""
 
     @property
     def where(self) -> str:
-        """The id or the range, for people."""
+        """The id or the range of ids, for error texts."""
         return (
             f"id {self.first_id}"
             if self.first_id == self.last_id
@@ -74,11 +87,11 @@ class WriterGate:
 
     @property
     def is_about_messages(self) -> bool:
-        """Whether it opens when what failed is delivered or acknowledged."""
+        """Whether it opens once the failed messages are delivered or acknowledged."""
         return self.cause in (Cause.MESSAGE, Cause.TARGET)
 
     def again(self, newer: "WriterGate") -> "WriterGate":
-        """The gate after another failure: the same message is counted."""
+        """The gate after a further failure; repeated failures of the same message are counted."""
         same = (self.first_id, self.last_id, self.cause) == (newer.first_id, newer.last_id, newer.cause)
         return replace(
             newer, through=max(self.through, newer.through), failures=self.failures + 1 if same else 1
@@ -86,7 +99,7 @@ class WriterGate:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "WriterGate":
-        """The gate a row holds."""
+        """The gate that a row holds."""
         return cls(**{**row, "cause": Cause(row["cause"])})
 
 
@@ -107,36 +120,46 @@ class HandedBack:
 
 @dataclass(frozen=True, slots=True)
 class TopicStart:
-    """Where a writer began with a topic that was made again."""
+    """A recreated topic that a writer began with.
+
+    Attributes:
+        number: How often the topic had been recreated; 0 would be the first topic of the name.
+        first_id: The first id it has, or can have, in the log.
+        topic_id: Kafka's topic id; None where nothing of it was bound yet.
+    """
 
     number: int
-    """Of the topic, counted by the acceptances: 0 would be the first of the name."""
     first_id: int
-    """The first id it has, or can have, in the log."""
     topic_id: str | None = None
-    """Kafka's; None where nothing of it was bound yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A topic that a writer goes on without, because another one has its name now: on record with counts."""
+    """A recreated topic that a writer leaves out.
+
+    Attributes:
+        topic: The topic's name.
+        topic_id: Kafka's id of the topic that is left out.
+        first_id: The first id that was left out.
+        through: Messages are counted up to this id.
+        messages: How many messages were left out.
+        who: The operator who accepted the recreated topic.
+        reason: Why, in their words.
+        at: When, in µs.
+    """
 
     topic: str
     topic_id: str | None
-    """Kafka's id of the topic that is left out."""
     first_id: int
-    """The first id of it that was left out."""
     through: int
-    """Up to this id its messages are counted."""
     messages: int
     who: str
     reason: str
-    """Who accepted that the topic was made again, and why."""
     at: int
 
     @property
     def row(self) -> str:
-        """The name of its row."""
+        """The name of its row in the writer's object."""
         return f"{LEFT_OUT}{self.topic}"
 
     def __str__(self) -> str:
@@ -148,55 +171,66 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class WriterState:
-    """A registered writer."""
+    """The state of a registered writer.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        name: The writer's name.
+        version: The version of its object in the control plane.
+        position: The last id it has finished; −1 for none.
+        shape: The settings that determine its output, as they were at registration.
+        gate: The closed gate; None where it is open.
+        lease: The lease of the process that may move the position.
+        token: The fencing token of the newest lease, held or not. Never reused, even where the writer is
+            forgotten and registered again.
+        reached: The highest position it ever had. Beyond it, only this writer can have written to its target.
+        target: The id of the target it writes to; None for kinds of targets without one, and before it was
+            stored.
+        since: Its target should have every message from this id on; None where an older version registered
+            it.
+        starts: The recreated topics it began with (`start: recreated`); of all others it takes the first.
+        handed_back: Set while the tables belong to a kafka-journal replicator: only a take-over opens the
+            gate.
+        theirs: The pointers that a kafka-journal replicator had written when its tables were last taken over
+            by command: offsets up to there count as written by it.
+    """
 
     pipeline: str
     name: str
     version: int
     position: int
     shape: Mapping[str, Any]
-    """The settings that shape its output, as they were at registration."""
     gate: WriterGate | None = None
     lease: Lease | None = None
-    """Who alone may move the position, and until when."""
     token: int = 0
-    """The newest lease's token, whether it is still held or not; never comes back, also where the writer was
-    forgotten and registered again."""
     reached: int = NOTHING_YET
-    """The highest position it ever had: beyond it, nobody but this writer can have been at its target."""
     target: str | None = None
-    """The id of the target it writes to, where that kind of target has one; None before one was kept."""
     since: int | None = None
-    """From this id on its target is to have what it took; None where an older version registered it."""
     starts: Mapping[str, TopicStart] = field(default_factory=dict)
-    """The topics made again with which it began (`start: recreated`); of all others it takes the first."""
     handed_back: HandedBack | None = None
-    """Set while the tables are a kafka-journal replicator's: only a take-over opens the gate."""
     theirs: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """The pointers that a kafka-journal replicator had left when its tables were last taken over by command:
-    offsets up to there count as written by it."""
 
     @property
     def expects_anything(self) -> bool:
-        """Whether something is to be in its target."""
+        """Whether its target should have messages."""
         return self.position >= (self.since or 0)
 
     def on_target(self, target: str | None, shape: Mapping[str, Any]) -> "WriterState":
-        """The same writer with another target."""
+        """The state with another target."""
         return replace(self, target=target, shape=shape)
 
     @property
     def first_position(self) -> int:
-        """The position it began with: there is nothing for it at or below."""
+        """The lowest position that a rewind may set: the one it began with."""
         return min((one.first_id for one in self.starts.values()), default=0) - 1
 
     @property
     def status(self) -> Gate:
-        """Whether it takes messages."""
+        """Whether the gate is open."""
         return Gate.OPEN if self.gate is None else Gate.STOPPED
 
     def held_at(self, now: int) -> Lease | None:
-        """The lease, where somebody holds it."""
+        """The lease, where it has not expired at ``now``; None otherwise."""
         return self.lease if self.lease and self.lease.is_held_at(now) else None
 
     def to_row(self) -> dict[str, Any]:
@@ -217,7 +251,7 @@ class WriterState:
 
     @classmethod
     def from_row(cls, pipeline: str, name: str, version: int, row: Mapping[str, Any]) -> "WriterState":
-        """The state a row holds."""
+        """The state that a row holds, also one of an older version."""
         return cls(
             pipeline,
             name,
@@ -241,8 +275,8 @@ class OffsetEntryKind(StrEnum):
 
     Attributes:
         COMMIT: Messages were delivered.
-        REWIND: An operator went back: the only kind that makes a position smaller.
-        ACKNOWLEDGE: An operator let messages pass unwritten.
+        REWIND: An operator moved the position back: the only kind that makes it smaller.
+        ACKNOWLEDGE: An operator acknowledged messages without writing them.
     """
 
     COMMIT = "commit"
@@ -252,14 +286,14 @@ class OffsetEntryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetEntry:
-    """One line of a writer's offset log.
+    """One entry of a writer's offset log.
 
     Attributes:
         kind: What moved the position.
         position: Where it was afterwards.
         at: When, in µs.
         by: The run, or the operator.
-        reason: Why, where an operator did it.
+        reason: Why, for an operator's action; None for a run.
         namespaces: The last finished id of every namespace that this moved.
     """
 
@@ -272,13 +306,19 @@ class OffsetEntry:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "OffsetEntry":
-        """The entry a row holds."""
+        """The entry that a row holds."""
         return cls(**{**row, "kind": OffsetEntryKind(row["kind"])})
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """Where a writer's offset log ends, and the writer itself, at the same version."""
+    """The newest entry of a writer's offset log, and the writer's state at the same version.
+
+    Attributes:
+        state: The writer's state.
+        row: The name of the entry's row.
+        entry: The entry.
+    """
 
     state: WriterState
     row: str
@@ -286,45 +326,65 @@ class Newest:
 
 
 WRITER_AUDIT = AuditFormat(about="keyspace")
-"""Of a journal that is forgotten, the subject is where it wrote; rows of older versions do not say it."""
+"""The subject of forgetting a journal is its keyspace; rows of older versions lack it."""
 
 
 def is_forgetting(deed: AuditEntry) -> bool:
-    """Whether the writer was not registered any more after it."""
+    """Whether the action removed the writer's registration."""
     return deed.what in (FORGET, FORGET_PIPELINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
-    """Ids that an operator let pass unwritten at once; kept as long as the writer is."""
+    """Ids that an operator acknowledged in one action. Stored as long as the writer is registered.
+
+    Attributes:
+        ids: The ids, ascending.
+        by: The operator.
+        reason: Why; None where an older version wrote the row.
+        at: When, in µs; None where an older version wrote the row.
+    """
 
     ids: tuple[int, ...]
     by: str
     reason: str | None = None
-    """None where an older version wrote the row."""
     at: int | None = None
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Acknowledgement":
-        """The acknowledgement a row holds."""
+        """The acknowledgement that a row holds, also one of an older version."""
         return cls(tuple(row["ids"]), row.get("by", ""), row.get("reason"), row.get("at"))
 
 
 @dataclass(frozen=True, slots=True)
 class Redelivered:
-    """A message that was acknowledged and written after all."""
+    """An acknowledged message that was redelivered.
+
+    Attributes:
+        id: The message's id.
+        by: The operator.
+        reason: Why.
+        at: When, in µs.
+        in_place: Whether it is part of the writer's regular output now, as if it had never been acknowledged.
+    """
 
     id: int
     by: str
     reason: str
     at: int
     in_place: bool
-    """Whether it is part of the writer's regular output now, as if it had never been let pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterStanding:
-    """All that is known of a writer but its offset log, at one version."""
+    """Everything about a writer but its offset log, at one version.
+
+    Attributes:
+        state: The writer's state.
+        namespaces: The last finished id of each namespace.
+        acknowledged: The acknowledged ids.
+        deeds: The audit entries, oldest first.
+    """
 
     state: WriterState
     namespaces: Mapping[str, int]
@@ -332,7 +392,7 @@ class WriterStanding:
     deeds: tuple[AuditEntry, ...]
 
     def differences(self, later: "WriterStanding") -> list[str]:
-        """What is not as it was, in words; versions and further deeds are not compared."""
+        """The names of what has changed; versions and further audit entries are not compared."""
         then, now = self.state.to_row(), later.state.to_row()
         changed = [name for name in then if then[name] != now[name]]
         changed += ["namespaces"] * (self.namespaces != later.namespaces)

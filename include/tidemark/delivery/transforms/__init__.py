@@ -1,5 +1,5 @@
-"""Transforms between the log and one writer. ``Document`` and ``Operation`` are what functions of users
-see."""
+"""Transforms between the log and one writer. ``Document`` and ``Operation`` are the API of users'
+functions."""
 
 from tidemark.delivery.transforms.document import Document, Operation
 

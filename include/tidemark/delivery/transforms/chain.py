@@ -1,8 +1,8 @@
-"""A writer's transforms as a chain of steps, from a document to a document or to nothing.
+"""A writer's transforms as a chain of steps, each from a document to a document or to None.
 
-Two writers may be handed the same document, so no step changes the one it gets. The same document always
-comes out the same: a binding that is delivered twice must be written twice alike. What each transform does is
-in the module that declares it.
+Several writers may get the same document, so no step changes its input. The result is deterministic: a
+binding that is delivered twice must give the same output. Each transform is implemented in the module that
+declares it.
 """
 
 import re
@@ -31,9 +31,17 @@ class TransformFailed(DeliveryError):
 
 @dataclass(frozen=True, slots=True)
 class _Step:
+    """One transform, ready to be applied.
+
+    Attributes:
+        place: Its number and name, for error texts.
+        subject: What an error text names as the source of an exception.
+        namespaces: It applies to messages from these namespaces.
+        change: The function that is applied.
+    """
+
     place: str
     subject: str
-    """What raises when it raises."""
     namespaces: re.Pattern[str]
     change: Change
 
@@ -46,14 +54,14 @@ class Chain:
         self._steps = tuple(_step(number, each) for number, each in enumerate(self._transforms, start=1))
 
     def __reduce__(self) -> tuple[type["Chain"], tuple[tuple[Transform, ...]]]:
-        return type(self), (self._transforms,)  # where it arrives, functions are found by their paths again
+        return type(self), (self._transforms,)  # steps hold functions, which are not pickled
 
     def apply(self, document: Document, origin: str) -> Document | None:
-        """What is left of a document; None when a transform drops it. Raises ``TransformFailed``.
+        """The transformed document; None when a transform drops it. Raises ``TransformFailed``.
 
-        ``origin`` is the namespace the message came from: it decides which transforms apply, whatever an
-        earlier one made of the document's namespace. A document that arrives as a delete has no data, so
-        nothing applies to it.
+        ``origin`` is the message's original namespace. It decides which transforms apply, also where an
+        earlier one has changed the document's namespace. A document that arrives as a delete has no data and
+        is returned unchanged.
         """
         if document.op is Operation.DELETE:
             return document
@@ -65,8 +73,9 @@ class Chain:
             except Unfit as unfit:
                 raise TransformFailed(step.place, str(unfit)) from None
             except Exception as error:
-                said = f"{type(error).__name__}: {shortened(error)}"
-                raise TransformFailed(step.place, f"{step.subject} raised {said.rstrip('.: ')}.") from error
+                raised = f"{type(error).__name__}: {shortened(error)}"
+                text = f"{step.subject} raised {raised.rstrip('.: ')}."
+                raise TransformFailed(step.place, text) from error
             if changed is None:
                 return None
             document = changed

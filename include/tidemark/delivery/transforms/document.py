@@ -7,26 +7,33 @@ from typing import Any
 
 
 class Operation(StrEnum):
-    """What a document does at the target."""
+    """What a document does at the target.
+
+    Attributes:
+        INSERT: The operation of a message with a value when it arrives.
+        UPDATE: Written like an insert.
+        DELETE: Written without a value. A message that arrives without a value is not passed to transforms.
+    """
 
     INSERT = "insert"
-    """What a message with a value is at first."""
     UPDATE = "update"
     DELETE = "delete"
-    """Written without a value. A message that has none when it arrives is not shown to transforms."""
 
 
 class Unfit(Exception):
-    """A document that a transform has no answer for, as one sentence. The message is undecodable for the
-    writer."""
+    """A document that a transform cannot process, with the reason as one sentence. The message is then
+    undecodable for the writer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """A message as transforms see it.
 
-    ``op`` is what it does at the target, ``ts`` the record's timestamp in milliseconds since 1970,
-    ``namespace`` the topic, and ``data`` the value as JSON values by field.
+    Attributes:
+        op: What it does at the target.
+        ts: The record's timestamp, in ms since 1970.
+        namespace: The topic.
+        data: The value, as JSON values by field.
     """
 
     op: Operation
@@ -36,5 +43,5 @@ class Document:
 
 
 Change = Callable[[Document], Document | None]
-"""What a transform does: a document to a document, or to None to drop it. It never changes the one it gets,
-and gives the same result for the same document every time."""
+"""The function of a transform: from a document to a document, or to None to drop the message. It does not
+change its argument, and returns the same result for the same document every time."""

@@ -29,7 +29,7 @@ NewNames = Annotated[dict[str, str], Field(min_length=1), AfterValidator(_no_two
 
 
 class Rename(Transform):
-    """Gives fields other names: ``{old: new}``."""
+    """Renames fields: ``{old: new}``."""
 
     called = "rename"
     fields: NewNames
@@ -56,8 +56,8 @@ def _renaming(declared: Rename) -> Change:
 def _renamed(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """All fields renamed at once: ``{a: b, b: a}`` swaps, ``{a: a}`` keeps.
 
-    A renamed field stands in its old place and replaces one that already has its new name; an old name that
-    the document does not have changes nothing.
+    A renamed field keeps its place and replaces one that already has its new name. Old names that the
+    document does not have are ignored.
     """
     replaced = {new for old, new in names.items() if old in data}
     return {

@@ -17,7 +17,7 @@ from tidemark.pipeline.transforms import Transform, TransformKind
 
 
 def function_at(path: str) -> Callable[[Any], Any]:
-    """What a dotted path names; its module is imported.
+    """The callable that a dotted path names; imports its module.
 
     Raises ``ValueError`` with the rest of a sentence that begins with the key's name.
     """
@@ -25,7 +25,7 @@ def function_at(path: str) -> Callable[[Any], Any]:
     try:
         module = import_module(module_name)
         found = getattr(module, name, None)
-    except (Exception, SystemExit) as error:  # whatever a module does, it must not hide the other pipelines
+    except (Exception, SystemExit) as error:  # a broken module must not hide the other pipelines
         raise ValueError(
             f"is {quoted(path)}, which cannot be imported ({type(error).__name__}: {shortened(error)}). "
             "Correct the path or the module; it must be importable wherever pipelines are read and delivered."
@@ -39,11 +39,11 @@ def function_at(path: str) -> Callable[[Any], Any]:
             f"is {quoted(path)}, which cannot be called: it is of type {type(found).__name__}. "
             "Name a function."
         )
-    return found  # type: ignore[no-any-return]  # what it takes and gives is seen when it is called
+    return found  # type: ignore[no-any-return]  # its signature is checked when it is called
 
 
 def _dotted(path: str) -> tuple[str, str]:
-    """The module and the name in it."""
+    """The path as module and name; raises ``ValueError`` for anything else."""
     module_name, _, name = path.rpartition(".")
     if not module_name or not all(part.isidentifier() for part in path.split(".")):
         raise ValueError(f"is {quoted(path)}, which is not a dotted path. Write package.module.name.")
@@ -73,11 +73,11 @@ def _calling(declared: Function) -> Change:
     path = declared.path
     try:
         function = function_at(path)
-    except ValueError as error:  # it was there when the file was loaded, but is not here
+    except ValueError as error:  # installed where the file was loaded, but not in this process
         raise Unfit(f"`path` {error}") from error
 
     def call(document: Document) -> Document | None:
-        # It gets its own copy, because people do change what they are given.
+        # A copy, because users' functions may change their argument.
         result = function(replace(document, data=_copied(document.data)))
         if result is None:
             return None
@@ -100,7 +100,7 @@ def _copied(value: Any) -> Any:
 
 
 def _wrong_field(document: Document) -> str | None:
-    """What is wrong with the types in a document that a user's code made."""
+    """The first wrong type in a document that a user's function returned; None where all are right."""
     if not isinstance(document.op, Operation):
         return f"`op` is {quoted(document.op)}, which is not an Operation"
     if type(document.ts) is not int or not -(2**63) <= document.ts < 2**63:
@@ -115,7 +115,7 @@ def _wrong_field(document: Document) -> str | None:
 
 
 def _not_json(value: Any) -> str | None:
-    """The first thing inside a value that JSON has no way to write."""
+    """The first value inside ``value`` that JSON cannot represent; None where there is none."""
     if value is None or isinstance(value, str | int):
         return None
     if isinstance(value, float | Decimal):

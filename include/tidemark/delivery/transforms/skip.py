@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def number_of(value: object) -> Decimal:
-    """The number that a value is, or that its text says.
+    """The number that a value is, or that its text represents.
 
     A float is the decimal it is written as, so that 0.1 in a file and 0.1 in a message are the same number.
     Raises ``ValueError`` with the rest of a sentence that begins with the value's name.
@@ -35,12 +35,12 @@ def number_of(value: object) -> Decimal:
         try:
             return Decimal(value)
         except DecimalException:
-            pass  # an exponent that no number has
+            pass  # the exponent is out of range
     raise ValueError(f"is {quoted(value)}, which is not a number.")
 
 
 class SkipOperator(StrEnum):
-    """How a ``skip`` compares a field with what it is given; those that compare have short names too."""
+    """How a ``skip`` compares a field with ``match``. ``OPERATOR_NAMES`` has further names of them."""
 
     EQUAL = "=="
     FINDS = "=~"
@@ -63,8 +63,8 @@ def _an_operator(value: Any) -> SkipOperator:
     try:
         return SkipOperator(value)
     except ValueError:
-        # Signs that look alike mean different things: only the one that every language spells its own way
-        # is worth a guess.
+        # Operators that look alike mean different things, so only `==` is suggested: languages spell it
+        # differently.
         hint = did_you_mean(value, [SkipOperator.EQUAL], "") if isinstance(value, str) else ""
         known = f"is {quoted(value)}, which is not one of {', '.join(SkipOperator)}."
         raise ValueError(f"{known} {hint}".rstrip()) from None
@@ -110,7 +110,8 @@ def _skipping(declared: Skip) -> Change:
 
 
 def _comparison(declared: Skip) -> Callable[[Any], bool]:
-    """Whether ``skip`` keeps a message, from the value of its field; None for one that is not there."""
+    """The function that decides whether to keep a message by the value of its field, None for a missing
+    one."""
     name, wanted = f"field {quoted(declared.field)}", declared.match
     if declared.operator is SkipOperator.EQUAL:
         return lambda value: _same(value, wanted)
@@ -132,14 +133,14 @@ def _comparison(declared: Skip) -> Callable[[Any], bool]:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same value: numbers by what they amount to, everything else by kind."""
+    """Whether two JSON values are equal: numbers by value, everything else by type and value."""
     match one, other:
         case (bool(), _) | (_, bool()):
             return one is other
         case (int() | float() | Decimal(), int() | float() | Decimal()):
             try:
                 return number_of(one) == number_of(other)
-            except ValueError:  # a NaN or an infinity is the same as nothing
+            except ValueError:  # NaN and infinity equal nothing
                 return False
         case (list(), list()):
             return len(one) == len(other) and all(map(_same, one, other))

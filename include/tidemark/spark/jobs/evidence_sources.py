@@ -86,9 +86,8 @@ def read_table(
     """All heads or all rows of these topics, depending on ``kind``, as evidence of that kind."""
     is_head = kind in (EvidenceKind.HEAD, EvidenceKind.OTHER_HEAD)
 
-    scan = JournalScan(connection, journal, topics)
-
     def read(ranges: Sequence[TokenRange]) -> Iterator[Evidence]:
+        scan = JournalScan(connection, journal, topics)
         if is_head:
             return (of_head(*head, kind) for head in scan.heads(ranges))
         return (of_row(*row, kind) for row in scan.rows(ranges))

@@ -1,8 +1,8 @@
-"""What a files writer has made: name, size and digest of every file, kept in the log's folder.
+"""The ledger of a files writer: name, size and digest of every file it created, stored in the log's folder.
 
-Not beside the files: what removes them would remove that too. Everything is in the names of the records, so
-that one listing tells of all files there are. A record is durable before the position passes its binding.
-Nothing is repaired here, and nothing is removed from the target.
+Not stored beside the files: whatever removes them would remove the ledger too. The names of the records hold
+everything, so that one listing reads the whole ledger. A record is durable before the position passes its
+binding. Nothing is repaired here, and nothing is removed from the target.
 """
 
 import json
@@ -26,22 +26,34 @@ _NAME = re.compile(r"(?P<base>\d{20})-(?P<end>\d{20})\.[a-z]+")
 
 @dataclass(frozen=True, slots=True)
 class MadeFile:
-    """A file as it was made."""
+    """A file as the writer created it.
+
+    Attributes:
+        name: The file's name.
+        bytes: Its size.
+        digest: Its SHA-256; None for a file of an older version, of which only the size is known.
+    """
 
     name: str
     bytes: int
     digest: str | None
-    """None for one that an older version has made: only its size was ever seen."""
 
     @property
     def record(self) -> str:
-        """The name of its record."""
+        """The name of its record in the ledger."""
         return f"{self.name}.{self.bytes}.{self.digest or UNKNOWN}"
 
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """A file that a person has let go, and why."""
+    """A file that an operator has given up.
+
+    Attributes:
+        name: The file's name.
+        who: The operator.
+        reason: Why.
+        at: When, in µs.
+    """
 
     name: str
     who: str
@@ -51,17 +63,21 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """All files of a writer: what was recorded of each."""
+    """The ledger of one writer.
+
+    Attributes:
+        files: The records by file name. A file has several where another version created it again: same
+            messages, other bytes.
+        lost: The files that an operator has given up.
+        is_adopted: Whether the files of an older version were inspected and recorded.
+    """
 
     files: Mapping[str, frozenset[MadeFile]]
-    """More than one record: it was made again by a version that writes the same messages in other bytes."""
     lost: frozenset[str] = frozenset()
-    """Those that a person has let go."""
     is_adopted: bool = False
-    """Whether what an older version has made was looked through."""
 
     def between(self, first_id: int, last_id: int) -> dict[str, frozenset[MadeFile]]:
-        """The files of the bindings from an id to another, in their order, without those let go."""
+        """The files of the bindings between two ids, sorted, without those that were given up."""
         return {
             name: versions
             for name, versions in sorted(self.files.items())
@@ -81,26 +97,26 @@ class FilesLedger:
     """The records of one writer's files in one target."""
 
     def __init__(self, pipeline: str, writer: str, root: str, target: str) -> None:
-        # A writer that was forgotten may come back under its name with another target.
+        # A writer may be forgotten and registered again under its name with another target.
         self._area = f"outputs/{writer}-{sha256(target.encode()).hexdigest()[:8]}"
         self._folder = Folder(pipeline, root)
 
     def note(self, made: MadeFile) -> None:
-        """Keep what was made, once."""
+        """Record a file. Idempotent."""
         path = posixpath.join(self._area, made.record)
         if not self._folder.exists(path):
             self._folder.write_once(path, _line(asdict(made)))
 
     def note_adopted(self, position: int) -> None:
-        """Keep that what an older version has made was looked through, up to a position."""
+        """Record that the files of an older version were inspected, up to a position."""
         self._folder.replace(posixpath.join(self._area, ADOPTED), _line({"position": position}))
 
     def give_up(self, lost: GivenUp) -> None:
-        """Keep that a person has let a file go."""
+        """Record that an operator has given a file up."""
         self._folder.replace(posixpath.join(self._area, f"{lost.name}.{LOST}"), _line(asdict(lost)))
 
     def read(self) -> Made:
-        """Everything that was kept."""
+        """The whole ledger."""
         files: dict[str, set[MadeFile]] = {}
         names = list(self._names())
         for record in names:

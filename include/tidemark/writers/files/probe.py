@@ -1,8 +1,8 @@
-"""Whether a files writer could deliver into its folder: tried with a file that is gone afterwards.
+"""Probe of a files writer's folder: creates a file as a delivery does, and removes it.
 
-The file is written under a staging name and renamed into the folder, as a binding's is: a folder that takes
-the one may refuse the other. Its name begins with an underscore, so that Spark's readers and this product's
-never take it for output; it is new every time, so nothing that is there can be overwritten.
+The file is written under a staging name and renamed into the folder, because a folder may allow one of the
+two only. Its name begins with an underscore, so that Spark's readers and Tidemark's never take it for output.
+The name is unique, so nothing can be overwritten.
 """
 
 from uuid import uuid4
@@ -14,13 +14,13 @@ AREA = "reachable"
 
 
 def try_folder(folder: Folder, suffix: str) -> None:
-    """Raise what a delivery would meet; leave nothing behind."""
+    """Raise the error that a delivery would get; leaves nothing behind."""
     name = f"{PREFIX}{uuid4().hex}.{suffix}"
     try:
         folder.write_once(name, b"", AREA)
     finally:
         folder.remove(name)
-    # What probes that were killed have left; one that is at work elsewhere does not mind.
+    # Left by probes that were killed. A concurrent probe tolerates the removal of its file.
     for left in folder.list_files("", f".{suffix}"):
         if left.startswith(PREFIX):
             folder.remove(left)

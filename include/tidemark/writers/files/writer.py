@@ -1,10 +1,10 @@
 """The ``files`` writer: one file per binding, Parquet with the log's columns or JSON lines.
 
-A binding's file appears whole, under its final name, once. Delivering the binding again makes the same
-bytes, so the file is verified and kept; a file with other bytes under that name is refused, never
-overwritten. Messages that come one at a time are tried out under a staging name and thrown away; the file
-itself is made of all of them when the binding is finished. What was made is recorded in the log's folder, so
-that a file that is missing or changed later is noticed.
+A binding's file appears atomically, complete and under its final name. Delivering the binding again produces
+the same bytes, so the file is verified and kept; a file with other bytes under that name is refused, never
+overwritten. Single messages of a resume are written to a staging file and discarded; the file itself is
+created from all of them when the binding is finished. Every file is recorded in the log's folder, so that a
+missing or changed file is detected later.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidemark.delivery.state.earlier_pipelines import Earlier, LeftOver
-from tidemark.delivery.writer import Check, Later, Part, Writer, Writing, Written, admit
+from tidemark.delivery.writer import Check, Later, Part, Writing, Written, admit
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import FileDamaged
@@ -30,12 +30,12 @@ from tidemark.writers.errors import WriterError
 from tidemark.writers.files.kind import FileFormat, FilesDeclaration
 from tidemark.writers.files.ledger import FilesLedger, MadeFile
 from tidemark.writers.files.probe import try_folder
-from tidemark.writers.transformed import Transformation
+from tidemark.writers.transformed import TransformingWriter
 
 
 @with_fields
 class NameTaken(WriterError):
-    """Under the name of a binding's file there is one with other bytes."""
+    """There is another file with other bytes under the name of a binding's file."""
 
     needs_person = True
 
@@ -45,26 +45,26 @@ class NameTaken(WriterError):
     found: str
 
     text = (
-        "{owner}: {path} is damaged, or somebody else's (digest {found:.12} instead of {expected:.12}). It "
-        "was kept as it is; nothing was delivered. Move it away, then resume."
+        "{owner}: {path} is damaged, or another program wrote it (digest {found:.12} instead of "
+        "{expected:.12}). It was kept as it is; nothing was delivered. Move it away, then resume."
     )
 
 
 @dataclass(frozen=True)
-class FilesWriter(Writer):
-    """Writes a binding's messages into a folder."""
+class FilesWriter(TransformingWriter):
+    """Writes one file per binding into a folder.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        declared: The writer's declaration.
+        log: The log's folder, where files are recorded; empty for no ledger.
+        source_format: The source format, which decides how transforms read a value.
+    """
 
     pipeline: str
     declared: FilesDeclaration
     log: str = ""
-    """The log's folder, where it is recorded what was made; nowhere where none is said."""
     source_format: str = "json"
-    """How transforms read a value."""
-
-    @property
-    def name(self) -> str:
-        """See ``Writer.name``."""
-        return self.declared.name
 
     @property
     def shape(self) -> Mapping[str, Any]:
@@ -73,22 +73,12 @@ class FilesWriter(Writer):
         return {**self.declared.model_dump(mode="json", include=keys), **self.transformation.shape}
 
     @property
-    def transformation(self) -> Transformation:
-        """Its transforms."""
-        return Transformation(self.declared.transforms, self.pipeline, self.name, self.source_format)
-
-    @property
     def verifier(self) -> str:
         """See ``Writer.verifier``."""
         return "tidemark.verification.outputs.files:verify_files"
 
-    @property
-    def compared_after_delivery(self) -> int:
-        """See ``Writer.compared_after_delivery``."""
-        return self.declared.reconcile
-
     def prepare(self) -> None:
-        """Nothing: folders come with the first file."""
+        """Nothing: the folder is created with the first file."""
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
         """One part, because a binding is one file."""
@@ -120,7 +110,7 @@ class FilesWriter(Writer):
             reach(FaultPoint.FILE_RECORDED)
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """Make the file of messages that came one at a time; what came in bulk has its name already."""
+        """Create the file after single messages; after a bulk delivery it is there already."""
         writing.lease.check()
         if self.folder.exists(_singles(part.binding)) or not self.folder.exists(self.final(part.binding)):
             self.write(part, writing)
@@ -128,7 +118,8 @@ class FilesWriter(Writer):
         self.folder.sweep(lambda area: area in over)
 
     def refuses_left_over(self, earlier: Earlier) -> LeftOver | None:
-        """See ``Writer.refuses_left_over``: names are ids, which begin anew with every pipeline."""
+        """See ``Writer.refuses_left_over``: file names are ids, which begin at 0 again with every
+        pipeline."""
         if not earlier.had_writer:
             return None
         ending = f".{self.declared.format.value}"
@@ -148,15 +139,15 @@ class FilesWriter(Writer):
         return f"{len(there)} of their files are there already and are kept" if there else None
 
     def is_reachable(self) -> None:
-        """Try what a delivery does: a file that gets a name in the folder itself, and is removed again."""
+        """Create a file in the folder as a delivery does, and remove it."""
         try_folder(self.folder, self.declared.format.value)
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """Only what its filter and transforms would not let through: files have no order among them."""
+        """Refuses only what filter and transforms drop: files have no order among each other."""
         return self.transformation.refusal_of(self.declared.namespaces, message)
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """A file of its own: the binding's was made without the message and never changes."""
+        """Writes a file of its own: the binding's file is without the message and never changes."""
         letter = pa.RecordBatch.from_pylist([dict(message)], schema=LOG_SCHEMA)
         try:
             with self.folder.stage("redelivered") as staged:
@@ -168,7 +159,7 @@ class FilesWriter(Writer):
         self.folder.sweep(lambda area: area == "redelivered")
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What is in a file already would make a file without it another one."""
+        """Refuses a message that is in a file: without it, the file would have other bytes."""
         for path in self.folder.list_files("", f".{self.declared.format.value}"):
             ids = _STEM.match(path)
             if ids and int(ids["base"]) <= message["id"] <= int(ids["end"]):
@@ -177,12 +168,12 @@ class FilesWriter(Writer):
 
     @property
     def folder(self) -> Folder:
-        """Where its files are."""
+        """The folder of its files."""
         return Folder(f"{self.pipeline}/{self.name}", self.declared.path)
 
     @property
     def ledger(self) -> FilesLedger | None:
-        """Where it is recorded what was made."""
+        """The ledger of its files; None where no log folder is set."""
         if not self.log:
             return None
         return FilesLedger(self.pipeline, self.name, self.log, self.declared.path)
@@ -192,13 +183,13 @@ class FilesWriter(Writer):
         return f"{_stem(binding)}.{self.declared.format.value}"
 
     def digest_of(self, batches: Iterable[pa.RecordBatch]) -> str:
-        """The digest of the file that these messages make; no file is made."""
+        """The digest of the file that these messages would produce. Creates no file."""
         sink = Digesting(_Nowhere(), nullcontext)
         _write(self.declared.format, sink, _Counted(self, batches))
         return sink.digest
 
     def _remember_singles(self, binding: Binding) -> None:
-        """Leave a sign that the file has to be made, or verified where it is there already."""
+        """Store a marker that the file has to be created, or verified where it exists."""
         if not self.folder.exists(_singles(binding)):
             self.folder.write_once(_singles(binding), b"", _area_of_singles(binding))
 
@@ -219,20 +210,20 @@ class _Counted:
             yield transformation.apply_all(admitted)
 
     def summary(self, written: int, was_there: bool) -> Written:
-        """What was done with them; what is in a file that was there already is not written again."""
+        """The counts. Messages in a file that existed before count as ignored."""
         filtered, ignored = self.seen - self.admitted, self.admitted - written
         return Written(0, filtered, self.admitted) if was_there else Written(written, filtered, ignored)
 
 
 class _Nowhere:
-    """Takes bytes and keeps none."""
+    """A sink that discards all bytes."""
 
     def write(self, data: Any) -> None:
-        """Forget them."""
+        """Discard the bytes."""
 
 
 def messages_of(writer: FilesWriter, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What of these messages is in a writer's file, and how."""
+    """These messages as they are in the writer's file: filtered and transformed."""
     return iter(_Counted(writer, batches))
 
 

@@ -1,8 +1,8 @@
 """Dead letters in a Kafka topic, with the headers that users of Kafka Connect's dead letter queues know.
 
-A message keeps its key, value, headers and timestamp. It is there, acknowledged by all replicas in sync,
-before the acknowledgement is recorded; a command that died in between sends it again, so the same letter may
-come twice, with the same ``tidemark.id`` and ``tidemark.writer``. Never creates the topic.
+A message keeps its key, value, headers and timestamp. All in-sync replicas have it before the acknowledgement
+is recorded. A command that is retried after a crash sends it again, so delivery is at least once: a duplicate
+has the same ``tidemark.id`` and ``tidemark.writer``. Never creates the topic.
 """
 
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from tidemark.writers.kafka.target import ANSWERS_WITHIN, TargetTopic, count_par
 
 CONNECT = "__connect.errors."
 STAGE = "TASK_PUT"
-"""Kafka Connect's name for what a writer does with a message."""
+"""Kafka Connect's name for the stage in which a sink writes a message."""
 FAILURE = f"{BadMessage.__module__}.{BadMessage.__qualname__}"
 
 
 @with_fields
 class LettersNotSent(WriterError):
-    """The topic for dead letters did not take a copy, so nothing was acknowledged."""
+    """A copy could not be sent to the topic for dead letters, so nothing was acknowledged."""
 
     pipeline: str
     topic: str
@@ -40,7 +40,8 @@ class LettersNotSent(WriterError):
 
 
 def headers_of(letter: DeadLetter) -> list[tuple[str, bytes | None]]:
-    """The message's own headers, then Kafka Connect's, then who let it pass and why."""
+    """The message's own headers, then Kafka Connect's, then the operator who acknowledged it and the
+    reason."""
     message = letter.message
     own = [(header["name"], header["value"]) for header in message["headers"] or ()]
     connect = {
@@ -67,7 +68,7 @@ class DeadLetterTopic:
 
     def keep(self, letters: Sequence[DeadLetter]) -> None:
         """See ``DeadLetters.keep``."""
-        count_partitions(self._target)  # says what to do where the topic is missing
+        count_partitions(self._target)  # raises with a remedy where the topic is missing
         try:
             send_all(self._target.connection, map(self._record_of, letters), ANSWERS_WITHIN)
         except NotAllAcknowledged as error:

@@ -1,10 +1,10 @@
 """The last id that one writer has put into one partition of its topic.
 
-It is looked for from the partition's end, over the markers that transactions leave, over what was aborted
-and over the messages of other producers, in windows that grow. Usually the first one has it. Where others
-have written a lot since, that much has to be read; where this writer never wrote among their messages, the
-whole partition. Says nothing before every transaction is over that was open when it was asked: behind an
-open one, what is committed cannot be told from what is not.
+The search goes backwards from the partition's end in growing windows, past transaction markers, aborted
+records and messages of other producers. Usually the first window has it. Where other producers have written
+much since, that much is read; where this writer never wrote, the whole partition. The search waits until
+every transaction is over that was open at the beginning: behind an open one, committed messages are not
+visible.
 """
 
 import time
@@ -19,7 +19,7 @@ ID_HEADER = "tidemark-id"
 WRITER_HEADER = "tidemark-writer"
 
 OTHERS_END_WITHIN = ANSWERS_WITHIN
-"""Seconds that the transactions of other producers are waited for."""
+"""Seconds to wait for open transactions of other producers."""
 FIRST_WINDOW = 16
 GROWTH = 8
 WHAT = "could not be read"
@@ -27,18 +27,21 @@ WHAT = "could not be read"
 
 @dataclass(frozen=True, slots=True)
 class PartitionEnd:
-    """The end of one partition."""
+    """The end of one partition.
+
+    Attributes:
+        ids: This writer's ids, in the order of their offsets.
+        begins_at: The first offset that the partition still has.
+        is_whole: Whether the partition was read from there on.
+    """
 
     ids: tuple[int, ...]
-    """Those of this writer, in the order they have there."""
     begins_at: int
-    """The first offset that the partition still has."""
     is_whole: bool
-    """Whether it was read from there on."""
 
     @property
     def is_emptied(self) -> bool:
-        """Whether everything that was ever in the partition was removed, so that what it held is unknown."""
+        """Whether all messages were removed by retention, so that the past contents are unknown."""
         return not self.ids and self.is_whole and self.begins_at > 0
 
     @property
@@ -50,9 +53,9 @@ class PartitionEnd:
 def read_tail(
     target: TargetTopic, partition: int, most: int | None, others_end_within: float = OTHERS_END_WITHIN
 ) -> PartitionEnd:
-    """This writer's ids among the last so many offsets of a partition, or among all of them.
+    """This writer's ids among the last ``most`` offsets of a partition; None for all offsets.
 
-    Where there is none among those, the last one that is further back.
+    Where there is none among them, the last id that is further back.
     """
     end = end_of(target, partition)
     with reading(target, WHAT) as reader:
@@ -73,7 +76,7 @@ def find_last_id(target: TargetTopic, partition: int, others_end_within: float =
         upper, window = end, FIRST_WINDOW
         while upper > begin:
             lower = max(begin, upper - window)
-            # Ids only grow, whatever others copy.
+            # The ids of this writer only grow within a partition.
             if ids := [*_ids(target, reader, partition, lower, upper)]:
                 return max(ids)
             upper, window = lower, window * GROWTH
@@ -81,7 +84,7 @@ def find_last_id(target: TargetTopic, partition: int, others_end_within: float =
 
 
 def end_of(target: TargetTopic, partition: int) -> int:
-    """The offset behind everything that is in a partition, open transactions included."""
+    """The offset after the last record of a partition, including those of open transactions."""
     with reading(target, WHAT, READ_UNCOMMITTED) as reader:
         return reader.offsets(target.topic, partition)[1]
 
@@ -118,7 +121,7 @@ def _ids(
 def id_of(record: ReadRecord, origin: str) -> int | None:
     """The id of a message that this writer sent; None for any other message.
 
-    A message that came through another writer first has that one's headers too: the last ones count.
+    A message that passed another writer before also has its headers: the last ones count.
     """
     headers = dict(record.headers)
     writer, id_ = headers.get(WRITER_HEADER), headers.get(ID_HEADER)

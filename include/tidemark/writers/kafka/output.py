@@ -1,9 +1,9 @@
-"""One partition of a target topic in the hands of the one producer that may write to it.
+"""One partition of a target topic with its transactional producer.
 
-Messages go in transactions: a reader sees all of one or nothing. Opening a partition fences the producer that
-wrote to it before, and finishes or aborts what it left open. What is found there then is the truth, also
-after a commit whose answer was lost. Nothing is repaired here: a producer that failed is closed, and the next
-one reads the partition's end again.
+Messages are sent in transactions: a reader sees all messages of one or none. Opening a partition fences the
+former producer, and completes or aborts its open transaction. After that, the end of the partition shows what
+was committed, also where the response to a commit was lost. Nothing is repaired here: a producer that failed
+is closed, and the next one reads the partition's end again.
 """
 
 import atexit
@@ -20,11 +20,11 @@ from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of
 
 MESSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8_000_000
-"""What a transaction holds at most: as long as it is open, readers of the partition wait."""
+"""The bounds of a transaction: readers of the partition wait while it is open."""
 
 
 class OutputPartition:
-    """A partition, held."""
+    """A partition that is open for writing."""
 
     def __init__(self, target: TargetTopic, partition: int) -> None:
         self._target, self._partition = target, partition
@@ -36,14 +36,14 @@ class OutputPartition:
             self.last_id = find_last_id(target, partition)
 
     def add(self, message: Mapping[str, Any], lease: Check) -> None:
-        """Take a message, whose id is larger than all before; it is there when it is committed."""
+        """Buffer a message, with ids ascending; commits where the buffer is full."""
         self._waiting.append(message)
         self._bytes += len(message["value"] or b"") + len(message["key"] or b"")
         if len(self._waiting) >= MESSAGES_AT_ONCE or self._bytes >= BYTES_AT_ONCE:
             self.commit(lease)
 
     def commit(self, lease: Check) -> None:
-        """Send what was taken, in one transaction."""
+        """Send the buffered messages in one transaction."""
         if not self._waiting:
             return
         lease.check()
@@ -58,7 +58,7 @@ class OutputPartition:
             yield record_of(self._target, self._partition, message, WRITER_HEADER, ID_HEADER)
 
     def close(self) -> None:
-        """Give the partition up; what was not committed never becomes visible."""
+        """Close the producer; uncommitted messages never become visible."""
         self._producer.close()
 
     @contextmanager
@@ -84,9 +84,9 @@ def record_of(
 
 
 class Outputs:
-    """The partitions that one part is written to, each opened when the first message comes for it.
+    """The partitions that one part is written to, each opened for its first message.
 
-    Kept ones stay open in this process for parts that follow, as long as nothing fails.
+    With ``keep`` they stay open in this process for the next parts, as long as nothing fails.
     """
 
     def __init__(self, target: TargetTopic, lease: Check, *, keep: bool) -> None:
@@ -103,7 +103,7 @@ class Outputs:
         return self._open[partition]
 
     def _take(self, partition: int) -> OutputPartition:
-        # Opening fences the producer before it, which only the holder of the lease may do.
+        # Opening fences the former producer, which only the holder of the lease may do.
         self._lease.check()
         _drop(self._target, partition)
         output = OutputPartition(self._target, partition)
@@ -112,7 +112,7 @@ class Outputs:
         return output
 
     def commit(self) -> None:
-        """Send everything that was taken."""
+        """Send all buffered messages."""
         for output in self._open.values():
             output.commit(self._lease)
 
@@ -131,7 +131,7 @@ _kept: dict[tuple[int, TargetTopic, int], OutputPartition] = {}
 
 
 def _key(target: TargetTopic, partition: int) -> tuple[int, TargetTopic, int]:
-    return os.getpid(), target, partition  # a fork has the dictionary, but not the connections
+    return os.getpid(), target, partition  # a forked process has the dictionary, but not the connections
 
 
 def _drop(target: TargetTopic, partition: int) -> None:
@@ -140,7 +140,7 @@ def _drop(target: TargetTopic, partition: int) -> None:
 
 
 def let_go(target: TargetTopic) -> None:
-    """Close what earlier parts have left open: another process may have written since."""
+    """Close partitions that earlier parts have left open: another process may have written since."""
     for process, of, partition in list(_kept):
         if (process, of) == (os.getpid(), target):
             _drop(target, partition)

@@ -1,9 +1,9 @@
-"""Whether a kafka writer could deliver to its topic: a transaction, and what the brokers say of the topic.
+"""Probe of a kafka writer's topic: an empty transaction, and the topic's state according to the brokers.
 
-The transaction has a transactional id of its own, so that no producer at work is fenced, and it is empty:
-a record in it would be seen by every consumer that does not ask for ``read_committed``, which is the default.
-What an empty one cannot show is asked for: a leader and enough replicas for every partition, and the right to
-write. Sends no message, creates nothing.
+The transaction has a transactional id of its own, so that no active producer is fenced. It is empty, because
+consumers with the default isolation ``read_uncommitted`` would see a record. What an empty transaction cannot
+show is read from the brokers: whether every partition has a leader and enough in-sync replicas, and whether
+the user may write. Sends no message, creates nothing.
 """
 
 import os
@@ -25,11 +25,16 @@ _turn = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """What has to be so before a topic takes messages."""
+    """The state of a topic that decides whether it accepts messages.
+
+    Attributes:
+        partitions: Leader and in-sync replicas of each partition.
+        needed: In-sync replicas that a write needs.
+        may_write: Whether this user may write.
+    """
 
     partitions: tuple[PartitionState, ...]
     needed: int
-    """Replicas that have to be in sync before a write is acknowledged."""
     may_write: bool = True
 
 
@@ -49,12 +54,12 @@ def refusal_of(state: TopicState) -> str | None:
 
 
 def probe_id(target: TargetTopic) -> str:
-    """The transactional id of probes: one a process, so that brokers do not collect them."""
+    """The transactional id of probes: one per process, so that they do not accumulate in the brokers."""
     return f"tidemark.{target.pipeline}.{target.writer}.probe.{socket.gethostname()}.{os.getpid()}"
 
 
 def try_topic(target: TargetTopic) -> None:
-    """Raise what a delivery would meet; leave nothing behind."""
+    """Raise the error that a delivery would get; leaves nothing behind."""
     count_partitions(target)
     try:
         if refusal := refusal_of(_read_state(target)):

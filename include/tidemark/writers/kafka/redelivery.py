@@ -1,9 +1,8 @@
-"""A dead letter sent to a kafka writer's topic after all, at the end of its partition, once.
+"""Redelivery of a dead letter to a kafka writer's topic: at the end of its partition, exactly once.
 
-It does not get the headers of what comes in id order: the largest of those says where the writer goes on.
-Its own ones name the id and the writer, and tell a second attempt that the first was there: it looks from the
-offset on that was the partition's end before the first. Order among the messages of a key is the caller's
-business.
+It does not get the headers of regular messages, because the largest id in those is where the writer
+continues. Its own headers name the id and the writer. A retry searches for them from the offset that was the
+partition's end before the first attempt. The order among messages of a key is checked by the caller.
 """
 
 from collections.abc import Mapping
@@ -22,10 +21,10 @@ REDELIVERED_BY = "tidemark-redelivered-writer"
 def send_after_all(
     target: TargetTopic, message: Mapping[str, Any], partition: int, since: int, lease: Check
 ) -> None:
-    """Send a message unless it is there from an offset on."""
+    """Send a message unless the partition has it at offset ``since`` or later."""
     what = f"did not take id {message['id']}"
     with blaming(target, what, partition), closing(producer_of(target, partition)) as producer:
-        # Ends what an attempt before this one may have left open, so that what is found then is the truth.
+        # Completes or aborts the transaction of an earlier attempt, so that the search is conclusive.
         producer.open()
         if not _is_there(target, partition, int(message["id"]), since):
             lease.check()
@@ -33,7 +32,7 @@ def send_after_all(
 
 
 def _is_there(target: TargetTopic, partition: int, id_: int, since: int) -> bool:
-    """Whether an attempt has committed the message."""
+    """Whether an earlier attempt has committed the message."""
     wanted = (target.origin.encode(), str(id_).encode())
     with reading(target, WHAT) as reader:
         begin, end = reader.offsets(target.topic, partition)

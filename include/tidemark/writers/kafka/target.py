@@ -1,6 +1,7 @@
-"""The topic that a ``kafka`` writer republishes to: how it is reached, and what can be wrong with it.
+"""The topic that a ``kafka`` writer republishes to: its connection, its identity and its errors.
 
-Never creates a topic: its partitions decide where every key goes, for good, and that is a person's choice.
+Never creates a topic: the number of partitions decides for good where each key goes, and an operator chooses
+it.
 """
 
 from collections.abc import Iterator
@@ -18,23 +19,30 @@ from tidemark.kafka.topics import TopicQuestions
 from tidemark.writers.errors import WriterError
 
 ANSWERS_WITHIN = 20.0
-"""Seconds after which a broker is said not to answer; less than a process has left after SIGTERM."""
+"""Timeout of requests to the brokers in seconds; shorter than the grace period after SIGTERM."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetTopic:
-    """One writer's topic."""
+    """The topic of one writer.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        writer: The writer's name.
+        topic: The topic's name.
+        connection_id: The name of the connection, for error texts.
+        connection: The connection.
+    """
 
     pipeline: str
     writer: str
     topic: str
     connection_id: str
-    """The name of the connection, for messages."""
     connection: KafkaConnection
 
     @property
     def origin(self) -> str:
-        """What tells this writer's messages from all others in the topic."""
+        """The value of the header that marks this writer's messages in the topic."""
         return f"{self.pipeline}/{self.writer}"
 
     def transactional_id(self, partition: int) -> str:
@@ -59,7 +67,7 @@ class NoTargetTopic(TargetMissing):
 
 @with_fields
 class TargetFailed(WriterError):
-    """Kafka did not do what was asked of it."""
+    """A request to Kafka failed."""
 
     target: TargetTopic
     what: str
@@ -75,7 +83,12 @@ class TargetFailed(WriterError):
 
 @with_fields
 class Fenced(WriterError):
-    """A newer producer writes to the partition by now."""
+    """A newer producer has fenced this one.
+
+    Attributes:
+        target: The topic.
+        partition: The partition.
+    """
 
     target: TargetTopic
     partition: int
@@ -108,7 +121,7 @@ def producer_of(target: TargetTopic, partition: int) -> TransactionalProducer:
 
 @contextmanager
 def blaming(target: TargetTopic, what: str, partition: int | None = None) -> Iterator[None]:
-    """Raise failures with the target's name; ``what`` ends the sentence about them."""
+    """Convert Kafka's failures to errors that name the target; ``what`` ends the sentence about them."""
     try:
         yield
     except ProducerFenced as error:
@@ -119,7 +132,7 @@ def blaming(target: TargetTopic, what: str, partition: int | None = None) -> Ite
 
 
 @contextmanager
-def _looking_at(target: TargetTopic) -> Iterator[None]:
+def _describing(target: TargetTopic) -> Iterator[None]:
     with blaming(target, "could not be looked at"):
         try:
             yield
@@ -129,28 +142,33 @@ def _looking_at(target: TargetTopic) -> Iterator[None]:
 
 def count_partitions(target: TargetTopic) -> int:
     """How many partitions the topic has now."""
-    with _looking_at(target), _reader(target, READ_COMMITTED, ANSWERS_WITHIN / 2) as reader:
+    with _describing(target), _reader(target, READ_COMMITTED, ANSWERS_WITHIN / 2) as reader:
         return len(reader.partitions(target.topic))
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedTopic:
-    """What a broker says of a topic."""
+    """A topic as the broker describes it.
+
+    Attributes:
+        id: Kafka's id as librdkafka prints it; None where the broker has no topic ids.
+        partitions: The number of partitions.
+    """
 
     id: str | None
-    """As librdkafka prints it; None where the broker gives topics no ids."""
     partitions: int
 
 
 def keeps_the_middle(target: TargetTopic) -> bool:
-    """Whether Kafka removes messages from the beginning of the topic only; no, where it may not be asked."""
-    with _looking_at(target):
+    """Whether Kafka removes messages only from the beginning of the topic; False where that may not be
+    read."""
+    with _describing(target):
         policy = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).setting(target.topic, "cleanup.policy")
     return policy is not None and "compact" not in policy
 
 
 def describe_topic(target: TargetTopic) -> DescribedTopic:
-    """The topic's id and how many partitions it has now."""
-    with _looking_at(target):
+    """The topic's present id and number of partitions."""
+    with _describing(target):
         found = TopicQuestions(target.connection, ANSWERS_WITHIN / 2).describe(target.topic)
     return DescribedTopic(librdkafka_text(found.id) if found.id else None, len(found.partitions))

@@ -1,11 +1,11 @@
-"""The ``kafka`` writer: every message once into a topic, in id order within each of its partitions.
+"""The ``kafka`` writer: every message exactly once into a topic, in id order within each of its partitions.
 
-A message keeps its key, value, headers and timestamp and gets two headers more: its id and the writer it
-came through. Where it goes is computed from its key, or from its id where it has none, and from the number
-of partitions, which must stay what it was when the writer was registered. Ids at or below the last one that
-a partition has are not sent again. A topic that was deleted and made again is another one: nothing is sent to
-it, and no position is committed for what went there unseen. Never chooses a partition by chance, never
-creates or changes a topic.
+A message keeps its key, value, headers and timestamp, and gets two more headers: its id and the writer. The
+partition is computed from the key, or from the id where there is no key, and from the number of partitions,
+which must not change after registration. Ids at or below the last one in a partition are not sent again. A
+topic that was deleted and recreated is another topic: nothing is sent to it, and no position is committed for
+messages that were sent to it unnoticed. Never chooses a partition at random, never creates or changes a
+topic.
 """
 
 import re
@@ -25,7 +25,6 @@ from tidemark.delivery.writer import (
     Part,
     TargetIdentity,
     TargetReplaced,
-    Writer,
     Writing,
     Written,
     admit,
@@ -39,42 +38,39 @@ from tidemark.writers.kafka.output import Outputs, let_go
 from tidemark.writers.kafka.probe import try_topic
 from tidemark.writers.kafka.redelivery import send_after_all
 from tidemark.writers.kafka.target import TargetTopic, count_partitions, describe_topic
-from tidemark.writers.transformed import Transformation
+from tidemark.writers.transformed import TransformingWriter
 
 PARTITIONS_AT_ONCE = 8
-"""How many partitions are asked for their last id at the same time."""
+"""How many partitions are searched for their last id concurrently."""
 REBUILD = "Rebuild with a new writer, a new topic and `start: earliest`: it delivers all messages in order."
 
 
 @dataclass(frozen=True)
-class KafkaWriter(Writer):
-    """Writes one topic."""
+class KafkaWriter(TransformingWriter):
+    """Writes one topic.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        declared: The writer's declaration.
+        connection: The connection to the brokers.
+        partitions: The topic's number of partitions; None: read from the broker when needed.
+        topic_id: The only topic of this name that it writes to; None for any.
+        source_format: The source format, which decides how transforms read a value.
+    """
 
     pipeline: str
     declared: KafkaDeclaration
     connection: KafkaConnection
     partitions: int | None = None
-    """How many the topic has, where that is known; otherwise the broker is asked when it matters."""
     topic_id: str | None = None
-    """The only topic of this name that it writes to; any where nothing is said."""
     source_format: str = "json"
-    """How transforms read a value."""
-
-    @property
-    def name(self) -> str:
-        """See ``Writer.name``."""
-        return self.declared.name
 
     @property
     def shape(self) -> Mapping[str, Any]:
         """See ``Writer.shape``. Asks the broker for the number of partitions."""
         keys = {"kind", "topic", "namespaces", "transforms"}
         declared = self.declared.model_dump(mode="json", include=keys)
-        return {**declared, "partitions": self._count, **self._transformation.shape}
-
-    @property
-    def _transformation(self) -> Transformation:
-        return Transformation(self.declared.transforms, self.pipeline, self.name, self.source_format)
+        return {**declared, "partitions": self._count, **self.transformation.shape}
 
     def identify(self) -> TargetIdentity | None:
         """See ``Writer.identify``; None where the broker gives topics no ids."""
@@ -95,8 +91,8 @@ class KafkaWriter(Writer):
         return {number: tails[number].last_id for number in numbers if not tails[number].is_emptied}
 
     def placing(self) -> Callable[[Mapping[str, Any]], int | None]:
-        """See ``Writer.placing``. A message that cannot be understood goes nowhere."""
-        transformation = self._transformation
+        """See ``Writer.placing``. A message that cannot be decoded is not written."""
+        transformation = self.transformation
         pattern, count = re.compile(self.declared.namespaces), self._count
 
         def place(message: Mapping[str, Any]) -> int | None:
@@ -116,27 +112,22 @@ class KafkaWriter(Writer):
         """See ``Writer.verifier``."""
         return "tidemark.verification.outputs.topics:verify_topic"
 
-    @property
-    def compared_after_delivery(self) -> int:
-        """See ``Writer.compared_after_delivery``."""
-        return self.declared.reconcile
-
     def prepare(self) -> None:
         """Refuse a topic that does not exist."""
         let_go(self.target)
         count_partitions(self.target)
 
     def cut(self, binding: Binding, files: Sequence[LogFile]) -> list[Part]:
-        """One part per partition of the topic: it has one producer."""
+        """One part per partition of the topic, because a partition has one producer."""
         return [Part(binding, tuple(files), number) for number in range(self._count)]
 
     def write(self, part: Part, writing: Writing) -> Written:
         """See ``Writer.write``."""
-        transformation = self._transformation
+        transformation = self.transformation
         pattern = re.compile(self.declared.namespaces)
         written = filtered = ignored = 0
         comes_singly = part.last_id is not None
-        if not comes_singly:  # of single ones, the promise before a position is committed is enough
+        if not comes_singly:  # for single messages, the check in ``settle`` is enough
             self._refuse_other_topic()
         with Outputs(self.target, writing.lease, keep=comes_singly) as outputs:
             try:
@@ -160,19 +151,19 @@ class KafkaWriter(Writer):
         return Written(written, filtered, ignored)
 
     def finish(self, part: Part, writing: Writing) -> None:
-        """Nothing: a transaction is all there is to see."""
+        """Nothing: committed transactions are complete."""
 
     def is_reachable(self) -> None:
-        """Try what a delivery does: a transaction, which leaves nothing behind."""
+        """Commit an empty transaction, and check the topic's state."""
         try_topic(self.target)
 
     def settle(self, binding: Binding, position: int, lease: Check) -> None:
-        """Refuse to say that everything is there, where the topic was made again meanwhile."""
+        """Raise ``TargetReplaced`` where the topic was recreated meanwhile."""
         self._refuse_other_topic()
 
     def refuses_redelivery(self, message: Mapping[str, Any], later: Later) -> str | None:
-        """What came after it with the same key must not be followed by something older."""
-        if refusal := self._transformation.refusal_of(self.declared.namespaces, message):
+        """Refuses a message where a later one with the same key was sent: order would be broken."""
+        if refusal := self.transformation.refusal_of(self.declared.namespaces, message):
             return refusal
         if message["key"] is not None and not later.is_whole:
             return f"compaction may have removed what came after it with the same key. {REBUILD}"
@@ -183,19 +174,19 @@ class KafkaWriter(Writer):
         return f"id {follower} with the same key was sent after it. {REBUILD}"
 
     def mark_redelivery(self, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The partition, and where it ends before the first attempt."""
+        """The partition, and its end offset before the first attempt."""
         partition = partition_of(message["key"], message["id"], self._count)
         return {"partition": partition, "since": end_of(self.target, partition)}
 
     def redeliver(self, message: Mapping[str, Any], mark: Mapping[str, Any], lease: Check) -> None:
-        """Send it at the end of its partition, unless an attempt before has."""
+        """Send it to the end of its partition, unless an earlier attempt has."""
         self._refuse_other_topic()
-        changed = self._transformation.apply(message)
+        changed = self.transformation.apply(message)
         if changed is not None:
             send_after_all(self.target, changed, mark["partition"], mark["since"], lease)
 
     def refuses_acknowledgement(self, message: Mapping[str, Any]) -> str | None:
-        """What is in the topic stays there, so it cannot be acknowledged as never written."""
+        """Refuses a message that is in the topic: it cannot be removed."""
         partition = partition_of(message["key"], message["id"], self._count)
         last_id = find_last_id(self.target, partition)
         if last_id < message["id"]:
@@ -222,13 +213,13 @@ class KafkaWriter(Writer):
 
     @cached_property
     def _count(self) -> int:
-        # Once known it travels with the writer: parts that are cut for one number of partitions and written
-        # for another would leave messages out.
+        # Cached, and pickled with the writer: parts that are cut for one number of partitions and written for
+        # another would leave messages out.
         return self.partitions if self.partitions is not None else count_partitions(self.target)
 
     @property
     def target(self) -> TargetTopic:
-        """Its topic, and how it is reached."""
+        """Its topic, with the connection."""
         declared = self.declared
         return TargetTopic(self.pipeline, self.name, declared.topic, declared.connection, self.connection)
 
@@ -239,5 +230,5 @@ class KafkaWriter(Writer):
 
 
 def partition_of(key: bytes | None, id_: int, count: int) -> int:
-    """Where a message goes: by its key as every producer of Kafka's own does it, without one by its id."""
+    """The partition of a message: by its key as Kafka's own producers compute it, without a key by its id."""
     return (id_ if key is None else key_hash(key)) % count

@@ -1,4 +1,4 @@
-"""Graceful shutdown: SIGTERM asks a delivery to commit what is done and to stop."""
+"""Graceful shutdown: SIGTERM asks a delivery or a resume to commit what is done and to stop."""
 
 import signal
 import threading

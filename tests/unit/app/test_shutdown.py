@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from tidemark.delivery.shutdown import stop_requested
+from tidemark.app.shutdown import stop_requested
 
 pytestmark = pytest.mark.unit
 
