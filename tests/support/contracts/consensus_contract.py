@@ -124,7 +124,7 @@ class ConsensusContract:
         assert consensus.commit(key, ABSENT, Change({"head": "b"})) == 1
 
     def test_being_outpaced_is_said_to_a_person(self, consensus: Consensus, key: ObjectKey):
-        with pytest.raises(TidemarkError, match=rf"^log {key.name}: changed by somebody else"):
+        with pytest.raises(TidemarkError, match=rf"^log {key.name}: changed by another process"):
             consensus.commit(key, 5, Change({"head": "a"}))
 
     # Rows
