@@ -37,10 +37,10 @@ class TidemarkError(Exception):
     """Whether a retry cannot succeed before an operator has acted. Airflow then does not retry."""
 
     text: ClassVar[str] = ""
-    """The template of the message for ``str.format``: names of fields in braces."""
+    """The template of the message for ``str.format``: names of fields or properties in braces."""
 
     def __str__(self) -> str:
-        return self.text.format_map(vars(self)) if self.text else super().__str__()
+        return self.text.format_map(_Attributes(self)) if self.text else super().__str__()
 
     def __post_init__(self) -> None:
         # Loggers and repr() of exceptions show ``args``, which a dataclass constructor would leave empty.
@@ -48,6 +48,16 @@ class TidemarkError(Exception):
 
     def __reduce__(self) -> tuple[Callable[..., "TidemarkError"], tuple[Any, ...], dict[str, Any]]:
         return _unpickled, (type(self), *self.args), self.__dict__
+
+
+class _Attributes:
+    """The attributes of an error, as ``str.format_map`` reads them."""
+
+    def __init__(self, error: TidemarkError) -> None:
+        self._error = error
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self._error, name)
 
 
 def _unpickled(kind: type[TidemarkError], *args: Any) -> TidemarkError:

@@ -13,7 +13,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
-from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, describe_losses, ids_of
 from tidemark.log.state.control import BindingsHead, LogControl
 
 ACCEPT = "accept"
@@ -63,7 +63,7 @@ def unplanned_losses(control: LogControl) -> list[AcceptedLoss]:
 
 def accept_plan(control: LogControl, acceptance: AuditEntry) -> None:
     """Accept what becomes of the writers, where a topic's loss was accepted without being told."""
-    what = "what becomes of the writers: " + said([one.loss for one in unplanned_losses(control)])
+    what = "what becomes of the writers: " + describe_losses([one.loss for one in unplanned_losses(control)])
     # First, so that the record exists whatever becomes of this process; doing it again adds another one.
     control.keep_decision(replace(acceptance, what=ACCEPT, about=what))
     reach(FaultPoint.ACCEPT_PLANNED)

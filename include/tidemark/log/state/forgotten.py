@@ -16,7 +16,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.state.control import DECISION, HEAD, LogControl, decision_row
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
 from tidemark.log.state.readers import PREFIX as READERS
