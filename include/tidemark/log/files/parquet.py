@@ -241,7 +241,7 @@ class LogFolder:
             return list(groups_of(parquet.metadata))
 
     def at(self, file: LogFile) -> str:
-        """Where a file lies, for whoever reads it with other means."""
+        """The absolute path of a file, for components that read it themselves."""
         return self._folder.address(file.path)
 
     def area_at(self, area: str) -> str:
