@@ -1,11 +1,11 @@
-"""Places where a process can be made to die: between any two durable writes there is one.
+"""Fault points: between any two durable writes there is a point at which a test can crash the process.
 
-Off unless ``TIDEMARK_FAULT`` names a place; then the process that reaches it is killed as by ``kill -9``, so
-no ``finally`` runs and nothing is flushed. With ``:pause`` behind the name it is stopped instead, so that
-somebody can take its place before it goes on. Only tests set it.
+A process that reaches the point named by ``TIDEMARK_FAULT`` kills itself as by ``kill -9``: no ``finally``
+runs and nothing is flushed. With ``:pause`` appended to the name it is suspended instead, so that another
+process can take over before it continues. Without the variable, which only tests set, nothing happens.
 
-``TIDEMARK_AT_ONCE`` makes what is handled together so small that deaths fall between two such steps also
-where there is little to do. Only tests set that either.
+``TIDEMARK_AT_ONCE`` limits the size of batches, so that a crash can fall between two batches of a small
+amount of work. Only tests set it.
 """
 
 import os
@@ -18,7 +18,7 @@ AT_ONCE = "TIDEMARK_AT_ONCE"
 
 
 class FaultPoint(StrEnum):
-    """Named after what has just become durable, or is about to."""
+    """Each point is named after the write that has just become durable or is about to."""
 
     TAKEN_OVER = "take_over.recorded"
     TAKE_OVER_DATED = "take_over.dated"
@@ -103,7 +103,7 @@ class FaultPoint(StrEnum):
 
 
 def reach(point: FaultPoint) -> None:
-    """Die here, if this place was switched on."""
+    """Crash or suspend the process, if ``TIDEMARK_FAULT`` names this point."""
     wanted = os.environ.get(VARIABLE)
     if wanted == point:
         die(point)
@@ -112,10 +112,10 @@ def reach(point: FaultPoint) -> None:
 
 
 def at_once(most: int) -> int:
-    """How many of something are handled together, unless fewer are wanted."""
+    """The size of a batch: ``most``, or less where ``TIDEMARK_AT_ONCE`` says so."""
     return min(most, int(os.environ.get(AT_ONCE, most)))
 
 
 def die(point: FaultPoint) -> None:
-    """End this process at once, without a trace of its own making."""
+    """Kill this process with SIGKILL."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -44,7 +44,7 @@ from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import EncodedEvent, Events
 from tidemark.kafka.source_topics import SourceTopics
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.source import read_available
 from tidemark.verification.outputs.reconcile import reconcile_now, usual_extent
 from tidemark.verification.reconcile import close_gate

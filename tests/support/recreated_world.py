@@ -29,11 +29,11 @@ from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.accept import accept, require_closed_gate
-from tidemark.log.bind import bind_guarded
+from tidemark.log.bind import bind
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.publish import publish
 from tidemark.verification.journal.entities import Case, judge_entities
 from tidemark.verification.outputs import topics as verified_topics
@@ -227,7 +227,7 @@ class World(PipelineWorld):
     def _take_in(self, run_id: str, dies_after: str) -> None:
         folder = LogFolder("orders", str(self.root / "log"))
         available = self.broker.available(SOURCES)
-        binding = bind_guarded(self.control, available, LIMIT, self.clock(), run_id)
+        binding = bind(self.control, available, LIMIT, self.clock(), run_id)
         if binding is None or dies_after == "bind":
             return
         if binding.run_id != run_id:

@@ -13,7 +13,7 @@ from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.delivery.state.positions import Positions
 from tidemark.faults import FaultPoint, reach
-from tidemark.log.bind import bind_guarded, find_unfinished, refuse_clock
+from tidemark.log.bind import bind, find_unfinished, refuse_clock
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
@@ -108,7 +108,7 @@ def _bind_new(
     if next_offsets and head.newest is None and not head.reached:
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
-    return bind_guarded(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
+    return bind(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
 
 
 def audit_run(

@@ -19,7 +19,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import FAILURES, KEYSPACE, LightweightConsensus
 from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.state.positions import Positions
-from tidemark.log.model.recreated import of_whole_topics
+from tidemark.log.model.recreated_topics import of_whole_topics
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 

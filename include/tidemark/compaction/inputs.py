@@ -19,7 +19,7 @@ from tidemark.delivery.state.registration import registered_writers
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.manifest import LogFile, Manifest
-from tidemark.log.model.recreated import Recreations, topics_in_log
+from tidemark.log.model.recreated_topics import Recreations, topics_in_log
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.holds import holds

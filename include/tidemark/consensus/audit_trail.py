@@ -1,8 +1,8 @@
-"""The audit trail: what operators did, to what, when and why. Entries are kept for ever.
+"""The audit trail: what operators did, to what, when and why. Entries are never removed.
 
-One value for all of them, and one way to write it into a control row and to read it back. Rows of different
+All actions share one value, and one way to write it into a control row and to read it back. Rows of different
 kinds name the subject differently, and rows of older versions lack some fields: ``AuditFormat`` reads both.
-Nothing here decides where a row is kept, or which change it is committed with.
+This module decides neither where a row is stored nor which change it is committed with.
 """
 
 import json
@@ -13,14 +13,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One action. Field names are those of the stored rows.
+    """One action. The names of the fields are those of the stored rows.
 
     Attributes:
-        what: The action, as the command is called: ``rewind``, ``accept``, ``forget``.
-        who: The operator; where a run did it on its own, the run.
-        reason: Why, in the operator's words.
-        at: When: in µs, in a work journal in ms.
-        about: The subject, where the row's place does not say it already: a keyspace, what closed a gate.
+        what: The action, named after the command: ``rewind``, ``accept``, ``forget``.
+        who: The operator; the run, where no operator was involved.
+        reason: The operator's reason.
+        at: The time of the action: in µs, in a work journal in ms.
+        about: The subject, where the row's key does not name it already: a keyspace, the cause of a gate.
     """
 
     what: str
@@ -32,18 +32,18 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditFormat:
-    """How control rows of one kind hold an entry.
+    """The layout of an entry in control rows of one kind.
 
     Attributes:
         about: The name of the subject's field; None where rows of this kind have none.
-        action: The one action that rows of this kind are about, which they do not store; None where they do.
+        action: The action, where all rows of this kind have the same and do not store it; else None.
     """
 
     about: str | None = None
     action: str | None = None
 
     def to_row(self, entry: AuditEntry, **further: Any) -> dict[str, Any]:
-        """The fields of the row, ``further`` ones after the entry's own."""
+        """The fields of the row: those of the entry, then ``further`` ones."""
         row: dict[str, Any] = {} if self.action else {"what": entry.what}
         row |= {"who": entry.who, "reason": entry.reason, "at": entry.at}
         if self.about:
@@ -51,14 +51,14 @@ class AuditFormat:
         return row | further
 
     def to_json(self, entry: AuditEntry, **further: Any) -> str:
-        """The row as the control plane keeps it."""
+        """The row as JSON."""
         return json.dumps(self.to_row(entry, **further), sort_keys=True)
 
     def from_row(self, row: Mapping[str, Any]) -> AuditEntry:
-        """The entry a row holds; fields that are not the entry's are the caller's business."""
+        """The entry in a row; fields that do not belong to an entry are ignored."""
         about = row.get(self.about) if self.about else None
         return AuditEntry(self.action or row["what"], row["who"], row["reason"], row["at"], about)
 
     def from_json(self, text: str) -> AuditEntry:
-        """The entry that a row's text holds."""
+        """The entry in a row's JSON."""
         return self.from_row(json.loads(text))

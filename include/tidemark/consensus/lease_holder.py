@@ -1,8 +1,8 @@
-"""The one holder with renewal: a thread prolongs what a process holds (a lease, a reader's row, claims of
-work) while the process works, however long one step takes, and gives it back in the end.
+"""Renewal in the background: a thread renews what a process holds (a lease, a reader's row, claims of work)
+while the process works, however long one step takes, and releases it in the end.
 
-The holder does not fence anything. It learns of a loss only when it renews, so a process that writes without
-compare-and-set asks for the deadline itself before each write (``Lease.is_safe_at``).
+This does not fence anything. A loss is noticed only at the next renewal, so a process that writes without
+compare-and-set must check the deadline itself before each write (``Lease.is_safe_at``).
 """
 
 import threading
@@ -19,36 +19,42 @@ from tidemark.consensus.lease import LEASE
 events = structlog.get_logger()
 
 RENEWALS = 4
-"""How often a lease is renewed within its term: several renewals may fail before it is lost."""
+"""The number of renewals within a term: several of them may fail before the lease is lost."""
 
 
 class Renewable(Protocol):
-    """Something that is held until a deadline."""
+    """A resource that is held until a deadline."""
 
     @property
     def lost(self) -> type[Exception]:
-        """What ``renew`` and ``release`` raise once another process has it."""
+        """The error that ``renew`` and ``release`` raise once another process holds the resource."""
 
     @property
     def what(self) -> str:
-        """What is held, for the log."""
+        """The name of the resource, for log lines."""
 
     def renew(self) -> None:
-        """Prolong it."""
+        """Extend the deadline."""
 
     def release(self) -> None:
-        """Give it back."""
+        """End the hold before its deadline."""
 
 
 Held = TypeVar("Held", bound=Renewable)
 
 
 class LeaseHolder:
-    """Renews in a thread from ``start`` (or ``with``) to ``stop``; ``stop`` gives it back.
+    """Renews in a thread from ``start`` (or ``with``) to ``stop``; ``stop`` also releases.
 
-    A renewal that fails is logged and tried again in the next round: the work stops at its next fenced
-    change, if the trouble lasts. After one of the errors in ``lost`` there is nothing to renew or to give
-    back any more.
+    A failed renewal is logged and tried again in the next round. If renewals keep failing, the work stops at
+    its next fenced change. After one of the errors in ``lost`` nothing is renewed or released any more.
+
+    Args:
+        what: The name of the resource, for log lines.
+        renew: Extends the deadline.
+        release: Ends the hold.
+        lost: The errors by which ``renew`` and ``release`` report that another process holds the resource.
+        every: The time between two renewals, in seconds.
     """
 
     def __init__(
@@ -66,16 +72,15 @@ class LeaseHolder:
 
     @property
     def is_lost(self) -> bool:
-        """Whether a renewal has found that another process has it."""
+        """Whether a renewal has found that another process holds the resource."""
         return self._is_lost.is_set()
 
     def start(self) -> None:
-        """Renew from now on."""
+        """Start renewing."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Renew no more, and give it back. Raises nothing: what was committed stays so, and an error of the
-        work itself is the one that people must see."""
+        """Stop renewing, and release. Raises nothing: an error here must not hide an error of the work."""
         self._over.set()
         self._thread.join()
         if self.is_lost:
@@ -110,6 +115,6 @@ class LeaseHolder:
 
 @contextmanager
 def holding(hold: Held, every: float = LEASE / SECOND / RENEWALS) -> Iterator[Held]:
-    """Keep a lease alive while the block works; then give it back."""
+    """Renew a lease while the block runs, every so many seconds; then release it."""
     with LeaseHolder(hold.what, hold.renew, hold.release, lost=hold.lost, every=every):
         yield hold

@@ -1,9 +1,9 @@
 """Consensus on Cassandra's lightweight transactions: keyspace ``tidemark``, one partition per object.
 
-Every transaction carries a fresh attempt id in the static column ``last_tx``. When the answer to one is
-lost, a SERIAL read settles what became of it: applied, not applied (then it is tried again) or overtaken.
-Reads are SERIAL; ``recent`` and ``committed`` are not, and say so. Nothing here guesses: what cannot be
-settled is ``Undecided``.
+Every transaction writes a new attempt id to the static column ``last_tx``. When the response to a transaction
+is lost, a SERIAL read finds out whether it was applied, was not applied (then it is retried) or was preceded
+by another process. Reads are SERIAL, except ``recent`` and ``committed``. An outcome that cannot be
+determined is reported as ``Undecided``, never guessed.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -44,8 +44,8 @@ KEYSPACE = "tidemark"
 ATTEMPTS = 5
 
 FAILURES = (DriverException, NoHostAvailable, ConnectionException, ErrorMessage)
-"""Whatever the driver raises instead of an answer. ``ErrorMessage`` is what it has no class for, such as
-Cassandra's own "I do not know whether it was applied" (0x1700)."""
+"""All errors that the driver raises instead of a response. It raises ``ErrorMessage`` for errors it has no
+class for, such as Cassandra's "CAS write unknown" (0x1700)."""
 REFUSALS = (
     RequestValidationException,
     AuthenticationFailed,
@@ -54,11 +54,11 @@ REFUSALS = (
     ProtocolException,
     BadCredentials,
 )
-"""The failures after which the transaction has certainly not begun. "Unavailable" and "overloaded" are not
-among them: they may be the answer to the second time that the driver sent it."""
+"""The failures after which the transaction has certainly not started. "Unavailable" and "overloaded" are not
+among them: they may be the response to the driver's second sending of the same transaction."""
 
 NEVER_TWICE = FallthroughRetryPolicy()
-"""A second sending by the driver itself would hide what became of the first."""
+"""A retry by the driver would hide the outcome of the first sending."""
 
 TABLE = "object"
 
@@ -77,7 +77,7 @@ def create_schema(
     keyspace: str = KEYSPACE,
     tables: Sequence[str] = (TABLE,),
 ) -> None:
-    """Make a keyspace and its tables of objects where they are missing; the control plane's has one."""
+    """Create a keyspace and its tables of objects where they are missing; the control plane has one table."""
     options = ", ".join(f"'{key}': '{value}'" for key, value in replication.items())
     session.execute(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {{{options}}}")
     for table in tables:
@@ -85,7 +85,7 @@ def create_schema(
 
 
 class LightweightConsensus:
-    """The contract of ``Consensus`` on Cassandra."""
+    """``Consensus`` on one table of objects in Cassandra."""
 
     def __init__(self, session: Session, keyspace: str = KEYSPACE, table: str = TABLE) -> None:
         self._session = session
@@ -106,7 +106,7 @@ class LightweightConsensus:
         self._advance = session.prepare(
             f"UPDATE {table} SET version = ?, last_tx = ? WHERE kind = ? AND name = ? IF version = ?"
         )
-        # What most changes are, without a batch around it.
+        # Most changes put one row: without a batch they are cheaper.
         self._put_one = session.prepare(
             f"UPDATE {table} SET version = ?, last_tx = ?, body = ? "
             "WHERE kind = ? AND name = ? AND row = ? IF version = ?"
@@ -123,7 +123,7 @@ class LightweightConsensus:
             f"DELETE version, last_tx FROM {table} WHERE kind = ? AND name = ? IF version = ?"
         )
         self._names = session.prepare(f"SELECT DISTINCT kind, name FROM {table}")
-        # Of one object at a time a read may be SERIAL. Whatever was committed is at a quorum.
+        # Cassandra allows SERIAL only for reads of one partition. A committed change is at a quorum.
         self._names.consistency_level = ConsistencyLevel.QUORUM
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
@@ -133,13 +133,13 @@ class LightweightConsensus:
     def whole(self, key: ObjectKey) -> Snapshot:
         """See ``Consensus.whole``."""
         found = list(self._session.execute(self._every, (key.kind, key.name)))
-        # An object without rows still answers with one: that of its version.
+        # For an object without rows Cassandra returns one result row, with the static columns alone.
         version = found[0].version if found else None
         rows = {r.row: r.body for r in found if r.row is not None}
         return Snapshot(ABSENT if version is None else version, rows)
 
     def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
-        """See ``Consensus.recent``: what a transaction that has not ended yet will write is not seen."""
+        """See ``Consensus.recent``: a quorum read does not see the writes of unfinished transactions."""
         versions: dict[str, int] = {}
         rows: dict[str, dict[str, str]] = {}
         for one in self._session.execute(self._committed, (kind, list(names))):
@@ -149,7 +149,9 @@ class LightweightConsensus:
         return {name: Snapshot(version, rows[name]) for name, version in versions.items()}
 
     def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
-        """See ``Consensus.committed``: a commit that has returned is at a quorum, and this reads one."""
+        """See ``Consensus.committed``: a commit that has returned is at a quorum, and this is a quorum
+        read.
+        """
         return self._snapshot(key, self._rows, (key.kind, key.name, list(rows)))
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
@@ -160,16 +162,16 @@ class LightweightConsensus:
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
-        """See ``Consensus.names``. Reads the keys of all objects: there are a few for every pipeline."""
+        """See ``Consensus.names``. Reads the keys of all objects: each pipeline has only a few."""
         found = self._session.execute(self._names)
         return sorted(one.name for one in found if one.kind == kind and one.name.startswith(prefix))
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
         """See ``Consensus.commit``."""
-        # A transaction whose answer is lost may still be under way, and land at any time from now on. That
-        # does no harm: all attempts have the same condition and a version never comes back, so at most one
-        # of them is ever applied, and none once anybody's change is. What is left is to recognise the one
-        # that was, and any of the attempts may be it, not only the last.
+        # A transaction whose response is lost may still be applied at any later time. That does no harm: all
+        # attempts have the same condition and a version is never reused, so at most one of them is applied,
+        # and none after another process's change. Any of the attempts may be the applied one, not only the
+        # last, so all their ids are kept.
         attempts: set[UUID] = set()
         lost: Exception | None = None
         for _ in range(ATTEMPTS):
@@ -179,7 +181,7 @@ class LightweightConsensus:
                 if self._is_applied(key, expected, change, attempt):
                     return expected + 1
             except FAILURES as error:
-                # Refusing this attempt says nothing about an earlier one.
+                # A refusal of this attempt says nothing about an earlier one.
                 if lost is None and isinstance(error, REFUSALS):
                     raise
                 lost = error
@@ -214,21 +216,22 @@ class LightweightConsensus:
     def _settle(
         self, key: ObjectKey, expected: int, change: Change, attempts: Collection[UUID], *, doubt: bool
     ) -> bool:
-        """Whether one of the attempts was applied; False means that it may be tried again.
+        """Whether one of the attempts was applied; False means that a retry is safe.
 
-        ``doubt`` is whether any answer was lost. Without it only the newest transaction is asked: the driver
-        may have sent it twice, and "not applied" be the answer to the second.
+        Raises ``Outpaced`` where another process's change was applied. ``doubt`` is whether any response was
+        lost. Without doubt only the newest transaction is compared: the driver may have sent it twice, so
+        that "not applied" was the response to the second sending.
         """
         try:
             version, last = self._version(key)
             if last in attempts:
                 return True
-            # None has landed yet. Should one do so after this read, the next attempt is not applied, and
-            # the read after that one finds it.
+            # No attempt is applied yet. If one is applied after this read, the next attempt fails, and the
+            # read after that one finds it.
             if doubt and version == expected:
                 return False
-            # One step on, the newest transaction is the one that took our place. Further on it is not known
-            # whose the first step was: it was ours if what we wrote is still there.
+            # One version further, the newest transaction is another process's and preceded this one. Several
+            # versions further, the first of them was this change if its rows are still stored.
             if doubt and version > expected + 1 and self._shows(key, change):
                 return True
         except FAILURES as error:
@@ -236,14 +239,14 @@ class LightweightConsensus:
         raise Outpaced(key, expected, version)
 
     def _shows(self, key: ObjectKey, change: Change) -> bool:
-        """Whether the rows are as the change leaves them; removals alone prove nothing."""
+        """Whether the stored rows are those of the change; a change that only removes rows proves nothing."""
         if not change.puts:
             return False
         present = self.read(key, [*change.puts, *change.deletes]).rows
         return dict(present) == dict(change.puts) and not any(self._holds(key, r) for r in change.ranges)
 
     def _holds(self, key: ObjectKey, rows: RowRange) -> bool:
-        """Whether there is a row in the range."""
+        """Whether the object has a row in the range."""
         return bool(list(self._session.execute(self._last, (key.kind, key.name, rows.first, rows.end, 1))))
 
     def _is_applied(self, key: ObjectKey, expected: int, change: Change, attempt: UUID) -> bool:
@@ -280,8 +283,9 @@ class LightweightConsensus:
         found = list(self._session.execute(statement, values))
         if found:
             return Snapshot(found[0].version, {r.row: r.body for r in found})
-        # No row carries the version. Read it first and the rows again: rows newer than the version only
-        # cost a retry, a version newer than the rows would let a commit pass that has not seen them.
+        # Without a row there is no version in the result. Read the version first and the rows again: rows
+        # newer than the version only cost a retry, but a version newer than the rows would allow a commit
+        # that has not seen them.
         version, _ = self._version(key)
         found = list(self._session.execute(statement, values))
         return Snapshot(found[0].version if found else version, {r.row: r.body for r in found})

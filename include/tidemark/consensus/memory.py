@@ -1,4 +1,6 @@
-"""Consensus in memory: for tests of what stands on it. Nothing survives the process."""
+"""Consensus in memory: for tests, and for a control plane that does not exist. Nothing survives the
+process.
+"""
 
 from collections.abc import Mapping, Sequence
 from threading import Lock
@@ -7,7 +9,7 @@ from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind, Ou
 
 
 class MemoryConsensus:
-    """The contract of ``Consensus`` on a dictionary."""
+    """``Consensus`` on a dictionary, guarded by a lock."""
 
     def __init__(self) -> None:
         self._lock = Lock()

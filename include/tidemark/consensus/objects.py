@@ -1,8 +1,8 @@
-"""What consensus is: compare-and-set on versioned objects.
+"""The interface of consensus: compare-and-set on versioned objects.
 
-An object has a version and rows of text, all in one place, so that one transaction changes several rows at
-once or none. Everything durable that decides something (a binding, the log's manifest, a writer's position)
-is such an object. There is no blind write: who did not read the newest version changes nothing.
+An object has a version and rows of text. One transaction changes several rows of an object, all or none. All
+durable decisions (a binding, the log's manifest, a writer's position) are stored in such objects. There is no
+blind write: a change that is not based on the newest version is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,19 @@ from typing import Protocol
 from tidemark.errors import TidemarkError, with_fields
 
 ABSENT = 0
-"""The version of an object that nobody has written yet."""
+"""The version of an object that was never written."""
 
 
 class ObjectKind(StrEnum):
-    """The kinds of objects in the control plane."""
+    """The kinds of objects in the control plane.
+
+    Attributes:
+        BINDINGS: The bindings of a pipeline.
+        LOG: The log of a pipeline.
+        WRITER: One writer of a pipeline.
+        WORK_JOURNAL: A work journal.
+        WORK_ENTRY: One entry of a work journal.
+    """
 
     BINDINGS = "bindings"
     LOG = "log"
@@ -28,7 +36,7 @@ class ObjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObjectKey:
-    """Which object: its kind and its name (``orders``, ``orders/archive``)."""
+    """The key of an object: its kind and its name (``orders``, ``orders/archive``)."""
 
     kind: ObjectKind
     name: str
@@ -39,19 +47,19 @@ class ObjectKey:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """An object as it was at one version; only the rows that were asked for."""
+    """The rows of an object at one version; only those that were requested."""
 
     version: int
     rows: Mapping[str, str]
 
 
 AFTER_EVERY_NAME = "\U0010ffff"
-"""Comes after every name of a row: the end of a range that has none."""
+"""Sorts after every row name: the end of a range without an upper bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
-    """Rows by their names' order: ``first`` included, ``end`` not, however many are between them."""
+    """All rows whose names sort from ``first`` (included) to ``end`` (excluded)."""
 
     first: str
     end: str
@@ -66,7 +74,13 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one transaction does: rows to write and rows to remove, one by one or whole ranges of them."""
+    """The effect of one transaction.
+
+    Attributes:
+        puts: Rows to write, by name.
+        deletes: Names of rows to remove.
+        ranges: Ranges of rows to remove. No row may be both written and removed.
+    """
 
     puts: Mapping[str, str] = field(default_factory=dict)
     deletes: Sequence[str] = ()
@@ -74,29 +88,27 @@ class Change:
 
     def __post_init__(self) -> None:
         if both := sorted(row for row in self.puts if self.removes(row)):
-            raise ValueError(
-                f"{both} are to be written and removed at once, and nobody knows which comes first"
-            )
+            raise ValueError(f"{both} are to be written and removed in one change, whose order is undefined")
 
     def removes(self, row: str) -> bool:
-        """Whether a row of this name is gone afterwards."""
-        return row in self.deletes or any(row in gone for gone in self.ranges)
+        """Whether the change removes a row of this name."""
+        return row in self.deletes or any(row in removed for removed in self.ranges)
 
     def applied_to(self, rows: Mapping[str, str]) -> dict[str, str]:
-        """An object's rows as the change leaves them."""
+        """The rows of an object after the change."""
         return {row: body for row, body in rows.items() if not self.removes(row)} | dict(self.puts)
 
 
 class ConsensusError(TidemarkError):
-    """A change of the control plane was not made, or is not known to be."""
+    """A change of the control plane was not applied, or it is unknown whether it was."""
 
 
 @with_fields
 class Outpaced(ConsensusError):
-    """Somebody else changed the object first; nothing of this change was applied.
+    """Another process changed the object first; nothing of this change was applied.
 
-    One exception: where the answer was lost and others have committed since, it may have been applied and
-    written over. Reading again and deciding anew is right in both cases.
+    One exception: where the response was lost and other processes have committed since, the change may have
+    been applied and overwritten. Reading and deciding again is right in both cases.
     """
 
     key: ObjectKey
@@ -104,14 +116,14 @@ class Outpaced(ConsensusError):
     found: int
 
     text = (
-        "{key}: changed by somebody else in the meantime (version {found}, not {expected}). Nothing was "
+        "{key}: changed by another process in the meantime (version {found}, not {expected}). Nothing was "
         "written; read it again and decide anew."
     )
 
 
 @with_fields
 class Undecided(ConsensusError):
-    """The answer to a commit is missing, and what became of it could not be found out."""
+    """The response to a commit is missing, and its outcome could not be determined."""
 
     key: ObjectKey
     expected: int
@@ -119,54 +131,58 @@ class Undecided(ConsensusError):
 
     text = (
         "{key}: whether the change of version {expected} was applied is not known ({reason}); nothing else "
-        "was done. Run the same step again: it first looks at what is there."
+        "was done. Run the same step again: it begins by reading the current state."
     )
 
 
 class Consensus(Protocol):
-    """Reads are linearizable, but for ``recent`` and ``committed``; a commit applies whole, at exactly the
-    expected version, or raises ``Outpaced``. Only after ``Undecided`` it is not known which of them it was.
+    """Versioned objects with compare-and-set.
+
+    Reads are linearizable, except ``recent`` and ``committed``. A commit is applied as a whole, at exactly
+    the expected version, or raises ``Outpaced``. After ``Undecided`` its outcome is unknown.
     """
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
-        """The named rows (those that exist) and the version they belong to."""
+        """Those of the named rows that exist, and the object's version."""
 
     def whole(self, key: ObjectKey) -> Snapshot:
-        """Every row, and the version, in one read: for objects that never have more than a few."""
+        """All rows and the version in one read: for objects with few rows."""
 
     def recent(self, kind: ObjectKind, names: Sequence[str]) -> Mapping[str, Snapshot]:
-        """As ``whole`` of several objects of a kind, for less; by their names, without those that are absent.
+        """All rows of several objects of a kind, by name; cheaper than ``whole``. Absent objects are left
+        out.
 
-        Each as it was at some version, the newest or a little before it. Good enough for a commit, which
-        fails where it is not the newest; not for deciding against one.
+        Each snapshot is of the newest version or of a recent one. That is enough for a commit, which fails
+        where the version is not the newest. It is not enough for deciding not to commit.
         """
 
     def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
-        """As ``read``, for less: it does not take part in the transactions on the object.
+        """As ``read``, but cheaper: it does not take part in the transactions on the object.
 
-        Every commit that returned before this began is seen; one that is under way may be or not.
+        Sees every commit that returned before this call. A commit in progress may be seen or not.
         """
 
     def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
-        """The last rows, in order, whose names begin with ``prefix`` and come before ``before``."""
+        """The last ``limit`` rows whose names begin with ``prefix`` and sort before ``before``, in order."""
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
-        """The names of the objects of a kind that begin so, in order; also of those that have no row left.
+        """The sorted names of the objects of a kind that begin with ``prefix``, including objects without
+        rows.
 
-        Not linearizable: an object that is being made right now may be missing.
+        Not linearizable: an object that is being created at the same time may be missing.
         """
 
     def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
-        """Apply the change if the object is still at ``expected``; the new version.
+        """Apply the change if the object is still at version ``expected``; returns the new version.
 
-        Raises ``Outpaced`` when somebody else was faster, and ``Undecided`` when the answer is missing: then
-        the change was applied, or was not, or still will be if nobody else is faster; whole and at most once
-        in any case. Any other error is a refusal, and nothing was applied.
+        Raises ``Outpaced`` where another process changed the object first. Raises ``Undecided`` where the
+        response is missing: the change was applied, or was not, or may still be applied unless another change
+        precedes it; as a whole and at most once in any case. Any other error means that nothing was applied.
         """
 
     def forget(self, key: ObjectKey, expected: int) -> None:
-        """Make the object absent with all its rows, if it is still at ``expected``; raises as ``commit``.
+        """Remove the object with all its rows, if it is still at version ``expected``; raises as ``commit``.
 
-        Its versions begin anew. So this is only for objects that nobody has read for so long that nobody can
-        still want to commit to what was read.
+        Its versions start from the beginning again. So use this only for objects that no process has read for
+        so long that none can still commit against the version it has read.
         """

@@ -1,9 +1,9 @@
-"""The one loop around compare-and-set: read an object, decide, commit, and start over where another process
-was faster.
+"""The loop around compare-and-set: read an object, decide, commit, and retry where another process committed
+first.
 
-``update`` is for rows of one object. ``retry_outpaced`` is the loop itself, for stores that read and commit
-objects in a form of their own. Neither repeats a commit whose outcome is unknown: ``Undecided`` goes to the
-caller, and the step that the caller repeats begins with a read.
+``update`` is for rows of one object. ``retry_outpaced`` is the loop itself, for stores with their own
+functions to read and commit. Neither retries a commit whose outcome is unknown: ``Undecided`` is raised to
+the caller, whose retry begins with a read.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,18 +18,22 @@ Answer = TypeVar("Answer")
 
 
 class ReadAgain(Exception):
-    """Raised by an attempt that may not act on what it was given any more, whether or not it was changed."""
+    """Raised by an attempt that must not act on the state it was given any more, even if it is unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How often a step is tried against faster processes, and what happens then."""
+    """The limit on attempts that other processes outpace.
+
+    Attributes:
+        tries: The greatest number of attempts.
+        busy: Makes the error to raise after the last attempt; nothing was changed then.
+        wait: The backoff: called before each retry with the number of attempts so far.
+    """
 
     tries: int
     busy: Callable[[], Exception]
-    """The error to raise when no try is left; nothing was changed then."""
     wait: Callable[[int], None] = lambda tries: None
-    """Called before another try, with the number of tries so far: the back-off."""
 
 
 def update(
@@ -40,11 +44,12 @@ def update(
     *,
     patience: Patience | None = None,
 ) -> Answer:
-    """Change an object by what these rows of it are (None: all rows), and return ``decide``'s answer.
+    """Read the named rows of an object (None: all rows), commit what ``decide`` derives from them, and return
+    its answer.
 
-    ``decide`` gets a snapshot and returns the change, None where the object stays as it is, and the answer.
-    It is called once for every version that was read, so it must not have effects that a second call would
-    double. What it raises leaves the object as it was. The version after the commit is the snapshot's plus 1.
+    ``decide`` gets a snapshot and returns the change (None to leave the object unchanged) and the answer. It
+    is called once for each version that is read, so it must be idempotent. An error it raises leaves the
+    object unchanged. The version after the commit is the snapshot's plus 1.
     """
 
     def read() -> Snapshot:
@@ -66,10 +71,10 @@ def retry_outpaced(
     known: Seen | None = None,
     patience: Patience | None = None,
 ) -> Answer:
-    """The answer of the first attempt that was not outpaced; each is given what was read after the last one.
+    """Returns the result of the first attempt that is not outpaced; each attempt gets newly read state.
 
-    ``known`` was read before and saves the first read. Without ``patience`` it goes on for ever: one of the
-    competing processes succeeds in every round, so each of them has its turn.
+    ``known`` is state that the caller has read already; it saves the first read. Without ``patience`` there
+    is no limit: in every round one of the competing processes succeeds, so each of them succeeds in the end.
     """
     seen = read() if known is None else known
     for tries in count(1):

@@ -23,7 +23,7 @@ from tidemark.delivery.writer import Past, Writer
 from tidemark.errors import with_fields
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile
-from tidemark.log.model.recreated import Recreation, Recreations, topics_in_log
+from tidemark.log.model.recreated_topics import Recreation, Recreations, topics_in_log
 from tidemark.log.state.control import LogControl
 
 events = structlog.get_logger()

@@ -1,7 +1,7 @@
-"""accept: a named person lets the log go on over what closed its gate, and everything about it is kept.
+"""accept: an operator accepts what closed the log's gate, which opens it; the decision is kept for ever.
 
-Lost offsets become holes that are on record for ever; a capture that failed its audit may be published as it
-is. Nothing is repaired here, and a gate that closed for another reason in the meantime stays closed.
+Lost offsets become holes on record. A capture that failed its audit may be published as it is. Nothing is
+repaired here, and a gate that was closed for another reason in the meantime stays closed.
 """
 
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
-from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, ids_of, said
+from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, describe_losses, ids_of
 from tidemark.log.state.control import BindingsHead, LogControl
 
 ACCEPT = "accept"
@@ -33,7 +33,7 @@ class NothingToAccept(LogError):
 
 @with_fields
 class GateChanged(LogError):
-    """The gate is not closed any more for what was to be accepted."""
+    """The gate is not closed any more for the reason that was to be accepted."""
 
     pipeline: str
     gate: LogGate
@@ -45,7 +45,7 @@ class GateChanged(LogError):
 
 
 def require_closed_gate(control: LogControl) -> LogGate:
-    """What there is to accept; refuses an open gate."""
+    """The closed gate; raises ``NothingToAccept`` where it is open."""
     gate = control.log_gate()
     if gate is None:
         raise NothingToAccept(control.pipeline)
@@ -53,7 +53,7 @@ def require_closed_gate(control: LogControl) -> LogGate:
 
 
 def unplanned_losses(control: LogControl) -> list[AcceptedLoss]:
-    """Topics that were accepted as made again, or gone, before plans said what becomes of the writers."""
+    """Accepted losses of whole topics whose plan did not list the consequences for the writers."""
     return [
         one
         for one in control.accepted_losses()
@@ -62,25 +62,27 @@ def unplanned_losses(control: LogControl) -> list[AcceptedLoss]:
 
 
 def accept_plan(control: LogControl, acceptance: AuditEntry) -> None:
-    """Accept what becomes of the writers, where a topic's loss was accepted without being told."""
-    what = "what becomes of the writers: " + said([one.loss for one in unplanned_losses(control)])
-    # First, so that the record exists whatever becomes of this process; doing it again adds another one.
+    """Accept the consequences for the writers of losses whose plan did not list them."""
+    what = "what becomes of the writers: " + describe_losses([one.loss for one in unplanned_losses(control)])
+    # First, so that the record exists even if this process crashes; a retry adds another record.
     control.keep_decision(replace(acceptance, what=ACCEPT, about=what))
     reach(FaultPoint.ACCEPT_PLANNED)
 
     def attempt(head: BindingsHead) -> None:
-        told = [
+        planned = [
             replace(one, who=acceptance.who, reason=acceptance.reason, at=acceptance.at, is_planned=True)
             for one in unplanned_losses(control)
         ]
-        if told:
-            control.replace_losses(head, told)
+        if planned:
+            control.replace_losses(head, planned)
 
     retry_outpaced(control.bindings_head, attempt)
 
 
 def accept(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
-    """Let the log go on over what this gate says, and over nothing else."""
+    """Record the accepted losses and open the gate; raises ``GateChanged`` where the gate is another one
+    now.
+    """
     if gate.losses:
         _record(control, gate, acceptance)
         reach(FaultPoint.ACCEPT_RECORDED)
@@ -91,7 +93,7 @@ def accept(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
 
 def _record(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
     def attempt(head: BindingsHead) -> None:
-        # The head was read before the gate: whatever is bound since makes the compare-and-set below fail.
+        # The head was read before the gate, so a binding made since makes the compare-and-set fail.
         closed = control.log_gate()
         if closed is None or not closed.is_about(gate):
             return
@@ -110,13 +112,5 @@ def _accepted(
         after = ids_of(control.binding(gate.t), loss)[0] - 1
     else:
         after = control.binding(head.newest).end if head.newest is not None else NOTHING_YET
-    return AcceptedLoss(
-        loss=loss,
-        t=gate.t,
-        after=after,
-        who=acceptance.who,
-        reason=acceptance.reason,
-        at=acceptance.at,
-        found=gate.at,
-        is_planned=True,
-    )
+    operator = (acceptance.who, acceptance.reason, acceptance.at)
+    return AcceptedLoss(loss, gate.t, after, *operator, found=gate.at, is_planned=True)

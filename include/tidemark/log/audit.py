@@ -1,8 +1,7 @@
-"""audit: Great Expectations on a capture, before anything of it is visible.
+"""audit: evaluates expectations (Great Expectations) on a capture before it is published.
 
-Judges the statistics that the capture counted on its way, so it needs no pass over the data, unless the
-pipeline's own suite asks for one. It changes nothing and publishes nothing: its record says what was
-found, and ``publish`` believes nothing else.
+It evaluates the statistics of the captured files, so it does not read the messages, unless the pipeline's own
+suite has expectations on messages. It changes and publishes nothing: ``publish`` decides by its record.
 """
 
 import os
@@ -21,16 +20,16 @@ if TYPE_CHECKING:
     from great_expectations.datasource.fluent.interfaces import Batch
 
 SHOWN = 5
-"""How many offending files or messages a finding names."""
+"""The number of violating files or messages that a result names."""
 MOST = 100
-"""How many offending messages are fetched: a rule that none of a million keeps must not fill the memory."""
+"""The greatest number of violating messages that are fetched, which bounds the memory."""
 LONGEST_VALUE, LONGEST_TEXT = 40, 400
-"""How many characters of a message's content, and of anything else, are repeated."""
+"""The greatest length of a message's content, and of any other text, in results."""
 
 
 @with_fields
 class BadExpectation(LogError):
-    """An expectation of the pipeline's suite that Great Expectations does not take."""
+    """An expectation of the pipeline's suite that Great Expectations cannot evaluate."""
 
     needs_person = True
 
@@ -38,18 +37,18 @@ class BadExpectation(LogError):
     expectation: str
     problem: str
 
-    def __post_init__(self) -> None:
-        self.problem = _short(self.problem.strip().rstrip("."), LONGEST_TEXT)
-        super().__post_init__()
-
     text = (
         "{pipeline}: {expectation} in the pipeline's suite cannot be judged: {problem}. Nothing was let "
         "pass; correct the suite in include/expectations and clear the task that says so."
     )
 
+    def __post_init__(self) -> None:
+        self.problem = _short(self.problem.strip().rstrip("."), LONGEST_TEXT)
+        super().__post_init__()
+
 
 def prepare_audit() -> None:
-    """Load Great Expectations: it takes seconds, which a caller can spend while Spark starts."""
+    """Import Great Expectations: that takes seconds, which a caller can spend while Spark starts."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
     import great_expectations  # noqa: F401  # the import is the point
 
@@ -57,7 +56,7 @@ def prepare_audit() -> None:
 def audit_files(
     pipeline: str, statistics: Sequence[FileStatistics], rows_read: int, suite: Suite
 ) -> list[Judgement]:
-    """Judge a capture by what it counted: the rules that always hold, then the pipeline's own."""
+    """Evaluate the built-in rules, then those of the pipeline's suite, on the statistics of a capture."""
     import pandas as pd
 
     rows = [{**asdict(s), "width": s.width} for s in sorted(statistics, key=lambda s: s.first_id)]
@@ -75,17 +74,18 @@ def judge(
     identified_by: Sequence[str],
     most: int = MOST,
 ) -> list[Judgement]:
-    """Let Great Expectations judge a batch of rows; offending rows, at most so many, are named by these
-    columns.
+    """Evaluate expectations, each with a title, on a batch of rows.
+
+    Violating rows, at most ``most``, are identified by the columns ``identified_by``.
     """
     import great_expectations as gx
 
-    # Results come in an order of their own: each carries its place.
+    # Results are not in the order of the expectations, so each carries its index.
     expectations = [_build(pipeline, one, {"place": place}) for place, (_, one) in enumerate(declared)]
     found = batch.validate(
         gx.ExpectationSuite("audit", expectations=expectations),
         result_format={
-            "result_format": "SUMMARY",  # the complete one fetches every row that offends
+            "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
             "partial_unexpected_count": most,
             "unexpected_index_column_names": [*identified_by],
         },
@@ -96,7 +96,7 @@ def judge(
 
 
 def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
-    """The rules that every capture must keep."""
+    """The built-in rules for every capture, with their titles."""
     greater, equal = (
         "expect_column_pair_values_a_to_be_greater_than_b",
         "expect_column_pair_values_to_be_equal",
@@ -124,7 +124,7 @@ def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
         ),
     )
     yield "no namespace outside the declaration", rule(between, column="strangers", max_value=0)
-    # Transaction markers and aborted records leave holes: a person may want to know, nothing stops.
+    # Transaction markers and aborted records leave holes, so this is only a warning.
     yield "every offset has a record", rule(equal, "warning", column_A="width", column_B="rows_written")
 
 
@@ -138,17 +138,17 @@ def _context() -> Any:
 
 
 def pandas_batch(frame: Any, name: str) -> "Batch":
-    """A DataFrame of pandas as something to judge."""
+    """A batch of a pandas DataFrame."""
     return _whole(_context().data_sources.add_pandas(name), frame)
 
 
 def spark_batch(frame: Any, name: str) -> "Batch":
-    """A Spark DataFrame as something to judge."""
+    """A batch of a Spark DataFrame."""
     return _whole(_context().data_sources.add_spark(name), frame)
 
 
 def _whole(source: Any, frame: Any) -> "Batch":
-    """A whole DataFrame, pandas' or Spark's, in the form that is judged."""
+    """A batch of a whole DataFrame of pandas or Spark."""
     definition = source.add_dataframe_asset(source.name).add_batch_definition_whole_dataframe("all")
     batch: Batch = definition.get_batch(batch_parameters={"dataframe": frame})
     return batch
@@ -198,7 +198,7 @@ def _ids(result: Mapping[str, Any]) -> tuple[int, int] | None:
         return None
     firsts = [row.get("first_id", row.get("id")) for row in rows]
     lasts = [row.get("last_id", row.get("id")) for row in rows]
-    # What was delivered is known by its entities, not by ids.
+    # Rows of delivered heads have no ids.
     return None if None in firsts else (min(firsts), max(lasts))
 
 
@@ -226,12 +226,12 @@ def _short(text: str, longest: int) -> str:
 
 
 def _exception(info: Mapping[str, Any]) -> str | None:
-    """What kept an expectation from being judged; the form differs with where it happened."""
+    """The error that prevented an evaluation, if any; its form depends on where it was raised."""
     infos = [info] if "raised_exception" in info else list(info.values())
     messages = [i["exception_message"] for i in infos if i.get("raised_exception")]
     if not messages:
         return None
     lines = [line.strip(" :") for line in str(messages[0]).splitlines()]
-    # What Spark says first is only where it noticed.
+    # Spark's first line only names the call.
     said = [line for line in lines if line and not line.startswith("An error occurred while calling")]
     return said[0] if said else "Great Expectations does not say why"

@@ -1,20 +1,23 @@
 """bind: decide which offsets belong to the next binding, and make that decision durable.
 
-After this step no code reads a clock or asks Kafka what is newest. Two binders may race: one wins, and both
-go on with the winner's row. Lost offsets close the log's gate, which opens by itself once nothing is lost.
+After this step no code reads a clock or the latest offsets of Kafka. Of two concurrent runs one commits, and
+both continue with its binding. Lost offsets close the log's gate; it opens by itself once nothing is lost.
 """
 
+from tidemark.clock import SECOND
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
 from tidemark.log.model.gate import LogGate, LogGateCause
-from tidemark.log.model.loss import Loss, find_losses, ids_of, said
+from tidemark.log.model.loss import Loss, describe_losses, find_losses, ids_of
 from tidemark.log.state.control import BindingsHead, LogControl
 
 MAX_CLOCK_DIFFERENCE = 10_000_000
-"""µs. Write timestamps come from ``t``: a clock far ahead would hide other writers' newer data."""
+"""In µs. Write timestamps derive from ``t``: a clock that is far ahead would hide newer data of other
+writers.
+"""
 
 
 @with_fields
@@ -24,17 +27,20 @@ class ClockOff(LogError):
     pipeline: str
     difference: int
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: this machine's clock is {self.difference / 1000000.0:+.1f} s away from "
-            "Cassandra's. Nothing was bound. Synchronise the clocks (at most 10 s are allowed) and run "
-            "again."
-        )
+    text = (
+        "{pipeline}: this machine's clock is {seconds:+.1f} s away from Cassandra's. Nothing was bound. "
+        "Synchronise the clocks (at most 10 s are allowed) and run again."
+    )
+
+    @property
+    def seconds(self) -> float:
+        """The difference in seconds."""
+        return self.difference / SECOND
 
 
 @with_fields
 class OffsetsLost(LogError):
-    """Kafka no longer has what the log still needs from it."""
+    """Kafka no longer has offsets that the log still needs."""
 
     needs_person = True
 
@@ -42,22 +48,27 @@ class OffsetsLost(LogError):
     losses: tuple[Loss, ...]
     t: int | None = None
 
-    def __str__(self) -> str:
-        return (
-            f"{self.pipeline}: records are lost: {said(self.losses)}. Nothing was bound or published. "
-            "Restore the topic and clear the failed task, or accept the loss: tidemark log accept "
-            f'{self.pipeline} --reason "…"'
-        )
+    text = (
+        "{pipeline}: {reason}. Nothing was bound or published. Restore the topic and clear the failed task, "
+        'or accept the loss: tidemark log accept {pipeline} --reason "…"'
+    )
+
+    @property
+    def reason(self) -> str:
+        """The problem in one sentence, as the gate that is closed because of it keeps it."""
+        return f"records are lost: {describe_losses(self.losses)}"
 
 
 def refuse_clock(pipeline: str, ours: int, servers: int) -> None:
-    """Refuse to hand out write timestamps by a clock that is off."""
+    """Raise ``ClockOff`` where this machine's time and Cassandra's (both in µs) differ too much."""
     if abs(ours - servers) > MAX_CLOCK_DIFFERENCE:
         raise ClockOff(pipeline, ours - servers)
 
 
 def find_unfinished(control: LogControl, run_id: str) -> Binding | None:
-    """What has to be done before anything new: this run's own binding, else the oldest unpublished one."""
+    """The binding to finish before a new one is made: this run's own, else the oldest unpublished one,
+    else None.
+    """
     if own := control.binding_of_run(run_id):
         return own
     head, log = control.bindings_head(), control.log_head()
@@ -74,14 +85,30 @@ def bind(
     run_id: str,
     head: BindingsHead | None = None,
 ) -> Binding | None:
-    """The binding this run shall work on; None when there is nothing new.
+    """The binding that this run has to process; None where there is nothing new.
 
-    ``head`` is what was bound before Kafka was asked for what is available.
+    ``limit`` is the greatest number of offsets to bind. ``head``, where given, was read before ``available``
+    was read from Kafka. Lost offsets raise ``OffsetsLost`` and close the log's gate at ``now``; a gate that
+    was closed because of unbound offsets is opened where nothing is lost any more.
     """
-    # Read before looking around: whatever is bound from here on makes the compare-and-set below fail.
-    head = head or control.bindings_head()
-    if unfinished := find_unfinished(control, run_id):
-        return unfinished
+    # Read first: any binding that is made after this read makes the compare-and-set fail.
+    before = head or control.bindings_head()
+    try:
+        binding = find_unfinished(control, run_id) or _bind_next(
+            control, before, available, limit, now, run_id
+        )
+    except OffsetsLost as lost:
+        close_for_losses(control, lost, now)
+        raise
+    gate = control.log_gate()
+    if gate is not None and gate.cause is LogGateCause.LOST and gate.t is None:
+        control.open_gate(gate)  # Kafka was restored, or a process crashed right after accepting the loss
+    return binding
+
+
+def _bind_next(
+    control: LogControl, head: BindingsHead, available: Available, limit: int, now: int, run_id: str
+) -> Binding | None:
     if losses := list(find_losses(head.reached, head.topic_ids, available)):
         raise OffsetsLost(control.pipeline, tuple(losses))
     previous = control.binding(head.newest) if head.newest is not None else None
@@ -103,34 +130,13 @@ def bind(
         return find_unfinished(control, run_id)
 
 
-def bind_guarded(
-    control: LogControl,
-    available: Available,
-    limit: int,
-    now: int,
-    run_id: str,
-    head: BindingsHead | None = None,
-) -> Binding | None:
-    """See ``bind``; a loss is made durable before it is raised."""
-    try:
-        binding = bind(control, available, limit, now, run_id, head)
-    except OffsetsLost as lost:
-        close_for_losses(control, lost, now)
-        raise
-    gate = control.log_gate()
-    if gate is not None and gate.cause is LogGateCause.LOST and gate.t is None:
-        control.open_gate(gate)  # Kafka was restored, or a process crashed right after accepting the loss
-    return binding
-
-
 def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGate:
-    """Close the log's gate over offsets that Kafka no longer has."""
+    """Close the log's gate because of lost offsets; returns the closed gate."""
     ids = None
     if lost.t is not None:
         binding = control.binding(lost.t)
         owned = [ids_of(binding, loss) for loss in lost.losses]
         ids = (min(first for first, _ in owned), max(last for _, last in owned))
-    reason = f"records are lost: {said(lost.losses)}"
-    gate = control.close_gate(LogGate(LogGateCause.LOST, reason, lost.t, ids, lost.losses, None, now))
+    gate = control.close_gate(LogGate(LogGateCause.LOST, lost.reason, lost.t, ids, lost.losses, None, now))
     reach(FaultPoint.GATE_CLOSED)
     return gate

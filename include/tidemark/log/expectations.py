@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 def _own_only(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is not about the expectation itself has a place of its own, or is not for a suite to decide."""
+    """Refuse arguments that have a field of their own, or that a suite must not set."""
     others = {"catch_exceptions", "id", "meta", "notes", "result_format", "severity"} & kwargs.keys()
     if others:
         raise ValueError(f"{', '.join(sorted(others))} cannot be part of kwargs")
@@ -47,7 +47,7 @@ def _own_only(kwargs: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class ExpectationDeclaration(_Part):
-    """One expectation, as Great Expectations writes it down."""
+    """One expectation in the JSON form of Great Expectations."""
 
     type: str
     kwargs: Annotated[Mapping[str, Any], AfterValidator(_own_only)] = {}
@@ -63,7 +63,7 @@ Expectations = Annotated[
 
 
 class Suite(_Part):
-    """What a pipeline expects of its captures and deliveries beyond what always holds."""
+    """The expectations of a pipeline on its captures and deliveries, in addition to the built-in rules."""
 
     captured_files: Expectations = ()
     messages: Expectations = ()
@@ -71,7 +71,7 @@ class Suite(_Part):
 
 
 def load_suite(folder: Path, name: str) -> Suite:
-    """The suite of this name; the default one is empty where no file says otherwise."""
+    """The suite of this name; raises ``BadSuite``. The default suite is empty where it has no file."""
     files = [file for suffix in SUFFIXES if (file := folder / f"{name}{suffix}").is_file()]
     if not files:
         if name == DEFAULT:

@@ -1,4 +1,4 @@
-"""A message as people and JSON see it: bytes as text where they are text, else marked as base64."""
+"""Messages as JSON values: bytes as text where they are UTF-8, else as ``{"base64": …}``."""
 
 import base64
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def readable(message: Mapping[str, Any]) -> dict[str, Any]:
-    """All columns of a message, ready for JSON; nothing is cut."""
+    """All columns of a message as JSON values, uncut."""
     headers = [[header["name"], text_of(header["value"])] for header in message["headers"] or ()]
     return {
         **message,
@@ -17,7 +17,7 @@ def readable(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text_of(data: bytes | None) -> Any:
-    """Bytes as text, or as something that says it is not."""
+    """Bytes as text where they are UTF-8, else as ``{"base64": …}``."""
     if data is None:
         return None
     try:
@@ -27,7 +27,7 @@ def text_of(data: bytes | None) -> Any:
 
 
 def restored(shown: Mapping[str, Any]) -> dict[str, Any]:
-    """The message that ``readable`` showed."""
+    """The inverse of ``readable``."""
     headers = [{"name": name, "value": bytes_of(value)} for name, value in shown["headers"]]
     return {
         **shown,
@@ -38,7 +38,7 @@ def restored(shown: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def bytes_of(text: Any) -> bytes | None:
-    """The bytes that ``text_of`` showed."""
+    """The inverse of ``text_of``."""
     if text is None:
         return None
     return base64.b64decode(text["base64"]) if isinstance(text, Mapping) else str(text).encode()

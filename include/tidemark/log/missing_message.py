@@ -1,7 +1,7 @@
-"""Whether the log has a message with an id, and if it has none, why not.
+"""Whether the log has a message with an id, and why not.
 
-Read-only. The reason is given as exactly as the log still knows it: after a compaction the record of the
-capture, where a sweep has left it, tells what was dropped from the holes that were always there.
+Read-only. After a compaction only the record of the capture distinguishes removed messages from holes. Where
+a sweep has removed that record, the reason stays ambiguous.
 """
 
 from enum import StrEnum
@@ -26,7 +26,7 @@ class Missing(StrEnum):
 
 @with_fields
 class NotInTheLog(LogError):
-    """An id is named that no message in the log has."""
+    """No message of the log has the given id."""
 
     pipeline: str
     id: int
@@ -57,7 +57,7 @@ class NotInTheLog(LogError):
 
 
 def require_message(control: LogControl, folder: LogFolder, manifest: Manifest, id_: int) -> None:
-    """Refuse an id that no message of the log has."""
+    """Raise ``NotInTheLog`` where no message has this id."""
     missing = find_missing(control, folder, manifest, id_)
     if missing is not None:
         raise NotInTheLog(control.pipeline, id_, missing, manifest.end, manifest.compacted_below)
@@ -76,7 +76,7 @@ def find_missing(control: LogControl, folder: LogFolder, manifest: Manifest, id_
 
 
 def _below_compaction(folder: LogFolder, control: LogControl, binding: Binding, id_: int) -> Missing:
-    """Whether compaction has dropped it; only the record of the capture can tell."""
+    """Whether compaction has removed the message, according to the record of its capture."""
     readable = readable_slices(binding, control.accepted_losses())
     if not any(
         binding.id_of(s.topic, s.partition, s.lower)

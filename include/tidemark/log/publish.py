@@ -1,8 +1,7 @@
 """publish: make a captured and audited binding part of the log.
 
-A new manifest file, then one compare-and-set of the log object. Whoever published first wins; publishing
-the same binding again changes nothing. What was not audited, or failed its audit and was accepted by nobody,
-is not published.
+It writes a new manifest file, then makes it the log by one compare-and-set. Publishing is idempotent. A
+capture without an audit is not published, nor one that failed its audit, unless an operator has accepted it.
 """
 
 from tidemark.consensus.update import retry_outpaced
@@ -46,7 +45,14 @@ class NotAudited(LogError):
 
 @with_fields
 class OutOfTurn(LogError):
-    """A binding cannot be published while an older one is not."""
+    """A binding cannot be published while an older one is not.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        t: The binding.
+        base: Its first id.
+        end: The last id of the log.
+    """
 
     pipeline: str
     t: int
@@ -72,10 +78,10 @@ def read_manifest(pipeline: str, folder: LogFolder, head: LogHead) -> Manifest:
 
 
 def require_audit(control: LogControl, folder: LogFolder, binding: Binding, now: int) -> AuditRecord:
-    """The audit that lets the binding be published; one that does not closes the log's gate."""
+    """The audit that permits the publication; a failed and not accepted audit closes the log's gate."""
     audit = folder.read_audit(binding.t)
     if audit is not None and control.log_head().t >= binding.t:
-        return audit  # it was published by this, and a sweep may have removed the record of its capture
+        return audit  # published already; a sweep may have removed the record of the capture
     captured = _captured(control, folder, binding)
     if audit is None or audit.captured != captured.digest:
         raise NotAudited(control.pipeline, binding.t)
@@ -84,14 +90,14 @@ def require_audit(control: LogControl, folder: LogFolder, binding: Binding, now:
         reach(FaultPoint.GATE_CLOSED)
         if not control.is_accepted(binding.t, captured.digest):
             raise LogStopped(control.pipeline, gate)
-        control.open_gate(gate)  # a person was faster: closing it again would make them repeat themselves
+        control.open_gate(gate)  # an operator accepted it meanwhile and must not have to do so again
     return audit
 
 
 def publish(
     control: LogControl, folder: LogFolder, binding: Binding, segment_bytes: int, now: int
 ) -> LogHead:
-    """Put the binding's files into the log; the log's head afterwards."""
+    """Add the binding's files to the log; returns the log's head afterwards."""
     published = control.log_head()
     if published.t >= binding.t:
         return published
@@ -109,7 +115,7 @@ def publish(
 def _make_current(
     control: LogControl, folder: LogFolder, binding: Binding, captured: Captured, segment_bytes: int
 ) -> LogHead:
-    """Add the files to the manifest that is the log: anew for every one that took its place meanwhile."""
+    """Add the files to the current manifest; starts over where another manifest became the log meanwhile."""
 
     def attempt(before: LogHead) -> LogHead:
         if before.t >= binding.t:
@@ -140,7 +146,7 @@ def _captured(control: LogControl, folder: LogFolder, binding: Binding) -> Captu
 
 def _failed(binding: Binding, audit: AuditRecord, now: int) -> LogGate:
     failures = list(audit.failures)
-    # A finding that names no ids may be about any of them.
+    # A failure without ids may affect the whole binding.
     ids = [j.ids or (binding.base, binding.end) for j in failures]
     said = "; ".join(f"{j.title}: {j.detail}" for j in failures)
     return LogGate(

@@ -1,7 +1,7 @@
 """Reading the log: messages by id, by binding or by namespace, in id order, a bounded number in memory.
 
-A reader resolves the manifest once and reads immutable files, so nothing that is published or compacted
-meanwhile disturbs it. A file that is missing or damaged is refused by name, before a message of it is given.
+A reader reads the manifest once, and then immutable files, so publication and compaction do not affect it. A
+missing or damaged file raises an error before any of its messages is returned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from tidemark.log.model.manifest import LogFile, Manifest
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which messages of a log, and the files they are in."""
+    """Selected messages of a log, and the files that have them."""
 
     pipeline: str
     root: str
@@ -31,7 +31,7 @@ class Selection:
     """Whether some of the messages may have been compacted away."""
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages in id order; every file is verified before its first message is given."""
+        """The messages in id order; every file is verified before its first message is returned."""
         wanted = None if columns is None else sorted({*columns, "id", "t", "namespace"})
         folder = LogFolder(self.pipeline, self.root)
 
@@ -64,9 +64,9 @@ def select(
 ) -> Selection:
     """Choose messages of a log.
 
-    Any id up to the end is a valid place to begin, whether a message has it or not. Beginning below
-    ``compacted_below`` is refused, unless the caller says that what is left will do. So is a binding that
-    may have begun there: who knows its first id says it with ``first_id``.
+    ``first_id`` may be any id up to the end, whether a message has it or not. A selection that begins below
+    ``compacted_below`` raises ``CompactedAway``, unless ``allow_compacted``. So does a binding ``t`` that may
+    have begun there; a caller that knows its first id passes it as ``first_id``.
     """
     last = manifest.end if last_id is None else min(last_id, manifest.end)
     if t is not None and t > manifest.t:

@@ -1,4 +1,4 @@
-"""What Kafka's topics hold right now: names, partitions, first and next offsets.
+"""The current state of the source's topics in Kafka: names, partitions, first and next offsets.
 
 Reads metadata only, never a record: records are read by the ``capture`` application, exactly those that
 were bound.
@@ -75,7 +75,7 @@ class CompactedTopic(LogError):
 
 
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
-    """What every topic that the pipeline reads holds; prefixes are listed anew at each call."""
+    """The current state of all topics of the pipeline; topics are listed anew at each call."""
     with _looking(source, connection) as kafka:
         topics = _chosen_topics(source, kafka.topics())
         for topic, policy in kafka.cleanup_policies(topics).items():
@@ -87,14 +87,14 @@ def read_available(source: SourceTopics, connection: KafkaConnection) -> Availab
 def read_still_available(
     source: SourceTopics, connection: KafkaConnection, topics: Iterable[str]
 ) -> Available:
-    """What these topics still hold; one that is gone is simply not there."""
+    """The current state of these topics; a topic that does not exist is left out."""
     with _looking(source, connection) as kafka:
         return _look_at(kafka, sorted({*topics} & kafka.topics()))
 
 
 def _look_at(kafka: TopicOffsets, topics: Sequence[str]) -> Available:
-    # Ids first: of a topic that is made again in between, old ids with new offsets are noticed next time,
-    # new ids with old offsets never would be.
+    # Ids first: if a topic is recreated between the two reads, an old id with new offsets is noticed at the
+    # next call, but a new id with old offsets never would be.
     ids = kafka.ids(topics)
     return Available({place: Offsets(*held) for place, held in kafka.offsets(topics).items()}, ids)
 

@@ -1,10 +1,10 @@
-"""sweep: remove from a log's folder what nobody names any more.
+"""sweep: remove files from a log's folder that nothing refers to any more.
 
 Only what the log itself has written is ever touched: data files, manifests, records of captures, plans and
 what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the
 current manifest, the manifest of a reader or the plan of a compaction names. The rest is condemned first, and
-removed by a later sweep, when it has been condemned for the grace time: somebody may read it without having
-said so. Audits stay: they are the evidence for what was published.
+removed by a later sweep, after the grace time: a process may read it without being registered as a reader.
+Audits stay: they are the evidence for what was published.
 
 Holds the log's lease, so that no compaction finds a file there and loses it afterwards.
 """
@@ -26,13 +26,13 @@ from tidemark.log.state.lease import LogHold, read_lease, take_log
 from tidemark.log.state.readers import readers
 
 AREAS = ("files", "manifests", "captured", "plans", STAGING)
-"""What is swept; nothing else in the folder is."""
+"""The folders that are swept."""
 CONDEMNED = "condemned.json"
-"""Since when (µs) which files are nobody's, as the sweeps before have seen it."""
+"""The file with all orphans and the times (µs) at which a sweep first found them."""
 PLAN_LIFE = 7 * 24 * 3600 * SECOND
-"""How long the plan of a compaction stays at least: somebody may be asked to approve it."""
+"""The minimum lifetime of a compaction's plan in µs: it may wait for an operator's approval."""
 PLAN_DIGITS = 12
-"""How much of a plan's digest the names of its files carry."""
+"""The number of digits of a plan's digest in the names of its files."""
 
 _DATA = re.compile(r"files/(?P<first>\d{20})-(?P<last>\d{20})(-(?P<plan>[0-9a-f]{12}))?\.parquet")
 _MANIFEST = re.compile(r"manifests/(?P<t>\d{20})-[0-9a-f]{12}\.json")
@@ -43,18 +43,24 @@ _STAGED = re.compile(r"staging/(?P<area>[^/]+)(/.*)?")
 
 @dataclass(frozen=True, slots=True)
 class NamedFiles:
-    """What must stay."""
+    """The files that must not be removed.
+
+    Attributes:
+        t: The newest published binding.
+        end: The last published id: later ids may belong to a running capture.
+        files: The current manifest and those of readers, with all their files.
+        plan: The digest of the plan of a running compaction; None where there is none.
+    """
 
     t: int
     end: int
-    """Up to where the log is published: everything beyond is somebody's work."""
     files: frozenset[str]
-    """Of the current manifest and of those that are being read, and these manifests themselves."""
     plan: str | None = None
-    """The digest of the plan that a compaction carries out."""
 
     def is_orphan(self, path: str) -> bool:
-        """Whether nobody needs a file; one that the log did not name is none of its business."""
+        """Whether a file is not needed any more; files with names that Tidemark does not use never are
+        orphans.
+        """
         if path in self.files:
             return False
         if found := _DATA.fullmatch(path):
@@ -74,21 +80,20 @@ class NamedFiles:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A file that nobody names."""
+    """A file that nothing refers to; ``since`` (µs) is when a sweep first found it."""
 
     path: str
     bytes: int
     since: int
-    """When a sweep saw so first, in µs."""
 
     def goes_at(self, grace: int) -> int:
-        """When it may be removed."""
+        """When it may be removed, in µs."""
         return self.since + (max(grace, PLAN_LIFE) if _PLAN.fullmatch(self.path) else grace)
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep removes, and what has to wait for it."""
+    """The orphans that a sweep removes, and those whose grace time has not ended."""
 
     pipeline: str
     removed: tuple[Orphan, ...]
@@ -96,7 +101,7 @@ class Swept:
 
     @property
     def bytes(self) -> int:
-        """How much the folder becomes smaller."""
+        """The size of the removed files."""
         return sum(orphan.bytes for orphan in self.removed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -112,7 +117,7 @@ def judge(
     now: int,
     grace: int,
 ) -> Swept:
-    """Which of the stored files go now, and which later; the same question has the same answer."""
+    """Which stored files are removed now, and which later. Deterministic."""
     orphans = [
         Orphan(file.path, file.bytes, condemned.get(file.path, now))
         for file in sorted(stored)
@@ -126,8 +131,8 @@ def judge(
 
 
 def look_for_orphans(control: LogControl, folder: LogFolder, grace: int, now: int) -> Swept:
-    """What a sweep would do; nothing is changed."""
-    # In this order: what is published or opened after the list was made is newer than everything on it.
+    """The result of a sweep without its changes. Read-only."""
+    # List the files first: whatever is published or opened afterwards is newer than every file on the list.
     files = Folder(control.pipeline, folder.root)
     stored = [file for area in AREAS for file in files.walk(area)]
     named = read_named(control, folder, now)
@@ -137,7 +142,7 @@ def look_for_orphans(control: LogControl, folder: LogFolder, grace: int, now: in
 def sweep(
     control: LogControl, folder: LogFolder, hold: LogHold, grace: int, clock: Clock = wall_clock
 ) -> Swept:
-    """Remove what was condemned long enough ago, under a lease that somebody has already."""
+    """Remove the orphans whose grace time has ended, under a lease that the caller holds."""
     swept = look_for_orphans(control, folder, grace, clock())
     files = Folder(control.pipeline, folder.root)
     hold.check()
@@ -156,14 +161,14 @@ def sweep(
 def sweep_log(
     control: LogControl, folder: LogFolder, holder: str, grace: int, clock: Clock = wall_clock
 ) -> Swept:
-    """The same, with a lease of its own."""
+    """As ``sweep``, with a lease that is taken and released here."""
     with holding(take_log(control, holder, clock)) as hold:
         return sweep(control, folder, hold, grace, clock)
 
 
 def read_named(control: LogControl, folder: LogFolder, now: int) -> NamedFiles:
-    """What must stay now."""
-    # The head first: whoever opens an older manifest has said so before this one became the log.
+    """The files that must not be removed now."""
+    # The head first: readers of an older manifest were registered before this one became the log.
     head = control.log_head()
     manifests = {path for reader in readers(control, now) for path in reader.manifests}
     files = {*_files_of(control.pipeline, folder, head, manifests), *manifests}
@@ -175,7 +180,7 @@ def read_named(control: LogControl, folder: LogFolder, now: int) -> NamedFiles:
 def _files_of(pipeline: str, folder: LogFolder, head: LogHead, manifests: Collection[str]) -> Collection[str]:
     found = {file.path for file in read_manifest(pipeline, folder, head).files}
     for path in sorted(manifests):
-        # A reader that came back after its time was over may name one that is gone.
+        # A reader that resumed after its deadline may name a manifest that was removed.
         if path != head.manifest and (manifest := folder.read_older_manifest(path)):
             found.update(file.path for file in manifest.files)
     return found

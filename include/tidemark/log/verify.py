@@ -1,6 +1,6 @@
-"""Proving that a log is what its control rows promise: every digest, every range, every gap explained.
+"""Verifies a log against its control rows: every digest, every id range, an explanation for every gap.
 
-Reads everything, changes nothing. What is wrong is collected, not raised: a person wants to see all of it.
+Read-only. Problems are collected and not raised, so that an operator sees all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from tidemark.log.state.control import LogControl, LogHead
 
 @dataclass(frozen=True, slots=True)
 class LogVerification:
-    """What was looked at, and everything that is wrong with it."""
+    """The verified log, and all problems that were found."""
 
     pipeline: str
     end: int
@@ -38,12 +38,12 @@ class LogVerification:
 
     @property
     def is_right(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.problems
 
 
 class LogVerifier:
-    """Verifies one log step by step, so that whoever calls can show how far it is."""
+    """Verifies one log file by file, so that the caller can show the progress."""
 
     def __init__(self, control: LogControl, folder: LogFolder, head: LogHead | None = None) -> None:
         self._folder = folder
@@ -54,7 +54,7 @@ class LogVerifier:
         self._kept_below = 0
 
     def files(self) -> Iterator[LogFile]:
-        """Verify file after file; each is given when it is done."""
+        """Verify file after file; yields each file after its verification."""
         for file in self.manifest.files:
             try:
                 self._folder.verify(file)
@@ -66,11 +66,13 @@ class LogVerifier:
             yield file
 
     def _strangers(self, file: LogFile) -> Iterator[str]:
-        """Ids in a file of several bindings that none of those owns, or another than the message says."""
+        """Problems of ids in a file of several bindings that do not belong to the binding of their
+        message.
+        """
         among = [binding for binding in self.bindings if file.first_t <= binding.t <= file.t]
         owned = [(*binding.owned[file.place], binding.t) for binding in among if file.place in binding.owned]
         if file.first_t == file.t or not owned:
-            return  # its range tells
+            return  # the check of its range is enough
         firsts, lasts, times = (np.array(column, np.int64) for column in zip(*owned, strict=True))
         for batch in self._folder.read_file(file, ["id", "t"]):
             ids, found = batch.column("id").to_numpy(), batch.column("t").to_numpy()
@@ -84,11 +86,11 @@ class LogVerifier:
                 return
 
     def conclude(self) -> LogVerification:
-        """The result, once all files were verified."""
+        """The result, after all files were verified."""
         manifest = self.manifest
         ranges = [*range_problems(manifest, self.bindings), *offset_problems(self.bindings, self.losses)]
         owned = sum(binding.width for binding in self.bindings)
-        # Where everything that was bound is compacted, nothing was bound beyond it.
+        # ``compacted_below`` may be greater than the number of owned ids.
         dropped = min(manifest.compacted_below, owned) - self._kept_below
         return LogVerification(
             pipeline=manifest.pipeline,
@@ -106,7 +108,7 @@ class LogVerifier:
 
 
 def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[str]:
-    """Ids that two owners have, or none."""
+    """Problems of ids that have two owners, or none."""
     base, t = 0, NOTHING_YET
     for binding in bindings:
         if binding.base != base:
@@ -134,7 +136,9 @@ def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[
 
 
 def _overlaps(manifest: Manifest) -> Iterator[str]:
-    """Files of one partition that share ids, and files of the active segment that lie between others."""
+    """Problems of overlapping files of a partition, and of files of the active segment below other
+    segments.
+    """
     reached: dict[TopicPartition, int] = {}
     highest = NOTHING_YET
     for number, segment in enumerate(manifest.segments, 1):
@@ -159,7 +163,7 @@ def _overlaps(manifest: Manifest) -> Iterator[str]:
 
 
 def offset_problems(bindings: Sequence[Binding], losses: Sequence[AcceptedLoss]) -> Iterator[str]:
-    """Offsets that no binding took, although nobody has accepted their loss."""
+    """Problems of offsets that no binding has and whose loss was not accepted."""
     reached: dict[tuple[str, int], int] = {}
     for binding in bindings:
         for s in binding.slices:
@@ -173,7 +177,7 @@ def offset_problems(bindings: Sequence[Binding], losses: Sequence[AcceptedLoss])
 
 
 def _explained(topic: str, partition: int, binding: Binding, losses: Sequence[AcceptedLoss]) -> bool:
-    """Whether a loss between this binding and the ones before it moved the place where it begins."""
+    """Whether an accepted loss before this binding explains where its slice begins."""
     whole_topic = (LossKind.RECREATED, LossKind.DELETED)
     return any(
         one.after < binding.base

@@ -19,7 +19,7 @@ from tidemark.delivery.writer_topics import taken_number
 from tidemark.journal.difference import Difference, DifferenceKind
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss
-from tidemark.log.model.recreated import Recreations, topics_in_log
+from tidemark.log.model.recreated_topics import Recreations, topics_in_log
 from tidemark.verification.errors import NothingDelivered, TopicNotDelivered
 from tidemark.verification.journal.provable import Ground, own_losses
 from tidemark.verification.rebuild import find_gap

@@ -124,7 +124,7 @@ class ConsensusContract:
         assert consensus.commit(key, ABSENT, Change({"head": "b"})) == 1
 
     def test_being_outpaced_is_said_to_a_person(self, consensus: Consensus, key: ObjectKey):
-        with pytest.raises(TidemarkError, match=rf"^log {key.name}: changed by somebody else"):
+        with pytest.raises(TidemarkError, match=rf"^log {key.name}: changed by another process"):
             consensus.commit(key, 5, Change({"head": "a"}))
 
     # Rows
@@ -229,7 +229,7 @@ class ConsensusContract:
 
     @pytest.mark.parametrize("row", ["t/1", "t/2"])
     def test_a_row_cannot_be_written_and_removed_by_a_range(self, row: str):
-        with pytest.raises(ValueError, match=f"'{row}'.* written and removed at once"):
+        with pytest.raises(ValueError, match=f"'{row}'.* written and removed in one change"):
             Change({"head": "a", row: "b"}, ranges=[RowRange("t/1", "t/3")])
 
     def test_a_row_right_behind_a_range_can_be_written(self, consensus: Consensus, key: ObjectKey):

@@ -401,7 +401,7 @@ def test_undecided_keeps_the_driver_s_error():
 def test_undecided_says_what_to_do():
     assert str(Undecided(KEY, 3, "no answer")) == (
         "log orders: whether the change of version 3 was applied is not known (no answer); nothing else was "
-        "done. Run the same step again: it first looks at what is there."
+        "done. Run the same step again: it begins by reading the current state."
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from tidemark.delivery.operator.accept_plan import Becomes, find_consequence
 from tidemark.delivery.state.writer_state import TopicStart, WriterState
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.writers.files.kind import FilesDeclaration
 

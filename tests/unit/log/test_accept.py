@@ -8,7 +8,7 @@ from tests.support.log_samples import given_kafka, mark_published
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.accept import NothingToAccept, accept, require_closed_gate
-from tidemark.log.bind import OffsetsLost, bind, bind_guarded, close_for_losses
+from tidemark.log.bind import OffsetsLost, bind, close_for_losses
 from tidemark.log.model.binding import Available, Offsets, Slice
 from tidemark.log.model.gate import LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
@@ -54,7 +54,7 @@ def given_bound(control: LogControl, *, published: bool) -> None:
 def lose(control: LogControl, kafka: Available) -> None:
     """What a run does when it finds that Kafka no longer has what comes next."""
     with pytest.raises(OffsetsLost):
-        bind_guarded(control, kafka, LIMIT, 5_000, "run-2")
+        bind(control, kafka, LIMIT, 5_000, "run-2")
 
 
 def lose_of_binding(control: LogControl, t: int, kafka: Available) -> tuple[Loss, ...]:
@@ -133,7 +133,7 @@ def test_behind_accepted_offsets_the_next_binding_goes_on(control, case):
     given_bound(control, published=True)
     lose(control, given_kafka(case.found, **case.made_again))
     accept(control, require_closed_gate(control), ANN)
-    binding = bind_guarded(control, given_kafka(case.later, **case.made_again), LIMIT, 8_000, "run-3")
+    binding = bind(control, given_kafka(case.later, **case.made_again), LIMIT, 8_000, "run-3")
     assert (control.log_gate(), binding.base, binding.slices) == (None, 10, case.bound)
 
 
@@ -152,7 +152,7 @@ def test_a_topic_made_again_is_known_by_its_new_id_once_it_is_bound(control):
     given_bound(control, published=True)
     lose(control, given_kafka(BOUND, **AGAIN))
     accept(control, require_closed_gate(control), ANN)
-    bind_guarded(control, given_kafka(BOUND, **AGAIN), LIMIT, 8_000, "run-3")
+    bind(control, given_kafka(BOUND, **AGAIN), LIMIT, 8_000, "run-3")
     assert control.bindings_head().topic_ids == AGAIN
 
 
@@ -250,7 +250,7 @@ def test_behind_an_accepted_binding_the_next_one_goes_on(control, case):
     lose_of_binding(control, 1_000, given_kafka(case.found, **case.made_again))
     accept(control, require_closed_gate(control), ANN)
     mark_published(control, control.binding(1_000))
-    binding = bind_guarded(control, given_kafka(case.later, **case.made_again), LIMIT, 8_000, "run-3")
+    binding = bind(control, given_kafka(case.later, **case.made_again), LIMIT, 8_000, "run-3")
     assert (binding.base, binding.slices) == (10, case.bound)
 
 
@@ -268,13 +268,13 @@ def test_of_a_partition_truncated_before_its_slice_nothing_new_is_passed_by(cont
     """Bound up to 5 and published, then up to 9; it ends at 2 now, and goes on there."""
     given_bound(control, published=True)
     kafka = given_kafka(BOUND | {("orders", 0): Offsets(0, 9)})
-    second = bind_guarded(control, kafka, LIMIT, 2_000, "run-2")
+    second = bind(control, kafka, LIMIT, 2_000, "run-2")
     lose_of_binding(control, second.t, given_kafka(BOUND | {("orders", 0): Offsets(0, 2)}))
     assert control.log_gate().ids == (10, 13)
     accept(control, require_closed_gate(control), ANN)
     mark_published(control, second)
     refilled = given_kafka(BOUND | {("orders", 0): Offsets(0, 5)})
-    assert bind_guarded(control, refilled, LIMIT, 8_000, "run-3").slices == (Slice("orders", 0, 2, 5),)
+    assert bind(control, refilled, LIMIT, 8_000, "run-3").slices == (Slice("orders", 0, 2, 5),)
 
 
 # The person

@@ -8,7 +8,7 @@ from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.log.accept import GateChanged, accept, require_closed_gate
-from tidemark.log.bind import OffsetsLost, bind, bind_guarded
+from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.model.binding import Binding, Offsets, Slice
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.state.control import LogControl
@@ -37,7 +37,7 @@ class World:
         """Bind what Kafka has, and publish it."""
         self.runs += 1
         kafka = given_kafka({("orders", 0): offsets}, **(made_again or {}))
-        binding = bind_guarded(self.control, kafka, 100, 10_000 * self.runs, f"run-{self.runs}")
+        binding = bind(self.control, kafka, 100, 10_000 * self.runs, f"run-{self.runs}")
         if binding is not None:
             mark_published(self.control, binding)
         return binding
@@ -124,9 +124,9 @@ def test_finishing_for_a_process_that_died_does_not_take_the_source_back(world, 
     offsets, made_again = loss
     gate = world.lose(offsets, made_again)
     accept(world.control, gate, ANN)
-    world.control.close_gate(gate)
     kafka = given_kafka({("orders", 0): Offsets(0, 5)}, **made_again)
     bind(world.control, kafka, 100, 90_000, "run that died too")
+    world.control.close_gate(gate)  # as if that run had died before it opened the gate
     accept(world.control, gate, BOB)
     assert world.control.log_gate() is None
     assert world.control.bindings_head().reached == {("orders", 0): 5}

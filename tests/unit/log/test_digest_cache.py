@@ -9,12 +9,12 @@ from tests.support.log_samples import FIRST, FIRST_VALUES, capture
 
 from tidemark.log.errors import FileDamaged, FileMissing
 from tidemark.log.files import digest_cache
-from tidemark.log.files.digest_cache import SETTLED, Condition, VerifiedFiles
+from tidemark.log.files.digest_cache import SETTLED, FileStamp, VerifiedFiles
 from tidemark.log.files.parquet import LogFolder
 
 pytestmark = pytest.mark.unit
 
-OLD = Condition(10, 1_000)
+OLD = FileStamp(10, 1_000)
 NOW = SETTLED * 5
 
 
@@ -25,7 +25,7 @@ class Counted:
     def verify(self) -> None:
         self.count += 1
 
-    def ensure(self, path: str = "a", digest: str = "d", condition: Condition = OLD) -> int:
+    def ensure(self, path: str = "a", digest: str = "d", condition: FileStamp = OLD) -> int:
         self.files.ensure(path, digest, condition, self.verify)
         return self.count
 
@@ -42,8 +42,8 @@ def test_what_was_found_right_is_believed():
 @pytest.mark.parametrize(
     "other",
     [
-        {"condition": Condition(11, 1_000)},
-        {"condition": Condition(10, 1_001)},
+        {"condition": FileStamp(11, 1_000)},
+        {"condition": FileStamp(10, 1_001)},
         {"digest": "e"},
         {"path": "b"},
     ],
@@ -69,7 +69,7 @@ def test_a_damaged_file_is_never_believed():
 @pytest.mark.parametrize("changed_at", [NOW - SETTLED + 1, NOW + 1, None], ids=["lately", "later", "unknown"])
 def test_a_file_whose_next_change_might_not_show_is_verified_each_time(changed_at):
     counted = Counted()
-    assert [counted.ensure(condition=Condition(10, changed_at)) for _ in range(2)] == [1, 2]
+    assert [counted.ensure(condition=FileStamp(10, changed_at)) for _ in range(2)] == [1, 2]
 
 
 def test_only_so_many_are_remembered_the_latest():

@@ -22,7 +22,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.faults import FaultPoint
 from tidemark.log.accept import NothingToAccept, accept, accept_plan, require_closed_gate, unplanned_losses
-from tidemark.log.bind import OffsetsLost, bind_guarded
+from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.capture import capture
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
@@ -57,7 +57,7 @@ class World(LogWorld):
 
     def replicate(self, run_id: str) -> None:
         """One run, from bind to publish."""
-        binding = bind_guarded(self.control, self.available, LIMIT, NOW, run_id)
+        binding = bind(self.control, self.available, LIMIT, NOW, run_id)
         if binding is not None:
             engine = RowsEngine(self._messages, [self.judgement])
             capture(self.control, self.folder, binding, engine, lambda _: self.available, NOW)

@@ -6,7 +6,7 @@ import pytest
 from tests.support.log_samples import given_kafka, mark_published
 
 from tidemark.consensus.memory import MemoryConsensus
-from tidemark.log.bind import OffsetsLost, bind_guarded
+from tidemark.log.bind import OffsetsLost, bind
 from tidemark.log.model.binding import Binding, Offsets
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
@@ -24,7 +24,7 @@ def control() -> LogControl:
 
 
 def bind_at(control: LogControl, now: int, offsets: Offsets) -> Binding | None:
-    return bind_guarded(control, given_kafka({("orders", 0): offsets}), 100, now, f"run at {now}")
+    return bind(control, given_kafka({("orders", 0): offsets}), 100, now, f"run at {now}")
 
 
 def lose(control: LogControl, now: int, offsets: Offsets) -> None:

@@ -4,7 +4,14 @@ import pytest
 from tests.support.log_samples import given_kafka
 
 from tidemark.log.model.binding import Offsets, Slice
-from tidemark.log.model.loss import Loss, LossKind, find_losses, find_losses_of, reached_after, said
+from tidemark.log.model.loss import (
+    Loss,
+    LossKind,
+    describe_losses,
+    find_losses,
+    find_losses_of,
+    reached_after,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -179,8 +186,8 @@ def test_every_kind_is_said_in_words(loss, text):
 
 
 def test_up_to_three_losses_are_said_whole():
-    assert said([RETENTION, TRUNCATED, RETENTION]) == f"{RETENTION}; {TRUNCATED}; {RETENTION}"
+    assert describe_losses([RETENTION, TRUNCATED, RETENTION]) == f"{RETENTION}; {TRUNCATED}; {RETENTION}"
 
 
 def test_of_many_losses_three_are_said_and_the_others_counted():
-    assert said([RETENTION] * 50) == f"{RETENTION}; {RETENTION}; {RETENTION}; and 47 more"
+    assert describe_losses([RETENTION] * 50) == f"{RETENTION}; {RETENTION}; {RETENTION}; and 47 more"

@@ -14,7 +14,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import TopicStart, WriterState
 from tidemark.delivery.writer_topics import taken_number
 from tidemark.log.model.loss import Loss, LossKind
-from tidemark.log.model.recreated import WHOLE_TOPIC, Recreations
+from tidemark.log.model.recreated_topics import WHOLE_TOPIC, Recreations
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import AnyWriter, JournalDeclaration, Pipeline, WriterStart
 

@@ -1,7 +1,7 @@
-"""Which files were found to be what was recorded of them, so that nobody reads a file twice to know it.
+"""A cache of verified files, so that a process does not compute the digest of an unchanged file twice.
 
-Remembered in this process only, and only so many. A file that has another size or time of change than when it
-was read is read again, and so is one that changed so lately that another change might not show.
+In memory only, with a bounded number of files. A file is verified again where its size or modification time
+has changed, or where it was modified so recently that a further change might not alter its modification time.
 """
 
 import time
@@ -12,29 +12,33 @@ from threading import Lock
 
 MOST = 10_000
 SETTLED = 2_000_000_000
-"""ns. File systems tell times of change no finer than this, at worst."""
+"""In ns: the coarsest resolution of modification times in a file system."""
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """What a file system says of a file without reading it."""
+class FileStamp:
+    """The metadata by which a change of a file is noticed.
+
+    Attributes:
+        size: In bytes.
+        changed_at: The modification time in ns; None where the file system does not have it.
+    """
 
     size: int
     changed_at: int | None
-    """ns; None where the file system does not say."""
 
 
 @dataclass
 class VerifiedFiles:
-    """The files that were verified, the latest last."""
+    """The verified files; the most recently used is last, and at most ``most`` are kept."""
 
     most: int = MOST
     clock: Callable[[], int] = time.time_ns
-    _known: OrderedDict[tuple[str, str], Condition] = field(default_factory=OrderedDict)
+    _known: OrderedDict[tuple[str, str], FileStamp] = field(default_factory=OrderedDict)
     _lock: Lock = field(default_factory=Lock)
 
-    def ensure(self, path: str, digest: str, condition: Condition, verify: Callable[[], None]) -> None:
-        """Verify a file, unless it was found right in this very condition."""
+    def ensure(self, path: str, digest: str, condition: FileStamp, verify: Callable[[], None]) -> None:
+        """Call ``verify``, unless the file was verified with this digest and has not changed since."""
         with self._lock:
             if self._known.get((path, digest)) == condition:
                 self._known.move_to_end((path, digest))
@@ -51,4 +55,4 @@ class VerifiedFiles:
 
 
 VERIFIED = VerifiedFiles()
-"""Of this process: deliveries open the same folder again and again, in tasks too."""
+"""The cache of this process: deliveries open the same folder repeatedly."""

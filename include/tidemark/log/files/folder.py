@@ -1,8 +1,8 @@
-"""A folder whose files appear whole and never change.
+"""A folder whose files appear atomically and are immutable.
 
-Files are written under a name of their own and renamed. Finding the final name taken is not an error but an
-earlier attempt at the same content, which is verified and kept; other content is refused. Works on any file
-system pyarrow can reach.
+A file is written under a unique temporary name and renamed. Where the final name exists already, an earlier
+attempt wrote the same content: it is verified and kept, and different content is refused. Works on every file
+system that pyarrow supports.
 """
 
 import io
@@ -19,7 +19,7 @@ from uuid import uuid4
 from pyarrow import fs
 
 from tidemark.log.errors import FileDamaged, FileMissing, FolderUnusable
-from tidemark.log.files.digest_cache import Condition
+from tidemark.log.files.digest_cache import FileStamp
 
 STAGING = "staging"
 
@@ -32,7 +32,9 @@ class StoredFile(NamedTuple):
 
 
 class Digesting(io.RawIOBase):
-    """A sink that knows the size and digest of what went through it, so that nothing is read twice."""
+    """A sink that computes the size and digest of what is written, so that the file need not be read
+    again.
+    """
 
     def __init__(self, sink: Any, blamed: Callable[[], AbstractContextManager[None]]) -> None:
         self._sink, self._blamed = sink, blamed
@@ -44,11 +46,11 @@ class Digesting(io.RawIOBase):
         return self._digest.hexdigest()
 
     def writable(self) -> bool:
-        """Tells the io machinery that this is a sink."""
+        """True: ``io`` asks for it."""
         return True
 
     def write(self, data: Any) -> int:
-        """Pass the bytes on."""
+        """Write the bytes to the underlying sink."""
         view = memoryview(data)
         with self._blamed():
             self._sink.write(view)
@@ -58,18 +60,18 @@ class Digesting(io.RawIOBase):
 
 
 class Staged:
-    """A file being written; ``settle`` gives it its final name, otherwise it disappears."""
+    """A file that is being written. ``settle`` sets its final name; without one it is removed."""
 
     def __init__(self, sink: Digesting) -> None:
         self.sink, self.final = sink, ""
 
     def settle(self, path: str) -> None:
-        """The name the file gets when the block ends without an error."""
+        """Set the name that the file gets when the block ends without an error."""
         self.final = path
 
 
 class Folder:
-    """One folder, and whose it is (for messages)."""
+    """One folder; ``owner`` is the pipeline or writer that error messages name."""
 
     def __init__(self, owner: str, root: str) -> None:
         self.owner = owner
@@ -81,7 +83,9 @@ class Folder:
 
     @contextmanager
     def stage(self, area: str = "", *, replacing: bool = False) -> Iterator[Staged]:
-        """A new file under a name that nobody else uses; two attempts never write to the same one."""
+        """A new file with a unique temporary name in ``area``; ``replacing`` allows it to replace an
+        existing file.
+        """
         path = self.at(posixpath.join(STAGING, area, uuid4().hex))
         with self._blamed():
             self._fs.create_dir(posixpath.dirname(path), recursive=True)
@@ -97,24 +101,26 @@ class Folder:
                 self._fs.delete_file(path)
 
     def new_area(self, area: str) -> str:
-        """A folder for files that somebody else writes, under a name that no other attempt has."""
+        """A new staging folder with a unique name, for files that another component writes; returns its
+        path.
+        """
         path = posixpath.join(STAGING, area, uuid4().hex)
         with self._blamed():
             self._fs.create_dir(self.at(path), recursive=True)
         return path
 
     def adopt(self, path: str, final: str, digest: str) -> None:
-        """Give a file that somebody else has written in an area its final name."""
+        """Rename a file from a staging folder to its final name."""
         self._settle(self.at(path), final, digest, replacing=False)
 
     def replace_end(self, path: str, length: int, end: bytes) -> None:
-        """Give a file that is still in its area another end of the same length."""
+        """Replace the last ``length`` bytes of a staged file by ``end``, which must have the same length."""
         if isinstance(self._fs, fs.LocalFileSystem):
             with self._blamed(), Path(self.at(path)).open("r+b") as file:
                 file.seek(-length, os.SEEK_END)
                 file.write(end)
             return
-        # Elsewhere a file cannot be changed, only written anew.
+        # Object stores cannot change a file in place.
         other = f"{path}.ended"
         with self.open(path) as source, self._blamed(), self._fs.open_output_stream(self.at(other)) as sink:
             left = source.size() - length
@@ -136,48 +142,50 @@ class Folder:
         self._persist(posixpath.dirname(self.at(final)))
 
     def list_files(self, area: str, suffix: str) -> list[str]:
-        """The files of an area that end like this, in the order of their names."""
+        """The sorted paths of the files directly in an area whose names end with ``suffix``."""
         found = self._fs.get_file_info(fs.FileSelector(self.at(area), allow_not_found=True))
         return sorted(posixpath.join(area, one.base_name) for one in found if one.base_name.endswith(suffix))
 
     def sizes(self, area: str = "") -> dict[str, int]:
-        """The names of the files right in an area, and how many bytes they have."""
+        """The sizes of the files directly in an area, by name."""
         selector = fs.FileSelector(self.at(area), allow_not_found=True)
         with self._blamed():
             found = self._fs.get_file_info(selector)
         return {one.base_name: int(one.size) for one in found if one.type == fs.FileType.File}
 
     def walk(self, area: str) -> list[StoredFile]:
-        """All files of an area and of those in it, in the order of their names."""
+        """All files of an area and its subfolders, sorted by path."""
         selector = fs.FileSelector(self.at(area), allow_not_found=True, recursive=True)
         found = (one for one in self._fs.get_file_info(selector) if one.type == fs.FileType.File)
         return sorted(StoredFile(posixpath.relpath(one.path, self._root), int(one.size)) for one in found)
 
     def remove(self, path: str) -> None:
-        """Remove a file, unless it is gone already."""
+        """Remove a file, if it exists."""
         with self._blamed(), suppress(FileNotFoundError):
             self._fs.delete_file(self.at(path))
 
     def remove_area(self, area: str) -> None:
-        """Remove an area with what is left in it."""
-        with suppress(FileNotFoundError):  # somebody else has swept it
+        """Remove an area with all its content, if it exists."""
+        with suppress(FileNotFoundError):  # another process has removed it
             self._fs.delete_dir(self.at(area))
 
     def entries(self) -> list[str]:
-        """The names of what is in the folder itself, in order; nothing where there is no folder."""
+        """The sorted names of files and folders directly in the folder; empty where it does not exist."""
         found = self._fs.get_file_info(fs.FileSelector(self._root, allow_not_found=True))
         return sorted(str(one.base_name) for one in found)
 
     @contextmanager
     def _blamed(self) -> Iterator[None]:
-        """Say which folder cannot be written, and why."""
+        """Turn an ``OSError`` into ``FolderUnusable``, which names the folder."""
         try:
             yield
         except OSError as error:
             raise FolderUnusable(self.owner, self._root, error.strerror or str(error)) from None
 
     def _persist(self, path: str) -> None:
-        """What is called durable must survive a power cut: a local disk is told so, a store knows."""
+        """Flush to a local disk, so that the file survives a power failure; object stores are durable
+        anyway.
+        """
         if not isinstance(self._fs, fs.LocalFileSystem):
             return
         handle = os.open(path, os.O_RDONLY)
@@ -187,32 +195,34 @@ class Folder:
             os.close(handle)
 
     def sweep(self, is_over: Callable[[str], bool]) -> None:
-        """Remove what attempts that were killed have left in the areas that nobody writes to any more."""
+        """Remove the staging areas that crashed attempts left; ``is_over`` tells by name that one is not
+        in use.
+        """
         areas = self._fs.get_file_info(fs.FileSelector(self.at(STAGING), allow_not_found=True))
         for area in areas:
             if area.type == fs.FileType.Directory and is_over(area.base_name):
                 self.remove_area(posixpath.join(STAGING, area.base_name))
 
     def write_once(self, path: str, data: bytes, area: str = "") -> None:
-        """Write a small file whole, unless it is there already with the same content."""
+        """Write a small file atomically, unless it exists with the same content."""
         with self.stage(area) as staged:
             staged.sink.write(data)
             staged.settle(path)
 
     def replace(self, path: str, data: bytes, area: str = "") -> None:
-        """Write a small file whole, in the place of what was there."""
+        """Write a small file atomically, replacing an existing one."""
         with self.stage(area, replacing=True) as staged:
             staged.sink.write(data)
             staged.settle(path)
 
     def verify(self, path: str, digest: str) -> None:
-        """Refuse a file whose bytes are not the recorded ones."""
+        """Raise ``FileDamaged`` where the file's content does not have this digest."""
         found = self.digest(path)
         if found != digest:
             raise FileDamaged(self.owner, self.at(path), digest, found)
 
     def digest(self, path: str) -> str:
-        """The digest of a file's bytes."""
+        """The SHA-256 of a file's content."""
         found = sha256()
         with self.open(path) as source:
             while chunk := source.read(1 << 20):
@@ -220,36 +230,36 @@ class Folder:
         return found.hexdigest()
 
     def size(self, path: str) -> int:
-        """How many bytes a file has."""
+        """The size of a file in bytes."""
         return int(self._fs.get_file_info(self.at(path)).size)
 
-    def condition(self, path: str) -> Condition:
-        """What the file system says of a file; refuses one that is missing."""
+    def condition(self, path: str) -> FileStamp:
+        """The size and modification time of a file; raises ``FileMissing``."""
         found = self._fs.get_file_info(self.at(path))
         if found.type != fs.FileType.File:
             raise FileMissing(self.owner, self.at(path))
-        return Condition(int(found.size), found.mtime_ns)
+        return FileStamp(int(found.size), found.mtime_ns)
 
     def read(self, path: str) -> bytes:
-        """A small file's content."""
+        """The content of a small file; raises ``FileMissing``."""
         with self.open(path) as source:
             return bytes(source.read())
 
     def open(self, path: str) -> Any:
-        """A file to read from, any part of it."""
+        """A file opened for random reads; raises ``FileMissing``."""
         try:
             return self._fs.open_input_file(self.at(path))
         except (FileNotFoundError, NotADirectoryError):
             raise FileMissing(self.owner, self.at(path)) from None
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file."""
+        """Whether the file exists."""
         return bool(self._fs.get_file_info(self.at(path)).type == fs.FileType.File)
 
     def address(self, path: str) -> str:
-        """The whole path as others find it: with the scheme and the host, where the folder has them."""
+        """The absolute path for other components: with scheme and host, where the folder has them."""
         return posixpath.join(self._given, path)
 
     def at(self, path: str) -> str:
-        """The whole path, for the file system and for messages."""
+        """The absolute path, for the file system and for messages."""
         return posixpath.join(self._root, path)

@@ -1,8 +1,8 @@
-"""The footer of a Parquet file, brought into an order that does not depend on who wrote it.
+"""The footer of a Parquet file, normalised so that its bytes do not depend on the writing process.
 
-Java's writer lists the encodings of a column in the order of a hash set whose hashes are new in every
-process, so the same messages would give files with other digests. Sorting those lists changes nothing that a
-reader could tell, and no length. Nothing else of a file is touched.
+Parquet's Java writer lists the encodings of a column in the order of a hash set, whose hashes differ between
+processes. So the same messages would give files with different digests. Sorting those lists changes neither
+their meaning nor any length. Nothing else in a file is changed.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ MAGIC = b"PAR1"
 TAIL = 8
 """The footer's length and the magic number, at the end of every file."""
 ENCODINGS = (4, 1, 3, 2)
-"""Where they are: row_groups → columns → meta_data → encodings, by the numbers of Parquet's format."""
+"""The path to the lists by Parquet's field numbers: row_groups → columns → meta_data → encodings."""
 
 
-class Type(IntEnum):
+class ThriftType(IntEnum):
     """The types of Thrift's compact protocol, in which footers are written."""
 
     STOP = 0
@@ -34,11 +34,17 @@ class Type(IntEnum):
     UUID = 13
 
 
-WIDTHS = {Type.TRUE: 0, Type.FALSE: 0, Type.BYTE: 1, Type.DOUBLE: 8, Type.UUID: 16}
+WIDTHS = {
+    ThriftType.TRUE: 0,
+    ThriftType.FALSE: 0,
+    ThriftType.BYTE: 1,
+    ThriftType.DOUBLE: 8,
+    ThriftType.UUID: 16,
+}
 
 
 def footer_length(tail: bytes) -> int:
-    """How long the footer before these last bytes is."""
+    """The length of the footer, from the last ``TAIL`` bytes of a file."""
     if tail[4:] != MAGIC:
         raise ValueError("this is not a Parquet file")
     return int.from_bytes(tail[:4], "little")
@@ -54,43 +60,43 @@ def in_order(footer: bytes) -> bytes:
 
 
 class _Walk:
-    """Goes through a footer once, value by value."""
+    """One pass over a footer in Thrift's compact protocol."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
 
     def find(self, wanted: tuple[int, ...]) -> Iterator[list[tuple[int, int]]]:
-        """Where the elements of every list are that lies at this path of field numbers."""
+        """The positions (start, end) of the elements of every list at this path of field numbers."""
         yield from self._struct((), wanted)
 
     def _struct(self, path: tuple[int, ...], wanted: tuple[int, ...]) -> Iterator[list[tuple[int, int]]]:
         field = 0
-        while (header := self._byte()) != Type.STOP:
+        while (header := self._byte()) != ThriftType.STOP:
             step = header >> 4
             field = field + step if step else _unzigzag(self._varint())
-            yield from self._value(Type(header & 0x0F), (*path, field), wanted)
+            yield from self._value(ThriftType(header & 0x0F), (*path, field), wanted)
 
     def _value(
-        self, type_: Type, path: tuple[int, ...], wanted: tuple[int, ...]
+        self, type_: ThriftType, path: tuple[int, ...], wanted: tuple[int, ...]
     ) -> Iterator[list[tuple[int, int]]]:
         match type_:
-            case Type.STRUCT:
+            case ThriftType.STRUCT:
                 yield from self._struct(path, wanted)
-            case Type.LIST | Type.SET:
+            case ThriftType.LIST | ThriftType.SET:
                 yield from self._list(path, wanted)
-            case Type.MAP:
+            case ThriftType.MAP:
                 yield from self._map(path, wanted)
-            case Type.BINARY:
+            case ThriftType.BINARY:
                 length = self._varint()
                 self._at += length
-            case Type.I16 | Type.I32 | Type.I64:
+            case ThriftType.I16 | ThriftType.I32 | ThriftType.I64:
                 self._varint()
             case _:
                 self._at += WIDTHS[type_]
 
     def _list(self, path: tuple[int, ...], wanted: tuple[int, ...]) -> Iterator[list[tuple[int, int]]]:
         header = self._byte()
-        size, element = header >> 4, Type(header & 0x0F)
+        size, element = header >> 4, ThriftType(header & 0x0F)
         if size == 15:
             size = self._varint()
         spans = []
@@ -107,14 +113,14 @@ class _Walk:
             return
         types = self._byte()
         for _ in range(size):
-            yield from self._element(Type(types >> 4), path, wanted)
-            yield from self._element(Type(types & 0x0F), path, wanted)
+            yield from self._element(ThriftType(types >> 4), path, wanted)
+            yield from self._element(ThriftType(types & 0x0F), path, wanted)
 
     def _element(
-        self, type_: Type, path: tuple[int, ...], wanted: tuple[int, ...]
+        self, type_: ThriftType, path: tuple[int, ...], wanted: tuple[int, ...]
     ) -> Iterator[list[tuple[int, int]]]:
-        """Unlike a field's, an element's truth value takes a byte."""
-        if type_ in (Type.TRUE, Type.FALSE):
+        """Skips one element. A boolean takes a byte as an element of a list, and none as a field."""
+        if type_ in (ThriftType.TRUE, ThriftType.FALSE):
             self._at += 1
         else:
             yield from self._value(type_, path, wanted)

@@ -1,7 +1,7 @@
-"""Messages of several files in one order, that of their ids, however their files lie between each other.
+"""Merges the messages of several files in id order, also where the id ranges of the files overlap.
 
-Files of one partition never share ids, so of each partition one file is open at a time, and of those only
-what lies between each other. Memory is one batch of every such file.
+Files of one partition never overlap, so at most one file of each partition is open at a time. Memory holds
+one batch of each open file.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,11 +14,11 @@ from tidemark.log.model.binding import TopicPartition
 from tidemark.log.model.manifest import LogFile
 
 Read = Callable[[LogFile], Iterable[pa.RecordBatch]]
-"""Gives the messages of a file in id order; a column is ``id``."""
+"""Reads the messages of a file in id order, with at least the column ``id``."""
 
 
 def entwined(files: Iterable[LogFile]) -> Iterator[list[LogFile]]:
-    """The files in id order, those together that lie between each other; most often each is alone."""
+    """The files in id order, in groups whose id ranges overlap; most groups have one file."""
     together: list[LogFile] = []
     last_id = -1
     for file in sorted(files, key=lambda one: one.first_id):
@@ -51,7 +51,7 @@ def merged(files: Iterable[LogFile], read: Read) -> Iterator[pa.RecordBatch]:
 def _merged(given: Sequence["_Lane"]) -> Iterator[pa.RecordBatch]:
     at_work = [lane for lane in given if lane.advance()]
     while at_work:
-        # Nobody has anything below this id that is not in its batch.
+        # No lane has further messages up to this id outside its current batch.
         limit = min(lane.last_id for lane in at_work)
         taken = [batch for lane in at_work if (batch := lane.take(limit)).num_rows]
         if len(taken) == 1:
@@ -63,7 +63,7 @@ def _merged(given: Sequence["_Lane"]) -> Iterator[pa.RecordBatch]:
 
 @dataclass
 class _Lane:
-    """Files of one partition while they are read."""
+    """The files of one partition while they are read."""
 
     files: Sequence[LogFile]
     read: Read
@@ -74,7 +74,7 @@ class _Lane:
         self._ids = np.empty(0, np.int64)
 
     def advance(self) -> bool:
-        """Take up the next batch; False when there is none."""
+        """Read the next batch; False where there is none."""
         self._batch = next(self._batches, None)
         if self._batch is not None:
             self._ids = self._batch.column("id").to_numpy()
@@ -82,7 +82,7 @@ class _Lane:
 
     @property
     def is_left(self) -> bool:
-        """Whether there is something left of the batch."""
+        """Whether the batch has messages that were not taken."""
         return self._batch is not None and self._batch.num_rows > 0
 
     @property
@@ -91,9 +91,9 @@ class _Lane:
         return int(self._ids[-1])
 
     def take(self, limit: int) -> pa.RecordBatch:
-        """What the batch has up to an id."""
+        """Take the messages of the batch up to an id."""
         if self._batch is None:
-            raise ValueError("nothing was taken up")
+            raise ValueError("no batch was read")
         count = int(np.searchsorted(self._ids, limit, side="right"))
         taken = self._batch.slice(0, count)
         self._batch, self._ids = self._batch.slice(count), self._ids[count:]

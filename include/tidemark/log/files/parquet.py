@@ -1,8 +1,8 @@
 """The log's files: Parquet, one per binding and Kafka partition, sorted by id.
 
-Who captures writes them into an area of its own; here they are counted, checked against what was bound and
-given the name under which the log knows them. A file's bytes depend on nothing but its messages, so whoever
-captures the same binding again gets the same digest.
+A capture writes them into its own staging area. Here they are counted, checked against the binding and
+renamed to their final names. The bytes of a file depend on its messages alone, so every capture of the same
+binding gives the same digest.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,28 +27,32 @@ ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
 SUFFIX = ".parquet"
 MANIFESTS = "manifests"
+CAPTURED = "captured"
+AUDITS = "audits"
 
+_COLUMNS = {
+    "id": pa.int64(),
+    "t": pa.int64(),
+    "write_time": pa.int64(),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "timestamp": pa.int64(),
+    "timestamp_type": pa.int32(),
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "headers": pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())])),
+    "namespace": pa.string(),
+}
+_NULLABLE = {"key", "value", "headers"}
 LOG_SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("t", pa.int64(), nullable=False),
-        pa.field("write_time", pa.int64(), nullable=False),
-        pa.field("topic", pa.string(), nullable=False),
-        pa.field("partition", pa.int32(), nullable=False),
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", pa.int64(), nullable=False),
-        pa.field("timestamp_type", pa.int32(), nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", pa.list_(pa.struct([("name", pa.string()), ("value", pa.binary())]))),
-        pa.field("namespace", pa.string(), nullable=False),
-    ]
+    [pa.field(name, type_, nullable=name in _NULLABLE) for name, type_ in _COLUMNS.items()]
 )
 
 _ENCODING = {
     "compression": "zstd",
     "write_statistics": ["id", "offset", "key", "value"],
-    # Looking for repeated values in columns that have none takes half of the time of writing a file.
+    # Building dictionaries for columns without repeated values takes half of the time of writing a file.
     "use_dictionary": ["t", "topic", "partition", "timestamp_type", "key", "namespace"],
     "column_encoding": dict.fromkeys(("id", "write_time", "offset", "timestamp"), "DELTA_BINARY_PACKED"),
 }
@@ -63,15 +67,15 @@ class LogFolder:
         self.root = root
 
     def new_area(self, t: int) -> str:
-        """Where one attempt at the capture of ``t`` writes its files: nobody else does."""
+        """A new staging area for one attempt at the capture of ``t``."""
         return self._folder.new_area(_moment(t))
 
     def files_in(self, area: str) -> list[str]:
-        """The files that an attempt has written."""
+        """The files that an attempt has written into its staging area."""
         return self._folder.list_files(area, SUFFIX)
 
     def remove_area(self, area: str) -> None:
-        """Remove what an attempt has left of its area."""
+        """Remove the staging area of an attempt."""
         self._folder.remove_area(area)
 
     def adopt_file(
@@ -81,9 +85,10 @@ class LogFolder:
         staged: str,
         is_declared: Callable[[str], bool] = lambda namespace: True,
     ) -> CapturedFile | None:
-        """Take a file with the messages of one slice, or of what is left of it, into the log's folder.
+        """Move a staged file with the messages of one slice to its final name in the log's folder.
 
-        It is read back on the way: what is counted is what is on disk. None when it holds no message.
+        The file is read back, so that the statistics are those of the stored bytes. None where it has no
+        message.
         """
         with self._folder.open(staged) as source, pq.ParquetFile(source) as parquet:
             batches = parquet.iter_batches(batch_size=8192, columns=FileTally.COLUMNS)
@@ -123,7 +128,7 @@ class LogFolder:
         raise RecordsMissing(self._folder.owner, *place, 0, 0, "capture found records of it")
 
     def _refuse_strangers(self, binding: Binding, s: Slice, tally: FileTally) -> None:
-        """Refuse messages that the slice does not own, before the file has its final name."""
+        """Raise ``RecordsMissing`` where the file has ids outside its slice."""
         lowest = binding.id_of(s.topic, s.partition, s.lower)
         first, last, count = tally.first_id, tally.last_id, tally.rows
         if not lowest <= first <= last < lowest + s.width or count > s.width:
@@ -131,48 +136,48 @@ class LogFolder:
             raise RecordsMissing(self._folder.owner, s.topic, s.partition, s.lower, s.upper, found)
 
     def require_writable(self, t: int) -> None:
-        """Refuse a folder that cannot be written before anybody does the work whose result goes there."""
+        """Raise ``FolderUnusable`` for a folder that cannot be written, before a capture does its work."""
         with self._folder.stage(_moment(t)):
             return
 
     def write_captured(self, captured: Captured) -> None:
-        """Record what a capture produced."""
-        self._folder.write_once(_captured_path(captured.t), captured.to_bytes(), _moment(captured.t))
+        """Write the record of a capture."""
+        self._folder.write_once(_record_path(CAPTURED, captured.t), captured.to_bytes(), _moment(captured.t))
 
     def read_captured(self, t: int) -> Captured | None:
-        """What the capture of ``t`` produced; None when it has not come that far."""
-        if not self._folder.exists(_captured_path(t)):
+        """The record of the capture of ``t``; None where it has not finished."""
+        if not self._folder.exists(_record_path(CAPTURED, t)):
             return None
-        return Captured.from_bytes(self._folder.read(_captured_path(t)))
+        return Captured.from_bytes(self._folder.read(_record_path(CAPTURED, t)))
 
     def write_audit(self, record: AuditRecord) -> None:
-        """Record what an audit found; a later audit of the same binding takes its place."""
-        self._folder.replace(_audit_path(record.t), record.to_bytes(), _moment(record.t))
+        """Write the record of an audit; it replaces an earlier audit of the same binding."""
+        self._folder.replace(_record_path(AUDITS, record.t), record.to_bytes(), _moment(record.t))
 
     def read_audit(self, t: int) -> AuditRecord | None:
-        """What the newest audit of ``t`` found; None when there was none."""
-        if not self._folder.exists(_audit_path(t)):
+        """The newest audit of ``t``; None where there was none."""
+        if not self._folder.exists(_record_path(AUDITS, t)):
             return None
-        return AuditRecord.from_bytes(self._folder.read(_audit_path(t)))
+        return AuditRecord.from_bytes(self._folder.read(_record_path(AUDITS, t)))
 
     def write_manifest(self, manifest: Manifest) -> tuple[str, str]:
-        """Write a manifest nobody names yet; its path and digest."""
+        """Write a new manifest, which is not the log yet; returns its path and digest."""
         data = manifest.to_bytes()
         digest = digest_of(data)
         path = f"manifests/{_moment(manifest.t)}-{digest[:12]}.json"
-        # In an area of no binding: one that is published meanwhile would sweep it.
+        # Not in the area of a binding: the publication of that binding would remove it.
         self._folder.write_once(path, data, MANIFESTS)
         return path, digest
 
     def read_manifest(self, path: str, digest: str) -> Manifest:
-        """The manifest that the control row names."""
+        """The manifest that a control row names; raises ``ManifestDamaged`` where its digest differs."""
         data = self._folder.read(path)
         if digest_of(data) != digest:
             raise ManifestDamaged(self._folder.owner, self._folder.at(path), digest, digest_of(data))
         return Manifest.from_bytes(data)
 
     def read_older_manifest(self, path: str) -> Manifest | None:
-        """A manifest that was the log once, known by its name alone; None where it is gone."""
+        """An earlier manifest, verified by the digest in its name; None where it does not exist any more."""
         if not self._folder.exists(path):
             return None
         data = self._folder.read(path)
@@ -182,16 +187,17 @@ class LogFolder:
         return Manifest.from_bytes(data)
 
     def sweep(self, t: int) -> None:
-        """Remove what killed attempts at ``t`` and before have left: those bindings are published."""
+        """Remove the staging areas of crashed attempts at ``t`` and earlier bindings, which are published."""
         self._folder.sweep(lambda area: area.isdecimal() and int(area) <= t)
 
     def verify(self, file: LogFile) -> None:
-        """Refuse a file whose bytes are not the recorded ones; they are read in any case."""
+        """Read a file, and raise ``FileDamaged`` where its digest is not the recorded one."""
         self._folder.verify(file.path, file.digest)
 
     def ensure_verified(self, file: LogFile) -> None:
-        """Refuse a file whose bytes are not the recorded ones; one found right in this process is believed,
-        unless it was touched since."""
+        """As ``verify``, but a file that this process has verified and that has not changed is not read
+        again.
+        """
         VERIFIED.ensure(
             self._folder.address(file.path),
             file.digest,
@@ -200,7 +206,7 @@ class LogFolder:
         )
 
     def verify_range(self, file: LogFile) -> None:
-        """Refuse a file that does not hold the ids its manifest says, by its own footer."""
+        """Raise ``RangeWrong`` where a file's footer contradicts the ids or the count in its manifest."""
         groups = self._groups(file)
         firsts = [group.first_id for group in groups if group.first_id is not None]
         lasts = [group.last_id for group in groups if group.last_id is not None]
@@ -210,7 +216,7 @@ class LogFolder:
             raise RangeWrong(self._folder.owner, self._folder.at(file.path), expected, found)
 
     def count_between(self, file: LogFile, first_id: int, last_id: int) -> int:
-        """How many messages of a file have ids of a range; of most row groups the footer is enough."""
+        """The number of messages with ids of a range; for most row groups the footer is enough."""
         if first_id <= file.first_id and file.last_id <= last_id:
             return file.count
         groups = [group for group in self._groups(file) if group.may_have(first_id, last_id)]
@@ -220,7 +226,7 @@ class LogFolder:
         return whole + sum(int(batch.num_rows) for batch in read)
 
     def last_id(self, file: LogFile, first_id: int, last_id: int) -> int | None:
-        """The last id of a range that a message of a file has; None where none has one."""
+        """The last id within a range that a message of the file has; None where none has one."""
         if first_id <= file.last_id <= last_id:
             return file.last_id
         for group in reversed(self._groups(file)):
@@ -235,11 +241,11 @@ class LogFolder:
             return list(groups_of(parquet.metadata))
 
     def at(self, file: LogFile) -> str:
-        """Where a file lies, for whoever reads it with other means."""
+        """The absolute path of a file, for components that read it themselves."""
         return self._folder.address(file.path)
 
     def area_at(self, area: str) -> str:
-        """Where an attempt's area lies, for whoever writes there with other means."""
+        """The absolute path of a staging area, for components that write into it."""
         return self._folder.address(area)
 
     def read_file(
@@ -249,8 +255,10 @@ class LogFolder:
         first_id: int | None = None,
         last_id: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """The messages of one file in id order, all or those from an id to another; a bounded number in
-        memory. A damaged file is refused."""
+        """The messages of a file in id order, in batches: all, or those from ``first_id`` to ``last_id``.
+
+        Raises ``FileDamaged`` before the first message.
+        """
         self.ensure_verified(file)
         first = file.first_id if first_id is None else max(first_id, file.first_id)
         last = file.last_id if last_id is None else min(last_id, file.last_id)
@@ -272,7 +280,9 @@ class LogFolder:
                 yield from read_groups(parquet, LOG_SCHEMA, numbers, columns, ids)
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
-        """The messages whose keys are chosen, in id order; of where there are none only keys are read."""
+        """The messages whose keys ``choose`` selects, in id order; row groups without one are read by key
+        only.
+        """
         self.ensure_verified(file)
         with self._folder.open(file.path) as source, pq.ParquetFile(source) as parquet:
             for number in range(parquet.num_row_groups):
@@ -283,18 +293,18 @@ class LogFolder:
 
 
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
-    """Write messages in id order; how many."""
+    """Write messages, which must be in id order; returns their number."""
     count = 0
     with pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING) as writer:
         for group in _regrouped(batches):
             count += group.num_rows
             writer.write_table(group, row_group_size=ROWS_PER_GROUP)
-            del group  # or there would be two in memory while the next one is gathered
+            del group  # so that only one is in memory while the next one is gathered
     return count
 
 
 def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in groups of a fixed size, however they arrived."""
+    """The same rows in groups of a fixed size."""
     waiting: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
@@ -305,7 +315,7 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             rest = table.slice(ROWS_PER_GROUP)
             waiting, rows = rest.to_batches(), rest.num_rows
             group = table.slice(0, ROWS_PER_GROUP).combine_chunks()
-            del table  # what the group was made of need not be kept while it is written
+            del table  # frees its memory while the group is written
             yield group
             del group
     if rows:
@@ -313,7 +323,7 @@ def _regrouped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def file_path(binding: Binding, slice_: Slice) -> str:
-    """Named after the ids it may hold, so that what is left of a slice never takes the whole one's name."""
+    """The path of a slice's file. It has the slice's ids, so that a part of a slice has another name."""
     first = binding.id_of(slice_.topic, slice_.partition, slice_.lower)
     return f"files/{first:020d}-{first + slice_.width - 1:020d}.parquet"
 
@@ -322,9 +332,5 @@ def _moment(t: int) -> str:
     return f"{t:020d}"
 
 
-def _captured_path(t: int) -> str:
-    return f"captured/{_moment(t)}.json"
-
-
-def _audit_path(t: int) -> str:
-    return f"audits/{_moment(t)}.json"
+def _record_path(area: str, t: int) -> str:
+    return f"{area}/{_moment(t)}.json"

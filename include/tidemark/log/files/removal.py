@@ -1,8 +1,8 @@
-"""The files of a log, counted and removed: only where the whole pipeline is forgotten.
+"""Counts and removes the files of a log: only where the whole pipeline is forgotten.
 
-A folder is a log's by the manifest in it that the control plane names. Only what Tidemark puts into a log's
-folder is removed; anything else stays and is named. The manifest goes first, so that a folder that is half
-removed cannot be read as a log; removing again what is gone changes nothing.
+A folder is recognised as a pipeline's log by the manifest that the control plane names. Only files of
+Tidemark are removed; others stay and are reported. Manifests are removed first, so that a partly removed
+folder cannot be read as a log. Removal is idempotent.
 """
 
 from dataclasses import dataclass
@@ -26,14 +26,14 @@ AREAS = (
     STAGING,
     "files",
 )
-"""Every folder that Tidemark makes in a log's folder, in the order in which they are removed."""
+"""All folders that Tidemark creates in a log's folder, in the order of their removal."""
 FILES = (CONDEMNED,)
-"""Files beside them."""
+"""All files that Tidemark creates directly in a log's folder."""
 
 
 @with_fields
 class NotThisLog(LogError):
-    """A folder is not known to be this pipeline's log."""
+    """A folder cannot be recognised as this pipeline's log."""
 
     pipeline: str
     problem: str
@@ -44,7 +44,7 @@ class NotThisLog(LogError):
 
 @with_fields
 class FilesLeft(LogError):
-    """A log's files cannot all be removed."""
+    """Some of a log's files cannot be removed."""
 
     needs_person = True
 
@@ -60,19 +60,25 @@ class FilesLeft(LogError):
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """What a log's folder holds."""
+    """The content of a log's folder.
+
+    Attributes:
+        root: The folder.
+        files: The number of Tidemark's files in it.
+        bytes: Their size.
+        others: The names of other files and folders, which are not removed.
+    """
 
     root: str
     files: int
     bytes: int
     others: tuple[str, ...]
-    """What is in the folder and not Tidemark's: it stays."""
 
 
 def find_log(pipeline: str, head: LogHead, given: str | None) -> str:
-    """The folder of a pipeline's log: the one that is given, else the one that the control plane names.
+    """The folder of a pipeline's log: ``given``, else the one that the control plane names.
 
-    Refuses one that does not have the manifest which is the log.
+    Raises ``NotThisLog`` where it does not have the current manifest.
     """
     root = given or head.root
     if head.manifest is None or head.digest is None:
@@ -99,7 +105,7 @@ def find_log(pipeline: str, head: LogHead, given: str | None) -> str:
 
 
 def count_files(pipeline: str, root: str) -> LogFiles:
-    """What would be removed of a log's folder, and what would stay."""
+    """The files that would be removed, and those that would stay. Read-only."""
     folder = Folder(pipeline, root)
     entries = folder.entries()
     stored = [file.bytes for area in AREAS for file in folder.walk(area)]
@@ -109,7 +115,7 @@ def count_files(pipeline: str, root: str) -> LogFiles:
 
 
 def remove_files(pipeline: str, root: str) -> None:
-    """Remove a log's files, and its folder where nothing else is in it."""
+    """Remove a log's files, and its folder where it is empty afterwards."""
     folder = Folder(pipeline, root)
     try:
         for area in AREAS:

@@ -1,6 +1,6 @@
-"""Row groups of a log file by the ids they hold, so that only those are read that matter.
+"""Row groups of a log file and their id ranges, so that a reader can skip row groups.
 
-By the statistics that every writer of log files leaves in the footer; a group without them is read.
+The ranges come from the statistics in the footer. A row group without statistics is always read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ ROWS_AT_ONCE = 8_192
 
 
 class RowGroup(NamedTuple):
-    """One row group."""
+    """One row group; its ids are None where the footer has no statistics."""
 
     number: int
     rows: int
@@ -23,13 +23,13 @@ class RowGroup(NamedTuple):
     last_id: int | None
 
     def may_have(self, first_id: int, last_id: int) -> bool:
-        """Whether a message in it can have one of these ids."""
+        """Whether it may have messages with ids from ``first_id`` to ``last_id``."""
         if self.first_id is None or self.last_id is None:
             return True
         return self.first_id <= last_id and self.last_id >= first_id
 
     def is_within(self, first_id: int, last_id: int) -> bool:
-        """Whether all its messages have one of these ids."""
+        """Whether all its messages certainly have ids from ``first_id`` to ``last_id``."""
         if self.first_id is None or self.last_id is None:
             return False
         return first_id <= self.first_id and self.last_id <= last_id
@@ -51,7 +51,9 @@ def read_groups(
     columns: Sequence[str] | None,
     ids: tuple[int, int] | None,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of some row groups, or of all; where ids are given, of those alone."""
+    """The messages of some row groups (None: all), restricted to the first and last id in ``ids``, if
+    given.
+    """
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     read = columns if columns is None or ids is None else sorted({*columns, "id"})
     for batch in parquet.iter_batches(batch_size=ROWS_AT_ONCE, row_groups=numbers, columns=read):
@@ -59,11 +61,11 @@ def read_groups(
             return
         kept = batch if ids is None else between(batch, *ids)
         if kept.num_rows or ids is None:
-            # Spark declares every column that it writes as one that may be null.
+            # Spark declares every column as nullable.
             yield kept.select(wanted.names).cast(wanted)
 
 
 def between(messages: pa.RecordBatch, first_id: int, last_id: int) -> pa.RecordBatch:
-    """The messages with ids of a range."""
+    """The messages with ids from ``first_id`` to ``last_id``."""
     ids = messages.column("id")
     return messages.filter(pc.and_(pc.greater_equal(ids, first_id), pc.less_equal(ids, last_id)))

@@ -1,4 +1,4 @@
-"""Counts the messages of a captured file while they pass by. Changes none, keeps none."""
+"""Computes the statistics of a captured file, batch by batch. Keeps no messages."""
 
 from collections.abc import Callable
 from typing import ClassVar
@@ -15,10 +15,15 @@ from tidemark.log.model.statistics import FileStatistics
 
 
 class FileTally:
-    """What has passed of one slice."""
+    """The statistics of one slice's file so far; ``is_declared`` tells which namespaces are declared."""
 
     COLUMNS: ClassVar = ["id", "topic", "partition", "offset", "timestamp", "namespace"]
-    """All it looks at."""
+    """The columns that ``count`` needs."""
+    COUNTED: ClassVar = (
+        *("first_id", "last_id", "first_offset", "last_offset", "disorder", "misnumbered", "strangers"),
+        *("null_keys", "null_values", "first_timestamp", "last_timestamp"),
+    )
+    """The attributes that are fields of ``FileStatistics``."""
 
     def __init__(self, binding: Binding, slice_: Slice, is_declared: Callable[[str], bool]) -> None:
         self._binding, self._slice, self._is_declared = binding, slice_, is_declared
@@ -29,7 +34,7 @@ class FileTally:
         self.first_timestamp = self.last_timestamp = 0
 
     def count(self, batch: pa.RecordBatch) -> None:
-        """Let a batch pass."""
+        """Count the messages of a batch; batches must come in the order of the file."""
         if batch.num_rows == 0:
             return
         ids, offsets = batch.column("id").to_numpy(), batch.column("offset").to_numpy()
@@ -50,46 +55,27 @@ class FileTally:
                 self.strangers += namespace["counts"]
 
     def count_nulls(self, metadata: pq.FileMetaData) -> None:
-        """Take the numbers of missing keys and values from the file's footer: the widest columns are not
-        read for them."""
+        """Take the numbers of null keys and values from the footer, so that the widest columns are not
+        read.
+        """
         self.null_keys, self.null_values = _nulls(metadata, "key"), _nulls(metadata, "value")
 
     def conclude(self, path: str, size: int, digest: str) -> CapturedFile:
-        """The file that was written, with everything that was counted."""
-        s, first_owned = self._slice, self._slice.lower + self._shift
-        file = LogFile(
-            path=path,
-            t=self._binding.t,
-            topic=s.topic,
-            partition=s.partition,
-            first_id=self.first_id,
-            last_id=self.last_id,
-            count=self.rows,
-            bytes=size,
-            digest=digest,
-        )
+        """The file with its statistics, after all its batches were counted."""
+        s, t, first = self._slice, self._binding.t, self._slice.lower + self._shift
+        place, owned = (s.topic, s.partition), (first, first + s.width - 1)
+        file = LogFile(path, t, *place, self.first_id, self.last_id, self.rows, size, digest)
+        counted: dict[str, int] = {name: getattr(self, name) for name in self.COUNTED}
         statistics = FileStatistics(
-            path=path,
-            topic=s.topic,
-            partition=s.partition,
-            lower=s.lower,
-            upper=s.upper,
-            first_owned_id=first_owned,
-            last_owned_id=first_owned + s.width - 1,
-            first_id=self.first_id,
-            last_id=self.last_id,
-            first_offset=self.first_offset,
-            last_offset=self.last_offset,
+            path,
+            *place,
+            s.lower,
+            s.upper,
+            *owned,
             rows_written=self.rows,
-            disorder=self.disorder,
-            misnumbered=self.misnumbered,
-            strangers=self.strangers,
-            null_keys=self.null_keys,
-            null_values=self.null_values,
-            first_timestamp=self.first_timestamp,
-            last_timestamp=self.last_timestamp,
             bytes=size,
             digest=digest,
+            **counted,
         )
         return CapturedFile(file, statistics)
 

@@ -1,1 +1,1 @@
-"""Values of the commit log: bindings, manifests, losses, gates. Pure."""
+"""Values of the commit log: bindings, manifests, losses, gates. Nothing here does I/O."""

@@ -1,6 +1,6 @@
-"""What an audit found: recorded before publish, shown to people, believed for exactly one capture.
+"""The result of an audit: recorded before publication, shown to operators, valid for exactly one capture.
 
-Pure values: who judges, and how, is in ``audit.py``.
+Values only: ``audit.py`` evaluates the expectations.
 """
 
 import json
@@ -12,57 +12,69 @@ CRITICAL = "critical"
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """One expectation and what came of it."""
+    """The result of one expectation.
+
+    Attributes:
+        title: The expectation's description, for operators.
+        expectation: Its type, as Great Expectations names it.
+        severity: ``critical``, ``warning`` or ``info``.
+        success: Whether it is met.
+        detail: What was found instead; empty where it is met.
+        ids: The first and last id of the violating files or messages, where all of them are known.
+    """
 
     title: str
     expectation: str
     severity: str
     success: bool
     detail: str
-    """What was found instead; empty where nothing was."""
     ids: tuple[int, int] | None = None
-    """The first and last id of the files or messages that offend, where all of them are known."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
-    """What the audit of one capture found."""
+    """The audit of one capture.
+
+    Attributes:
+        t: The binding that was captured.
+        captured: The digest of the capture's record: the audit is valid for this capture only.
+        judgements: The result of every expectation.
+    """
 
     t: int
     captured: str
-    """The digest of the capture's record: an audit speaks of exactly one capture."""
     judgements: tuple[Judgement, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether nothing critical was found."""
+        """Whether no critical expectation failed."""
         return not any(True for _ in self.failures)
 
     @property
     def failures(self) -> Iterator[Judgement]:
-        """What forbids publishing."""
+        """The failures that prevent publication."""
         return (j for j in self.judgements if not j.success and j.severity == CRITICAL)
 
     @property
     def warnings(self) -> Iterator[Judgement]:
-        """What a person should know and nothing stops for."""
+        """The failures that are only reported."""
         return (j for j in self.judgements if not j.success and j.severity != CRITICAL)
 
     def to_lines(self) -> Iterator[str]:
-        """What was found, for people to read in a log."""
+        """One line of text per expectation, for log output."""
         for j in self.judgements:
             ids = f" (ids {j.ids[0]} to {j.ids[1]})" if j.ids else ""
             detail = f": {j.detail}" if j.detail else ""
             yield f"{'met' if j.success else j.severity:8} {j.title}{detail}{ids}"
 
     def to_bytes(self) -> bytes:
-        """The record's content; the same findings give the same bytes."""
+        """The content of the record's file; equal records give equal bytes."""
         body = {**asdict(self), "passed": self.passed}
         return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "AuditRecord":
-        """The record a file holds."""
+        """The record in a file."""
         body = json.loads(data)
         judgements = (
             Judgement(**{**row, "ids": tuple(row["ids"]) if row["ids"] else None})

@@ -1,7 +1,7 @@
 """Bindings and the ids they own.
 
-An id is computed, never counted: from a binding alone, so that every run over the same binding gives every
-record the same id. Nothing here reads Kafka, Cassandra or a clock.
+Ids are computed from a binding alone, so that every run over the same binding gives every record the same id.
+Nothing here reads Kafka, Cassandra or a clock.
 """
 
 import json
@@ -12,14 +12,14 @@ from functools import cached_property
 from tidemark.log.errors import BadBinding
 
 NOTHING_YET = -1
-"""The end of an empty log, and the position of a writer that has not begun."""
+"""The end of an empty log, and the position of a writer that has delivered nothing."""
 
 TopicPartition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Slice:
-    """The offsets one binding takes from one Kafka partition: ``lower`` included, ``upper`` not."""
+    """The offsets of one Kafka partition in a binding: from ``lower`` (included) to ``upper`` (excluded)."""
 
     topic: str
     partition: int
@@ -34,20 +34,27 @@ class Slice:
 
     @property
     def width(self) -> int:
-        """How many ids the slice owns, whether a record has them or not."""
+        """The number of ids that the slice owns, including ids without a record."""
         return self.upper - self.lower
 
 
 @dataclass(frozen=True)
 class Binding:
-    """One durable row: at time ``t`` (µs) the source had reached these offsets."""
+    """The durable decision which offsets form the next part of the log.
+
+    Attributes:
+        t: The time of the binding in µs; it identifies the binding within its pipeline.
+        base: The first id that it owns.
+        slices: The offsets of each partition, in (topic, partition) order.
+        run_id: The run that made it.
+        topics: Name and Kafka's id of each topic: a recreated topic has the same name, but another id.
+    """
 
     t: int
     base: int
     slices: tuple[Slice, ...]
     run_id: str
     topics: tuple[tuple[str, str], ...] = ()
-    """The id each topic had: a topic that was deleted and made again has the name, but not the id."""
 
     def __post_init__(self) -> None:
         places = [(s.topic, s.partition) for s in self.slices]
@@ -58,7 +65,7 @@ class Binding:
 
     @cached_property
     def width(self) -> int:
-        """How many ids the binding owns."""
+        """The number of ids that the binding owns."""
         return sum(s.width for s in self.slices)
 
     @property
@@ -68,7 +75,7 @@ class Binding:
 
     @cached_property
     def shifts(self) -> Mapping[TopicPartition, int]:
-        """What to add to an offset of a partition to get its id."""
+        """The difference between id and offset, by partition."""
         shifts, first = {}, self.base
         for s in self.slices:
             shifts[s.topic, s.partition] = first - s.lower
@@ -77,7 +84,7 @@ class Binding:
 
     @cached_property
     def owned(self) -> Mapping[TopicPartition, tuple[int, int]]:
-        """The first and the last id that each partition's slice owns."""
+        """The first and the last id of each slice, by partition."""
         return {
             (s.topic, s.partition): (s.lower + shift, s.upper - 1 + shift)
             for s in self.slices
@@ -86,15 +93,17 @@ class Binding:
 
     @property
     def topic_ids(self) -> Mapping[str, str]:
-        """The topics' ids by name."""
+        """Kafka's ids of the topics, by name."""
         return dict(self.topics)
 
     def id_of(self, topic: str, partition: int, offset: int) -> int:
-        """The id of one record."""
+        """The id of the record at an offset."""
         return offset + self.shifts[topic, partition]
 
     def offsets_at(self, position: int) -> dict[TopicPartition, int]:
-        """The last offset whose id is at or below a position, of every partition that has one here."""
+        """The last offset whose id is at or below ``position``, of every partition that has such an
+        offset.
+        """
         return {
             place: min(s.upper - 1, position - self.shifts[place])
             for s in self.slices
@@ -102,18 +111,18 @@ class Binding:
         }
 
     def write_time(self, id_: int) -> int:
-        """The timestamp (µs) that every cell written for this message carries."""
+        """The Cassandra write timestamp (µs) of every cell that is written for this message."""
         return self.t + (id_ - self.base)
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         slices = [[s.topic, s.partition, s.lower, s.upper] for s in self.slices]
         row = {"t": self.t, "base": self.base, "slices": slices, "run_id": self.run_id}
         return json.dumps({**row, "topics": self.topic_ids})
 
     @classmethod
     def from_json(cls, text: str) -> "Binding":
-        """The binding a row holds."""
+        """The binding in a row."""
         row = json.loads(text)
         slices = tuple(Slice(*s) for s in row["slices"])
         topics = tuple(sorted(row.get("topics", {}).items()))
@@ -122,7 +131,12 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """What a partition holds right now: the first offset still there and the one the next record will get."""
+    """The offsets that a Kafka partition holds.
+
+    Attributes:
+        earliest: The first offset that is still stored.
+        latest: The offset that the next record will get.
+    """
 
     earliest: int
     latest: int
@@ -130,15 +144,20 @@ class Offsets:
 
 @dataclass(frozen=True, slots=True)
 class Available:
-    """What the source holds right now."""
+    """The current state of the source's topics.
+
+    Attributes:
+        offsets: The offsets of every partition.
+        topic_ids: Kafka's ids of the topics, by name.
+    """
 
     offsets: Mapping[TopicPartition, Offsets]
     topic_ids: Mapping[str, str]
 
 
 def next_time(now: int, upper: int, previous: Binding | None) -> int:
-    """The earliest allowed ``t`` at or after ``now``: never below upper, and past every write time handed
-    out.
+    """The earliest valid ``t`` at or after ``now``: not below ``upper``, and greater than every write time of
+    the previous binding.
     """
     floor = upper if previous is None else max(upper, previous.t + previous.width + 1)
     return max(now, floor)
@@ -147,12 +166,11 @@ def next_time(now: int, upper: int, previous: Binding | None) -> int:
 def cut_slices(
     bound: Mapping[TopicPartition, int], available: Mapping[TopicPartition, Offsets], limit: int
 ) -> tuple[Slice, ...]:
-    """The slices of the next binding: from where the last one ended to what is there, at most ``limit``
-    offsets.
+    """The slices of the next binding: from the end of the last one to the latest offsets, at most ``limit``
+    offsets in total.
 
-    A partition seen for the first time starts at its earliest offset. When there is more than the limit,
-    every partition gives the same share and what small ones leave over goes to the large ones, so none
-    starves.
+    A new partition starts at its earliest offset. Where the limit is exceeded, every partition gets the same
+    share, and small partitions leave the rest of theirs to larger ones, so that none starves.
     """
     lowers = {place: bound.get(place, offsets.earliest) for place, offsets in available.items()}
     waiting = {
@@ -171,25 +189,25 @@ def cut_slices(
 def share_fairly(
     waiting: Mapping[TopicPartition, int], limit: int, turn: int = 0
 ) -> dict[TopicPartition, int]:
-    """How much each partition may give so that the sum is at most ``limit``.
+    """The number of offsets that each partition may contribute, at most ``limit`` in total.
 
-    What cannot be shared evenly goes to one partition after the other, beginning with number ``turn``.
+    The remainder of an even division is given out one by one, beginning with partition number ``turn``.
     """
     shares = dict.fromkeys(sorted(waiting), 0)
-    left, hungry = limit, list(shares)
-    while hungry and (each := left // len(hungry)):
-        for place in hungry:
+    left, unfilled = limit, list(shares)
+    while unfilled and (each := left // len(unfilled)):
+        for place in unfilled:
             given = min(each, waiting[place] - shares[place])
             shares[place] += given
             left -= given
-        hungry = [place for place in hungry if shares[place] < waiting[place]]
-    for number in range(left if hungry else 0):
-        shares[hungry[(turn + number) % len(hungry)]] += 1
+        unfilled = [place for place in unfilled if shares[place] < waiting[place]]
+    for number in range(left if unfilled else 0):
+        shares[unfilled[(turn + number) % len(unfilled)]] += 1
     return shares
 
 
 def reached_offsets(
     bound: Mapping[TopicPartition, int], slices: Iterable[Slice]
 ) -> dict[TopicPartition, int]:
-    """The next offset of every partition after these slices were bound."""
+    """The next offset to bind of every partition, after these slices."""
     return {**bound, **{(s.topic, s.partition): s.upper for s in slices}}

@@ -1,6 +1,6 @@
-"""What the capture of one binding produced: recorded before anything of it is visible.
+"""The result of a capture: its files and their statistics, recorded before any of them is visible to readers.
 
-Pure values. The same capture gives the same record, byte for byte.
+Values only. The same capture gives the same record, byte for byte.
 """
 
 import json
@@ -14,7 +14,7 @@ from tidemark.log.model.statistics import FileStatistics
 
 @dataclass(frozen=True, slots=True)
 class CapturedFile:
-    """One file as the manifest will list it, and what the capture counted in it."""
+    """One file as the manifest will list it, with the statistics of its messages."""
 
     file: LogFile
     statistics: FileStatistics
@@ -22,12 +22,17 @@ class CapturedFile:
 
 @dataclass(frozen=True, slots=True)
 class Captured:
-    """All files of one binding, in id order."""
+    """The capture of one binding.
+
+    Attributes:
+        t: The binding.
+        captured_files: Its files, in id order.
+        rows_read: The number of records that were read from Kafka.
+    """
 
     t: int
     captured_files: tuple[CapturedFile, ...]
     rows_read: int
-    """Records that Kafka gave."""
 
     @property
     def files(self) -> tuple[LogFile, ...]:
@@ -36,16 +41,16 @@ class Captured:
 
     @property
     def statistics(self) -> Iterator[FileStatistics]:
-        """What was counted, file by file."""
+        """The statistics of each file."""
         return (one.statistics for one in self.captured_files)
 
     @property
     def digest(self) -> str:
-        """What an audit names, so that it speaks of exactly this capture."""
+        """The digest of the record, by which an audit refers to exactly this capture."""
         return sha256(self.to_bytes()).hexdigest()
 
     def to_bytes(self) -> bytes:
-        """The record's content."""
+        """The content of the record's file."""
         files = [
             {"file": one.file.to_row(), "statistics": asdict(one.statistics)} for one in self.captured_files
         ]
@@ -54,7 +59,7 @@ class Captured:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Captured":
-        """The record a file holds."""
+        """The record in a file."""
         body = json.loads(data)
         files = (
             CapturedFile(LogFile(**one["file"]), FileStatistics(**one["statistics"])) for one in body["files"]

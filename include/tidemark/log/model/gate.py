@@ -1,7 +1,7 @@
-"""The log's gate: why nothing new may become part of the log, until the cause is gone or a person says so.
+"""The log's gate: while it is closed, nothing new is bound or published.
 
-A closed gate is durable and says what it is about: lost offsets, or a capture that failed its audit. What is
-published already stays readable.
+A closed gate is durable and names its cause: lost offsets, or a capture that failed its audit. It opens when
+the cause is gone or an operator accepts it. Published messages stay readable.
 """
 
 import json
@@ -14,7 +14,12 @@ from tidemark.log.model.loss import Loss, loss_from
 
 
 class LogGateCause(StrEnum):
-    """What closes the gate of a log."""
+    """Why a log's gate is closed.
+
+    Attributes:
+        LOST: Kafka no longer has offsets that the log needs.
+        AUDIT: A capture failed its audit.
+    """
 
     LOST = "lost"
     AUDIT = "audit"
@@ -22,35 +27,45 @@ class LogGateCause(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogGate:
-    """A closed gate; an open one is no row at all."""
+    """A closed gate. An open gate has no row.
+
+    Attributes:
+        cause: Why it is closed.
+        reason: The problem in one sentence.
+        t: The affected binding; None where the offsets were never bound.
+        ids: The first and last affected id; None where the offsets were never bound.
+        losses: The lost offsets; empty after a failed audit.
+        captured: The digest of the capture that failed its audit; None where offsets are lost.
+        at: When it was closed, in µs.
+    """
 
     cause: LogGateCause
     reason: str
-    """One sentence: what is wrong."""
     t: int | None
-    """The binding it is about; None when the offsets were never bound."""
     ids: tuple[int, int] | None
-    """The first and last id it is about."""
     losses: tuple[Loss, ...]
     captured: str | None
-    """The digest of the capture that failed its audit."""
     at: int
-    """When it was closed, in µs."""
+
+    @property
+    def problem(self) -> str:
+        """The reason with the affected ids, for messages."""
+        return f"{self.reason} (ids {self.ids[0]} to {self.ids[1]})" if self.ids else self.reason
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "LogGate":
-        """The gate a row holds."""
+        """The gate in a row."""
         row = json.loads(text)
         ids = tuple(row["ids"]) if row["ids"] else None
         losses = tuple(loss_from(loss) for loss in row["losses"])
         return cls(**{**row, "cause": LogGateCause(row["cause"]), "ids": ids, "losses": losses})
 
     def is_about(self, other: "LogGate") -> bool:
-        """Whether both say the same, whenever they were closed."""
+        """Whether both gates are the same, apart from when they were closed."""
         return replace(self, at=other.at) == other
 
 
@@ -63,10 +78,7 @@ class LogStopped(LogError):
     pipeline: str
     gate: LogGate
 
-    def __str__(self) -> str:
-        ids = f" (ids {self.gate.ids[0]} to {self.gate.ids[1]})" if self.gate.ids else ""
-        return (
-            f"{self.pipeline}: the log's gate is closed: {self.gate.reason}{ids}. Nothing was published. "
-            "Put the cause right and clear the failed task, or accept it: tidemark log accept "
-            f'{self.pipeline} --reason "…"'
-        )
+    text = (
+        "{pipeline}: the log's gate is closed: {gate.problem}. Nothing was published. Put the cause right "
+        'and clear the failed task, or accept it: tidemark log accept {pipeline} --reason "…"'
+    )

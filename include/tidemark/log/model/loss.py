@@ -1,7 +1,7 @@
-"""Offsets that belong to the log and that Kafka no longer has: found, said, and accepted by a person.
+"""Lost offsets: offsets that belong to the log and that Kafka no longer has.
 
-A loss is never passed over: it closes the log's gate. Accepted, it stays on record for ever, because what
-was lost can be proved by nobody. Nothing here asks Kafka or changes anything.
+A loss closes the log's gate. A loss that an operator accepts stays on record for ever, because it can no
+longer be derived from any data. Nothing here reads Kafka or changes state.
 """
 
 import json
@@ -13,7 +13,14 @@ from tidemark.log.model.binding import Available, Binding, Slice, TopicPartition
 
 
 class LossKind(StrEnum):
-    """How offsets that belong to the log can be gone."""
+    """How offsets were lost.
+
+    Attributes:
+        RETENTION: Kafka removed records from the beginning of a partition.
+        TRUNCATED: A partition ends below an offset that is bound.
+        RECREATED: The topic was deleted and created again under the same name.
+        DELETED: The topic does not exist any more.
+    """
 
     RETENTION = "retention"
     TRUNCATED = "truncated"
@@ -23,7 +30,16 @@ class LossKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """Offsets ``lower`` up to ``upper`` (not included) of one partition are gone."""
+    """The offsets from ``lower`` (included) to ``upper`` (excluded) of one partition are lost.
+
+    Attributes:
+        kind: How they were lost.
+        topic: The topic's name.
+        partition: The partition's number.
+        lower: The first lost offset.
+        upper: The offset after the last lost one.
+        topic_id: Kafka's id of the topic that has the name now, where it was recreated.
+    """
 
     kind: LossKind
     topic: str
@@ -31,11 +47,10 @@ class Loss:
     lower: int
     upper: int
     topic_id: str | None = None
-    """The id of the topic that has the name now, where that is another one."""
 
     @property
     def place(self) -> TopicPartition:
-        """Which Kafka partition."""
+        """The Kafka partition."""
         return self.topic, self.partition
 
     def __str__(self) -> str:
@@ -55,37 +70,43 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """A loss that a named person has accepted."""
+    """A loss that an operator has accepted.
+
+    Attributes:
+        loss: The lost offsets.
+        t: The binding that owns them; None where they were never bound.
+        after: The last id before those of the lost messages.
+        who: The operator.
+        reason: The operator's reason.
+        at: When it was accepted, in µs.
+        found: When the gate was closed because of it, in µs: the same offsets can be lost more than once.
+        is_planned: Whether the accepted plan listed the consequences for each writer.
+    """
 
     loss: Loss
     t: int | None
-    """The binding that had bound the offsets; None when they were never bound."""
     after: int
-    """The last id before the place where the messages would have been."""
     who: str
     reason: str
     at: int
-    """When it was accepted, in µs."""
     found: int = 0
-    """When the gate closed over it, in µs: the same offsets can be lost more than once."""
     is_planned: bool = False
-    """Whether the plan that was accepted said what becomes of each writer."""
 
     @property
     def row(self) -> str:
-        """The name of its row: accepting the same loss again writes the same one."""
+        """The name of its row, which makes accepting the same loss again idempotent."""
         loss = self.loss
         return (
             f"lost/{self.t or 0:020d}/{self.found:020d}/{loss.topic}/{loss.partition:010d}/{loss.lower:020d}"
         )
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "AcceptedLoss":
-        """The loss a row holds."""
+        """The accepted loss in a row."""
         row = json.loads(text)
         return cls(**{**row, "loss": loss_from(row["loss"])})
 
@@ -98,8 +119,11 @@ def loss_from(row: Mapping[str, object]) -> Loss:
 def find_losses(
     reached: Mapping[TopicPartition, int], topic_ids: Mapping[str, str], available: Available
 ) -> Iterator[Loss]:
-    """What is gone between what is bound and what Kafka holds now."""
-    yield from _made_again_unread(reached, topic_ids, available)
+    """The losses between the bound offsets and what Kafka holds now.
+
+    ``reached`` is the next offset to bind of every partition; ``topic_ids`` are the ids of the bound topics.
+    """
+    yield from _recreated_unread(reached, topic_ids, available)
     for place, bound in sorted(reached.items()):
         topic, partition = place
         now = available.topic_ids.get(topic)
@@ -116,10 +140,12 @@ def find_losses(
             yield Loss(LossKind.TRUNCATED, topic, partition, offsets.latest, bound)
 
 
-def _made_again_unread(
+def _recreated_unread(
     reached: Mapping[TopicPartition, int], topic_ids: Mapping[str, str], available: Available
 ) -> Iterator[Loss]:
-    """Topics that were accepted as made again, and made again once more before anything of them was bound."""
+    """Topics whose recreation was accepted, and that were recreated again before any of their offsets was
+    bound.
+    """
     read = {topic for topic, _ in reached}
     for topic, partition in sorted(available.offsets):
         now, known = available.topic_ids.get(topic), topic_ids.get(topic)
@@ -130,7 +156,7 @@ def _made_again_unread(
 def find_losses_of(
     slices: Sequence[Slice], topic_ids: Mapping[str, str], available: Available
 ) -> Iterator[Loss]:
-    """What is gone of slices that are bound and not captured; the topics had these ids."""
+    """The losses in slices that are bound and not captured; ``topic_ids`` are the ids of the bound topics."""
     for s in slices:
         now, known = available.topic_ids.get(s.topic), topic_ids.get(s.topic)
         offsets = available.offsets.get((s.topic, s.partition))
@@ -140,15 +166,15 @@ def find_losses_of(
             yield Loss(LossKind.DELETED, s.topic, s.partition, s.lower, s.upper)
         else:
             if offsets.earliest > s.lower:
-                gone = min(offsets.earliest, s.upper)
-                yield Loss(LossKind.RETENTION, s.topic, s.partition, s.lower, gone)
+                removed = min(offsets.earliest, s.upper)
+                yield Loss(LossKind.RETENTION, s.topic, s.partition, s.lower, removed)
             if offsets.latest < s.upper and offsets.earliest < s.upper:
-                # Its end may be below the slice: that is where the source has to go on.
+                # The partition may end below the slice: binding continues at that end.
                 yield Loss(LossKind.TRUNCATED, s.topic, s.partition, offsets.latest, s.upper)
 
 
 def ids_of(binding: Binding, loss: Loss) -> tuple[int, int]:
-    """First and last id the binding owns of what is lost: a truncated partition may end below its slice."""
+    """The first and last lost id of a binding; a loss by truncation may begin below the binding's slice."""
     lower = next(s.lower for s in binding.slices if (s.topic, s.partition) == loss.place)
     return (
         binding.id_of(*loss.place, max(loss.lower, lower)),
@@ -157,9 +183,9 @@ def ids_of(binding: Binding, loss: Loss) -> tuple[int, int]:
 
 
 def readable_slices(binding: Binding, accepted: Sequence[AcceptedLoss]) -> tuple[Slice, ...]:
-    """The offsets of a binding that can still be read; what a person accepted as lost is left out."""
+    """The slices of a binding without the offsets whose loss was accepted."""
     lost = sorted((one.loss for one in accepted if one.t == binding.t), key=lambda loss: loss.lower)
-    return tuple(left for s in binding.slices for left in _without(s, lost))
+    return tuple(remaining for s in binding.slices for remaining in _without(s, lost))
 
 
 def _without(whole: Slice, losses: Sequence[Loss]) -> Iterator[Slice]:
@@ -167,7 +193,7 @@ def _without(whole: Slice, losses: Sequence[Loss]) -> Iterator[Slice]:
     for loss in losses:
         if loss.place != (whole.topic, whole.partition):
             continue
-        # A loss reaches one end of its slice: retention takes the beginning, truncation the end.
+        # A loss touches one end of its slice: retention the beginning, truncation the end.
         if loss.lower <= lower:
             lower = max(lower, loss.upper)
         else:
@@ -179,7 +205,9 @@ def _without(whole: Slice, losses: Sequence[Loss]) -> Iterator[Slice]:
 def reached_after(
     reached: Mapping[TopicPartition, int], topic_ids: Mapping[str, str], losses: Sequence[Loss]
 ) -> tuple[dict[TopicPartition, int], dict[str, str]]:
-    """How far the source is bound, and which topics these are, once the losses are accepted."""
+    """The next offset to bind of every partition, and the ids of the topics, after the losses are
+    accepted.
+    """
     offsets, ids = dict(reached), dict(topic_ids)
     for loss in losses:
         match loss.kind:
@@ -188,8 +216,8 @@ def reached_after(
             case LossKind.TRUNCATED:
                 offsets[loss.place] = min(offsets.get(loss.place, loss.lower), loss.lower)
             case LossKind.RECREATED | LossKind.DELETED:
-                # From its beginning, whenever there is a topic of that name; where it is known which one was
-                # accepted, yet another one is noticed.
+                # The next topic of this name is bound from its beginning. Where the id of the accepted topic
+                # is known, it is kept, so that another recreation is noticed.
                 offsets = {place: offset for place, offset in offsets.items() if place[0] != loss.topic}
                 ids.pop(loss.topic, None)
                 if loss.topic_id is not None:
@@ -197,7 +225,7 @@ def reached_after(
     return offsets, ids
 
 
-def said(losses: Sequence[Loss], most: int = 3) -> str:
-    """The losses in one phrase, however many partitions have some."""
+def describe_losses(losses: Sequence[Loss], most: int = 3) -> str:
+    """The first ``most`` losses as text, and the number of further ones."""
     more = f"; and {len(losses) - most} more" if len(losses) > most else ""
     return "; ".join(str(loss) for loss in losses[:most]) + more

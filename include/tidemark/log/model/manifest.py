@@ -1,7 +1,7 @@
-"""The manifest: which files *are* the log.
+"""The manifest: the list of files that form the log.
 
-A manifest is immutable; publishing writes a new one and changes one control row to name it. Nothing here
-touches a file system: ``files.py`` does.
+A manifest is immutable. Publishing writes a new one and changes the control row that names the current one.
+Nothing here touches a file system: ``log/files`` does.
 """
 
 import builtins
@@ -19,29 +19,38 @@ from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 MAX_FILES_PER_SEGMENT = 200
 SAME_AS_T = -1
 JOURNAL = "journal"
-"""The policy that keeps the state of every entity of a journal."""
+"""The compaction policy that preserves the state of every entity of a journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One Parquet file with messages of one Kafka partition, in id order: as a capture wrote it, of one
-    binding; after a compaction maybe of several.
+    """One Parquet file with messages of one Kafka partition, in id order.
+
+    A captured file has messages of one binding, a compacted file may have messages of several.
+
+    Attributes:
+        path: Relative to the log's folder, so that a log can be moved.
+        t: The newest binding with a message in the file.
+        topic: The topic's name.
+        partition: The partition's number.
+        first_id: The id of the first message; its binding may own lower ones.
+        last_id: The id of the last message; its binding may own higher ones.
+        count: The number of messages.
+        bytes: The size of the file.
+        digest: The SHA-256 of its content.
+        first_t: The oldest binding with a message in the file.
     """
 
     path: str
-    """Relative to the log's folder, so that a log can be moved."""
     t: int
-    """The newest binding with a message in it."""
     topic: str
     partition: int
     first_id: int
     last_id: int
-    """First and last id a message in the file has; the bindings may own more on both sides."""
     count: int
     bytes: int
     digest: str
     first_t: int = SAME_AS_T
-    """The oldest binding with a message in it."""
 
     def __post_init__(self) -> None:
         if self.first_t == SAME_AS_T:
@@ -49,68 +58,75 @@ class LogFile:
 
     @property
     def place(self) -> TopicPartition:
-        """Whose messages they are."""
+        """The Kafka partition of the messages."""
         return self.topic, self.partition
 
     def may_have(self, first_id: int, last_id: int) -> bool:
-        """Whether a message in it can have one of these ids."""
+        """Whether the file may have messages with ids from ``first_id`` to ``last_id``."""
         return self.first_id <= last_id and self.last_id >= first_id
 
     def most(self, first_id: int, last_id: int) -> int:
-        """How many messages with these ids it can hold at most."""
+        """The greatest possible number of messages with ids from ``first_id`` to ``last_id``."""
         ids = min(self.last_id, last_id) - max(self.first_id, first_id) + 1
         return max(min(self.count, ids), 0)
 
     def to_row(self) -> dict[str, Any]:
-        """The file as manifests and records of captures list it."""
+        """The file's entry in manifests and records of captures."""
         row = asdict(self)
-        if self.first_t == self.t:  # as it was written before there were others: the bytes stay the same
+        if self.first_t == self.t:  # older versions did not have this field: equal manifests keep equal bytes
             del row["first_t"]
         return row
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A run of files. The last one of a manifest is the active segment: it lies above all others.
+    """A group of files. The last segment of a manifest is the active one: its ids are above all others.
 
-    Files of one partition never share ids. Those of different ones may lie between each other where several
-    bindings went into a file.
+    The id ranges of two files of the same partition never overlap. Those of different partitions may, where a
+    file has messages of several bindings.
     """
 
     files: tuple[LogFile, ...]
 
     @property
     def bytes(self) -> int:
-        """The size of all its files."""
+        """The size of all its files in bytes."""
         return sum(f.bytes for f in self.files)
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that was published up to the binding at ``t``."""
+    """The log after the publication of the binding at ``t``.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        segments: The files of the log.
+        t: The newest published binding.
+        end: The last id of the log, whether a message has it or not.
+        compacted_below: Compaction may have removed messages with ids below this one.
+        policies: The compaction policies that were ever applied: they decide how the rest may be used.
+    """
 
     pipeline: str
     segments: tuple[Segment, ...] = ()
     t: int = 0
     end: int = NOTHING_YET
     compacted_below: int = 0
-    """Of the ids below this one, compaction may have taken messages out."""
     policies: tuple[str, ...] = ()
-    """Those by which it did so: what may be done with what is left depends on all of them."""
 
     @property
     def keeps_state(self) -> bool:
-        """Whether replaying what is left of a journal gives every entity the state it has."""
+        """Whether replaying the remaining messages of a journal gives every entity its current state."""
         return self.compacted_below == 0 or self.policies == (JOURNAL,)
 
     @property
     def files(self) -> Iterator[LogFile]:
-        """All files, by segments; in one segment in the order of their first ids."""
+        """All files, segment by segment; within a segment ordered by first id."""
         return (f for segment in self.segments for f in segment.files)
 
     @property
     def bytes(self) -> int:
-        """The size of the log."""
+        """The size of the log in bytes."""
         return sum(segment.bytes for segment in self.segments)
 
     @property
@@ -119,9 +135,9 @@ class Manifest:
         return sum(f.count for f in self.files)
 
     def files_of(self, binding: Binding) -> tuple[LogFile, ...]:
-        """The files that may hold messages of a binding, in the order of its ids.
+        """The files that may have messages of a binding, in id order.
 
-        They may hold others too: whoever reads them asks for the binding's ids only.
+        They may have messages of other bindings too, so a reader must restrict itself to the binding's ids.
         """
         found: list[LogFile] = []
         for place, (first_id, last_id) in binding.owned.items():
@@ -133,14 +149,17 @@ class Manifest:
 
     @cached_property
     def _by_place(self) -> Mapping[TopicPartition, list[LogFile]]:
-        """The files of every partition, in id order: they do not overlap."""
+        """The files of every partition in id order; they do not overlap."""
         found: dict[TopicPartition, list[LogFile]] = {}
         for file in sorted(self.files, key=lambda one: one.first_id):
             found.setdefault(file.place, []).append(file)
         return found
 
     def with_binding(self, t: int, end: int, files: Sequence[LogFile], segment_bytes: int) -> "Manifest":
-        """The manifest after publishing one more binding; a segment is closed when it is full."""
+        """The manifest after the publication of another binding; a full segment is closed.
+
+        A segment is full at ``segment_bytes`` or at ``MAX_FILES_PER_SEGMENT`` files.
+        """
         if t <= self.t or end <= self.end:
             raise BadBinding(f"{self.pipeline}: t={t} end={end} does not follow t={self.t} end={self.end}.")
         segments = list(self.segments) or [Segment(())]
@@ -153,7 +172,7 @@ class Manifest:
         return replace(self, segments=tuple(s for s in segments if s.files), t=t, end=end)
 
     def with_compacted(self, segments: Sequence[Segment], below: int, policy: str) -> "Manifest":
-        """The manifest after a compaction of what lies below an id, which has left these segments."""
+        """The manifest after a compaction of the ids below ``below``, with these segments."""
         return replace(
             self,
             segments=tuple(s for s in segments if s.files),
@@ -162,7 +181,7 @@ class Manifest:
         )
 
     def to_bytes(self) -> builtins.bytes:
-        """The manifest file's content; the same manifest gives the same bytes."""
+        """The content of the manifest's file; equal manifests give equal bytes."""
         body: dict[str, Any] = {
             "pipeline": self.pipeline,
             "segments": [{"files": [file.to_row() for file in segment.files]} for segment in self.segments],
@@ -176,7 +195,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: builtins.bytes) -> "Manifest":
-        """The manifest a file holds."""
+        """The manifest in a file."""
         body = json.loads(data)
         segments = tuple(Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments"))
         policies = tuple(body.pop("policies", ()))
@@ -184,5 +203,5 @@ class Manifest:
 
 
 def digest_of(data: bytes) -> str:
-    """The digest that names a manifest's content."""
+    """The SHA-256 of a manifest's content."""
     return sha256(data).hexdigest()

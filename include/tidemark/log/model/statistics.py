@@ -1,5 +1,4 @@
-"""What a capture knows of each file it wrote: counted when it took the file over, so that an audit reads
-nothing again.
+"""Statistics of a captured file: counted when the file is adopted, so that an audit need not read it again.
 
 Deterministic like the file itself: no clock, no host name, no duration.
 """
@@ -9,15 +8,37 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class FileStatistics:
-    """One captured file, next to what its binding asked for. The columns an audit's rules speak of."""
+    """One captured file, and the slice it was captured for. The fields are the columns of an audit's rules.
+
+    Attributes:
+        path: The file, relative to the log's folder.
+        topic: The topic's name.
+        partition: The partition's number.
+        lower: The first offset of the slice.
+        upper: The offset after the last one of the slice.
+        first_owned_id: The first id of the slice.
+        last_owned_id: The last id of the slice.
+        first_id: The id of the first message.
+        last_id: The id of the last message.
+        first_offset: The offset of the first message.
+        last_offset: The offset of the last message.
+        rows_written: The number of messages in the file.
+        disorder: The number of messages whose offset is not greater than that of the message before.
+        misnumbered: The number of messages whose id does not belong to their offset.
+        strangers: The number of messages whose namespace the pipeline does not declare.
+        null_keys: The number of messages without a key.
+        null_values: The number of messages without a value.
+        first_timestamp: The lowest timestamp of a message, in ms.
+        last_timestamp: The highest timestamp of a message, in ms.
+        bytes: The size of the file.
+        digest: The SHA-256 of its content.
+    """
 
     path: str
     topic: str
     partition: int
     lower: int
-    """The first offset that was to be read."""
     upper: int
-    """The offset after the last one that was to be read."""
     first_owned_id: int
     last_owned_id: int
     first_id: int
@@ -25,13 +46,9 @@ class FileStatistics:
     first_offset: int
     last_offset: int
     rows_written: int
-    """Messages that are in the file."""
     disorder: int
-    """Messages whose offset is not greater than the one before."""
     misnumbered: int
-    """Messages whose id is not the one their offset has in the binding."""
     strangers: int
-    """Messages whose namespace the pipeline does not declare."""
     null_keys: int
     null_values: int
     first_timestamp: int
@@ -41,5 +58,5 @@ class FileStatistics:
 
     @property
     def width(self) -> int:
-        """How many offsets were to be read, whether a record has them or not."""
+        """The number of offsets of the slice, including those without a record."""
         return self.upper - self.lower

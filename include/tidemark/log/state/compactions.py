@@ -1,7 +1,6 @@
-"""The history of a log's compactions: what each one reclaimed and how long it took, or why it did nothing.
+"""The history of a log's compactions: the space each one reclaimed and its duration, or why it did nothing.
 
-Kept in the log object, the newest ones. Says nothing about the log itself: what was compacted is in the
-manifest.
+The log object keeps the newest records. The state of the log itself is in the manifest, not here.
 """
 
 import json
@@ -16,7 +15,7 @@ MOST = 500
 
 
 class CompactionOutcome(StrEnum):
-    """What became of a compaction.
+    """How a compaction ended.
 
     Attributes:
         COMPACTED: Its manifest became the log.
@@ -31,19 +30,30 @@ class CompactionOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CompactionRecord:
-    """One compaction."""
+    """One compaction.
+
+    Attributes:
+        at: When it ended, in µs.
+        by: The run or the operator.
+        policy: The compaction policy.
+        outcome: How it ended.
+        reason: Why it was refused; else None.
+        watermark: Only messages with ids below it were considered.
+        held_back_by: The writer, hold or reader that limits the watermark; None where nothing does.
+        messages_before: The number of messages of the log before it.
+        messages_after: The number of messages of the log after it.
+        bytes_before: The size of the log before it.
+        bytes_after: The size of the log after it.
+        seconds: Its duration.
+    """
 
     at: int
-    """When it ended, in µs."""
     by: str
     policy: str
     outcome: CompactionOutcome
     reason: str | None = None
-    """Why it was refused."""
     watermark: int = 0
-    """Only ids below it were looked at."""
     held_back_by: str | None = None
-    """The writer, or what else, without which the watermark would be higher."""
     messages_before: int = 0
     messages_after: int = 0
     bytes_before: int = 0
@@ -52,35 +62,35 @@ class CompactionRecord:
 
     @property
     def bytes_reclaimed(self) -> int:
-        """By how much the log is smaller."""
+        """The difference in size."""
         return self.bytes_before - self.bytes_after
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "CompactionRecord":
-        """The record a row holds."""
+        """The record in a row."""
         row = json.loads(text)
         return cls(**{**row, "outcome": CompactionOutcome(row["outcome"])})
 
 
 def record_compaction(control: LogControl, record: CompactionRecord) -> None:
-    """Put a compaction on record that changed nothing else."""
+    """Record a compaction that changed nothing else."""
     control.amend_log([HEAD], lambda snapshot: (one_more(control, record), None))
 
 
 def one_more(control: LogControl, record: CompactionRecord) -> Change:
-    """What puts a compaction on record; of very many the oldest are forgotten.
+    """The change that records a compaction, and removes the oldest record where there are more than ``MOST``.
 
-    To be asked while a change of the log object is decided: should somebody add one meanwhile, that change is
-    refused, because the version is another.
+    Call it while a change of the log object is being decided: where another process adds a record meanwhile,
+    the commit fails because the version differs.
     """
     newest = control.scan_log(PREFIX, 1).rows
     number = int(next(iter(newest)).removeprefix(PREFIX)) + 1 if newest else 1
-    gone = [_row(number - MOST)] if number > MOST else []
-    return Change({_row(number): record.to_json()}, gone)
+    oldest = [_row(number - MOST)] if number > MOST else []
+    return Change({_row(number): record.to_json()}, oldest)
 
 
 def compactions(control: LogControl, limit: int = MOST) -> list[CompactionRecord]:

@@ -5,9 +5,9 @@ binding, one per run that made one and one per loss that was accepted; ``log`` h
 ``gate`` while it is closed, one row per capture that was accepted in spite of its audit, and one per decision
 a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
 further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
-``lease`` (``log_lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…``
-(``readers.py``), ``writer/…`` (``enrolled.py``), ``compaction/…`` (``compactions.py``) and, while the
-pipeline is being removed, ``forgetting`` (``forgotten.py``).
+``lease`` (``lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…`` (``readers.py``),
+``writer/…`` (``registered_writers.py``), ``compaction/…`` (``compactions.py``) and, while the pipeline is
+being removed, ``forgetting`` (``forgotten.py``).
 """
 
 import json
@@ -92,13 +92,13 @@ class LogHead:
         return cls(
             manifest=path,
             digest=digest,
+            root=root,
+            segments=len(manifest.segments),
             t=manifest.t,
             end=manifest.end,
             compacted_below=manifest.compacted_below,
-            segments=len(manifest.segments),
             bytes=manifest.bytes,
             count=manifest.count,
-            root=root,
         )
 
     def to_json(self) -> str:
@@ -216,7 +216,7 @@ class LogControl:
         return None
 
     def add_binding(self, head: BindingsHead, binding: Binding) -> None:
-        """Make a binding durable, if nobody was faster."""
+        """Commit a binding; raises ``Outpaced`` where another process changed the bindings since ``head``."""
         after = replace(
             head,
             upper=binding.t + 1,
@@ -232,7 +232,7 @@ class LogControl:
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def start_from(self, head: BindingsHead, reached: Mapping[TopicPartition, int]) -> BindingsHead:
-        """Let the source begin at these offsets instead of the earliest, if nobody was faster."""
+        """Make the source begin at these offsets instead of the earliest; raises ``Outpaced``."""
         begun = replace(head, reached=dict(reached))
         version = self._consensus.commit(self._bindings, head.version, Change({HEAD: begun.to_json()}))
         return replace(begun, version=version)
@@ -258,14 +258,14 @@ class LogControl:
         return sorted((AcceptedLoss.from_json(body) for body in rows.values()), key=lambda one: one.after)
 
     def record_losses(self, head: BindingsHead, losses: list[AcceptedLoss]) -> None:
-        """Put losses on record, and let the source go on behind them, if nobody was faster."""
+        """Record accepted losses, and continue the source behind them; raises ``Outpaced``."""
         reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
         puts = {one.row: one.to_json() for one in losses}
         puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
-        """Say more about losses that are on record already, by compare-and-set."""
+        """Replace recorded losses; raises ``Outpaced``."""
         puts = {one.row: one.to_json() for one in losses}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
@@ -306,9 +306,9 @@ class LogControl:
         return bool(rows) and json.loads(rows[_accepted(t)])["captured"] == captured
 
     def replace_log(self, expected: int, head: LogHead) -> LogHead:
-        """Make another manifest the log, if nobody was faster; the head as it is then.
+        """Make another manifest the log; returns the new head; raises ``Outpaced``.
 
-        Whatever closed the gate for a binding that becomes part of the log is over.
+        A gate that was closed because of a binding that is published by this is opened.
         """
         _, gate = self._log_rows([GATE])
         deletes = [GATE] if gate and gate.t is not None and gate.t <= head.t else []

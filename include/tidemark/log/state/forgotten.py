@@ -16,7 +16,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.objects import AFTER_EVERY_NAME, Change, RowRange, Snapshot
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.state.control import DECISION, HEAD, LogControl, decision_row
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
 from tidemark.log.state.readers import PREFIX as READERS
@@ -60,7 +60,7 @@ class Forgetting:
         return json.dumps(asdict(self))
 
     def said(self, pipeline: str) -> str:
-        """For people: what is going on, and how it ends."""
+        """The removal in progress and how to finish it, as text for operators."""
         began = utc_text(self.at)
         return (
             f"{self.who} began to forget this pipeline at {began} ({self.reason}), and parts of it are gone. "
@@ -77,8 +77,12 @@ class BeingForgotten(LogError):
     pipeline: str
     mark: Forgetting
 
-    def __str__(self) -> str:
-        return f"{self.pipeline}: {self.mark.said(self.pipeline)}. Nothing was changed."
+    text = "{pipeline}: {problem}. Nothing was changed."
+
+    @property
+    def problem(self) -> str:
+        """The removal in progress, and how to finish it."""
+        return self.mark.said(self.pipeline)
 
 
 @with_fields
@@ -88,14 +92,20 @@ class LogInUse(LogError):
     pipeline: str
     readers: Sequence[Reader]
 
-    def __str__(self) -> str:
-        last = max(one.deadline for one in self.readers)
-        until = utc_time_text(last)
-        return (
-            f"{self.pipeline}: the log's files are being read by "
-            f"{', '.join(one.who for one in self.readers)}. Nothing was changed. Wait for it to end and "
-            f"try again; one that was killed is forgotten at {until}."
-        )
+    text = (
+        "{pipeline}: the log's files are being read by {names}. Nothing was changed. Wait for it to end and "
+        "try again; one that was killed is forgotten at {until}."
+    )
+
+    @property
+    def names(self) -> str:
+        """The readers."""
+        return ", ".join(one.who for one in self.readers)
+
+    @property
+    def until(self) -> str:
+        """The last deadline of a reader."""
+        return utc_time_text(max(one.deadline for one in self.readers))
 
 
 @dataclass(frozen=True, slots=True)

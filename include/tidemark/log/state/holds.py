@@ -1,7 +1,7 @@
-"""Holds: somebody is in the middle of something and needs what comes behind an id, so compaction waits there.
+"""Holds: a process needs all messages after an id, so compaction must not go beyond that id.
 
-One row a holder in the log object. Unlike a lease it has no deadline: it ends when its holder says so, and
-until then every plan of a compaction names it.
+One row per holder in the log object. Unlike a lease, a hold has no deadline: it ends when it is released.
+Until then every plan of a compaction names it.
 """
 
 import json
@@ -15,7 +15,7 @@ PREFIX = "hold/"
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Messages behind an id stay in the log."""
+    """Compaction removes no message with an id greater than ``after``."""
 
     holder: str
     after: int
@@ -27,7 +27,7 @@ class Hold:
 
 
 def add_hold(control: LogControl, hold: Hold) -> Hold:
-    """Keep what comes behind an id; a hold that its holder has already stays as it is."""
+    """Add a hold; an existing hold of the same holder is kept and returned."""
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, Hold]:
         if hold.row in snapshot.rows:
@@ -38,7 +38,7 @@ def add_hold(control: LogControl, hold: Hold) -> Hold:
 
 
 def release_hold(control: LogControl, holder: str) -> None:
-    """Keep nothing for a holder any more."""
+    """Remove the hold of a holder, if it has one."""
     row = Hold(holder, 0).row
     control.amend_log([row], lambda snapshot: (Change(deletes=[row]) if row in snapshot.rows else None, None))
 

@@ -1,9 +1,8 @@
 """The lease of a log: one compaction at a time, from its plan to its publication.
 
-It lives in the log object, so whatever must not happen meanwhile (a writer is registered, a position goes
-back, an id is pinned) is refused by the very compare-and-set that would do it. Capture and publication of new
-bindings go on: who holds the lease takes what they publish into account before its own manifest becomes the
-log.
+It is a row of the log object, so the compare-and-set of every conflicting change (registering a writer,
+moving a position back, pinning an id) is refused while it is held. Capture and publication of new bindings
+continue: the holder adds what they publish to its own manifest before that becomes the log.
 """
 
 import json
@@ -23,7 +22,7 @@ LEASE_ROW = "lease"
 
 @with_fields
 class LogHeld(LogError):
-    """Somebody has the log for a compaction."""
+    """Another process holds the log's lease."""
 
     pipeline: str
     lease: Lease
@@ -38,55 +37,59 @@ class LogHeld(LogError):
 
 @with_fields
 class LogLost(LogError):
-    """The log was given to somebody else, because this holder was silent for too long."""
+    """Another process has taken the lease, because this holder did not renew it in time."""
 
     pipeline: str
     holder: str
 
     text = (
-        "{pipeline}: {holder} has lost the log to somebody else and stops here. Nothing of what it was about "
-        "to do is visible, and nothing is lost. Run it again: it begins anew."
+        "{pipeline}: {holder} has lost the log to another process and stops here. Nothing of what it was "
+        "about to do is visible, and nothing is lost. Run it again: it begins anew."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRow:
-    """What the log object knows of its compaction."""
+    """The row of the log's lease.
+
+    Attributes:
+        token: The fencing token of the newest lease, held or not. lease: The newest lease; None after its
+        release. plan: The digest of the plan in progress, or of the plan of a crashed holder: files with this
+        digest in
+            their names are not removed.
+    """
 
     token: int = 0
-    """The newest lease's, whether it is still held or not."""
     lease: Lease | None = None
     plan: str | None = None
-    """The digest of the plan that is being carried out, or was when its holder died: nobody removes the files
-    that carry it in their names."""
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "LeaseRow":
-        """The row as it was then."""
+        """The row in a snapshot of the log object."""
         if LEASE_ROW not in snapshot.rows:
             return cls()
         row = json.loads(snapshot.rows[LEASE_ROW])
         return cls(row["token"], Lease(**row["lease"]) if row["lease"] else None, row["plan"])
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
 
 def read_lease(control: LogControl) -> LeaseRow:
-    """Who has the log now, or had it last."""
+    """The current row of the log's lease."""
     return LeaseRow.of(control.read_log_rows([LEASE_ROW]))
 
 
 def refuse_while_held(pipeline: str, snapshot: Snapshot, now: int, refused: str) -> None:
-    """Refuse a change of a log that somebody has; the snapshot has the lease's row."""
+    """Raise ``LogHeld`` where the lease is held; the snapshot must include the lease's row."""
     lease = LeaseRow.of(snapshot).lease
     if lease is not None and lease.is_held_at(now):
         raise LogHeld(pipeline, lease, refused)
 
 
 class LogHold:
-    """A log in the hands of its holder. Every change of it is fenced by the lease's token."""
+    """The held lease of a log. The fencing token protects every change made through it."""
 
     lost = LogLost
 
@@ -102,36 +105,36 @@ class LogHold:
 
     @property
     def holder(self) -> str:
-        """Who has the log."""
+        """The holder's name."""
         return self.lease.holder
 
     def check(self) -> None:
-        """Asked before every plain write or removal: refuse to go on when the log may be somebody else's."""
+        """Raise ``LogLost`` where another process may hold the lease; call it before every unfenced write."""
         held = confirmed(self.lease, lambda: read_lease(self._control).lease, self._clock)
         if held is None:
             raise LogLost(self._control.pipeline, self.holder)
         self.lease = held
 
     def renew(self) -> None:
-        """Say that the holder is alive."""
+        """Extend the lease."""
         self._change(lambda row, head: (row, head))
 
     def record_plan(self, digest: str) -> None:
-        """Keep whose files are no orphans, before the first of them is written."""
+        """Record the plan before its first file is written, so that no sweep removes its files."""
         self._change(lambda row, head: (replace(row, plan=digest), head))
 
     def release(self) -> None:
-        """Give the log back; a plan that is not carried out stays on record."""
+        """Release the lease; an unfinished plan stays on record."""
         self._change(lambda row, head: (replace(row, lease=None), head))
 
     def replace_log(
         self, rebase: Callable[[LogHead], LogHead], further: Callable[[], Change] = Change
     ) -> LogHead:
-        """Make another manifest the log, and the plan a thing of the past, in one step.
+        """Make another manifest the log and clear the plan, in one compare-and-set.
 
-        ``rebase`` gets the head as it is and gives the one that takes its place, and ``further`` says what
-        else is to change with it; where somebody changed the log object meanwhile both are asked again. What
-        they raise leaves everything as it was.
+        ``rebase`` gets the current head and returns the new one; ``further`` returns changes to commit with
+        it. Both are called again where another process changed the log object meanwhile. An error they raise
+        leaves everything unchanged.
         """
         return self._change(
             lambda row, head: (replace(row, plan=None), rebase(head)),
@@ -160,7 +163,7 @@ class LogHold:
 
 
 def take_log(control: LogControl, holder: str, clock: Clock = wall_clock) -> LogHold:
-    """Take the log; refused while somebody else has it. The same holder may take it again."""
+    """Take the lease; raises ``LogHeld`` while another holder has it. The same holder may take it again."""
 
     def decide(snapshot: Snapshot) -> tuple[Change, Lease]:
         row, now = LeaseRow.of(snapshot), clock()

@@ -1,8 +1,8 @@
-"""Pins: ids whose messages a person wants to keep, whatever compaction would do with them.
+"""Pins: ids of messages that compaction must not remove.
 
-A pin holds until a person releases it. None is added while somebody has the log for a compaction, whose plan
-would not know of it; unless a hold keeps the id already, for then no plan reaches it. ``pin_message`` refuses
-an id that no message has: nothing would be kept by it.
+A pin lasts until an operator releases it. While a compaction holds the log's lease, a new pin is refused,
+because the plan would not respect it; unless a hold protects the id already. ``pin_message`` refuses an id
+without a message.
 """
 
 import json
@@ -24,7 +24,13 @@ PREFIX = "pin/"
 
 @with_fields
 class NotPinned(LogError):
-    """There is no such pin, or none can be set there."""
+    """An id is not pinned, or cannot be pinned.
+
+    Attributes:
+        pipeline: The pipeline's name.
+        id: The id.
+        problem: What is wrong, as a sentence.
+    """
 
     pipeline: str
     id: int
@@ -35,7 +41,7 @@ class NotPinned(LogError):
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """An id that stays.
+    """A pinned id.
 
     Attributes:
         id: The message's id in the log.
@@ -60,37 +66,40 @@ UNPIN_AUDIT = AuditFormat(action="unpin")
 
 @dataclass(frozen=True, slots=True)
 class ReleasedPin:
-    """A pin that a person took away."""
+    """A pin that an operator released."""
 
     pin: Pin
     by: AuditEntry
 
 
 class _OtherManifest(Exception):
-    """The log is not any more the one that was looked at."""
+    """Another manifest has become the log since the message was found."""
 
 
 def refuse_missing(control: LogControl, folder: LogFolder, id_: int) -> LogHead:
-    """The log in which a message has this id; refuses an id that none has, saying why."""
+    """The head of the log that has a message with this id; raises ``NotInTheLog``."""
     head = control.log_head()
     require_message(control, folder, read_manifest(control.pipeline, folder, head), id_)
     return head
 
 
 def pin_message(control: LogControl, folder: LogFolder, pin: Pin) -> Pin:
-    """Pin an id that a message has, in the very log that it becomes durable for."""
+    """Pin the id of a message; the pin is committed against the same manifest in which the message was
+    found.
+    """
     while True:
         seen = refuse_missing(control, folder, pin.id)
         try:
             return add_pin(control, pin, seen=seen)
         except _OtherManifest:
-            continue  # a compaction may have taken the message away since
+            continue  # a compaction may have removed the message since
 
 
 def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | None = None) -> Pin:
-    """Pin an id; one that is pinned already stays as it is. ``held_by`` is whose hold may keep it.
+    """Pin an id; an existing pin is kept and returned.
 
-    Where the caller has ``seen`` the message in a log, that one has to be the log still.
+    ``held_by`` is a holder whose hold may protect the id. ``seen`` is the head in which the caller has found
+    the message: it must still be the current one.
     """
     hold_row = Hold(held_by, 0).row
 
@@ -112,7 +121,7 @@ def add_pin(control: LogControl, pin: Pin, held_by: str = "", seen: LogHead | No
 
 
 def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -> ReleasedPin:
-    """Let compaction have an id again; the audit trail keeps the pin, and who released it and why."""
+    """Remove a pin; the audit trail keeps the pin, the operator and the reason."""
     entry = AuditEntry("unpin", who, reason, at)
 
     def decide(snapshot: Snapshot) -> tuple[Change, ReleasedPin]:
@@ -127,7 +136,7 @@ def release_pin(control: LogControl, id_: int, who: str, reason: str, at: int) -
 
 
 def require_pin(control: LogControl, id_: int) -> Pin:
-    """The pin of an id; refuses one that is not pinned."""
+    """The pin of an id; raises ``NotPinned``."""
     body = control.read_log_rows([_row(id_)]).rows.get(_row(id_))
     if body is None:
         raise NotPinned(control.pipeline, id_, f"id {id_} is not pinned.")
@@ -140,7 +149,7 @@ def pins(control: LogControl) -> list[Pin]:
 
 
 def releases(control: LogControl) -> list[ReleasedPin]:
-    """The pins that people took away, oldest first."""
+    """The released pins, oldest first."""
     rows = (json.loads(body) for body in control.log_rows("unpinned/").values())
     return [ReleasedPin(Pin(**row["pin"]), UNPIN_AUDIT.from_row(row)) for row in rows]
 

@@ -1,8 +1,8 @@
-"""Readers of a log: who works on a manifest for long says so, and its files stay until it is done.
+"""Readers of a log: a process registers the manifests it reads, so that no sweep removes their files.
 
-One row a reader in the log object, with the manifests it has opened and a deadline that it prolongs. The row
-is written at the very version at which its manifest was the log, so nobody can have removed anything of it.
-One that died is forgotten when its deadline is over.
+One row per reader in the log object, with its manifests and a deadline that it renews. The row is committed
+at the version at which its manifest was the log, so no file of it can have been removed. A crashed reader is
+removed after its deadline.
 """
 
 import json
@@ -21,9 +21,9 @@ from tidemark.log.state.control import HEAD, LogControl, LogHead
 
 PREFIX = "reader/"
 TERM = 600 * SECOND
-"""How long a reader that died keeps old files."""
+"""The term of a reader in µs: how long a crashed one keeps old files."""
 MOST_FORGOTTEN = 100
-"""How many are forgotten at once: a transaction is bounded."""
+"""The greatest number of crashed readers that one transaction removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +48,18 @@ class Reader:
         return f"{PREFIX}{self.name}"
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Reader":
-        """The reader a row holds."""
+        """The reader in a row."""
         row = json.loads(text)
         return cls(row["name"], row["who"], tuple(row["manifests"]), row["deadline"])
 
 
 class Reading:
-    """A log that is being read."""
+    """One process that reads a log."""
 
     def __init__(self, control: LogControl, who: str, clock: Clock = wall_clock) -> None:
         self._control, self._clock = control, clock
@@ -67,7 +67,7 @@ class Reading:
         self._lock = Lock()
 
     def take_up(self) -> LogHead:
-        """The log's head now; its manifest, and those taken up before, stay readable."""
+        """The current head; its manifest, and those taken up before, stay readable until ``release``."""
         with self._lock:
             head = self._control.amend_log([HEAD], self._add)
             if head.manifest is not None and head.manifest not in self._reader.manifests:
@@ -75,14 +75,14 @@ class Reading:
             return head
 
     def renew(self) -> None:
-        """Say that it is still being read."""
+        """Extend the deadline."""
         with self._lock:
             if self._reader.manifests:
                 reader = self._prolonged()
                 self._control.amend_log([HEAD], lambda _: (Change({reader.row: reader.to_json()}), None))
 
     def release(self) -> None:
-        """Let go of everything that was taken up."""
+        """Remove the reader's row."""
         with self._lock:
             if self._reader.manifests:
                 self._control.amend_log([HEAD], lambda _: (Change(deletes=[self._reader.row]), None))
@@ -95,7 +95,7 @@ class Reading:
         return Change({reader.row: reader.to_json()}, self._over(snapshot)), head
 
     def _over(self, snapshot: Snapshot) -> list[str]:
-        """Readers whose time is over; none where somebody may have prolonged one since."""
+        """The rows of readers whose deadline has passed; none where one may have been renewed since."""
         found = self._control.scan_log(PREFIX, MOST_FORGOTTEN)
         if found.version != snapshot.version:
             return []
@@ -110,13 +110,13 @@ class Reading:
 def reading_log(
     control: LogControl, who: str, clock: Clock = wall_clock, every: float = TERM / SECOND / RENEWALS
 ) -> Iterator[Reading]:
-    """Keep what is taken up readable while the block works, however long it takes."""
+    """Keep the manifests that the block takes up readable until it ends."""
     one = Reading(control, who, clock)
     with LeaseHolder(f"log read by {who}", one.renew, one.release, every=every):
         yield one
 
 
 def readers(control: LogControl, now: int) -> list[Reader]:
-    """Who reads the log now; those whose time is over do not."""
+    """The readers whose deadline has not passed."""
     found = (Reader.from_json(body) for body in control.log_rows(PREFIX).values())
     return [one for one in found if one.deadline > now]

@@ -1,9 +1,9 @@
-"""The writers that a log has to wait for: one row each in the log object.
+"""The writers that compaction of a log has to wait for: one row each in the log object.
 
-A writer is an object of its own, and nothing lists such objects reliably. So its name is put here before it
-is registered, and the position it goes back to before it is rewound; both are refused while somebody has the
-log for a compaction. Whoever takes the log afterwards finds every writer there is, and none can appear or go
-back without changing the object by whose compare-and-set a compaction is published.
+Each writer is an object of its own, and objects cannot be listed reliably. So a writer's name is recorded
+here before it is registered, and its new position before it is rewound. Both are refused while a compaction
+holds the log's lease. A later holder therefore knows every writer, and a writer that is added or rewound
+changes the object whose compare-and-set publishes a compaction.
 """
 
 import json
@@ -19,13 +19,17 @@ PREFIX = "writer/"
 
 @dataclass(frozen=True, slots=True)
 class Enrolled:
-    """A writer as the log knows it."""
+    """The log's row of a writer.
+
+    Attributes:
+        name: The writer's name.
+        version: The version of the writer's object when this row was written.
+        least: The position of a rewind in progress: it may still happen while the writer has this version.
+    """
 
     name: str
     version: int
-    """The writer's when this was said of it."""
     least: int | None = None
-    """The position that it is about to go back to: as long as it has this version, that may happen yet."""
 
     @property
     def row(self) -> str:
@@ -33,18 +37,18 @@ class Enrolled:
         return f"{PREFIX}{self.name}"
 
     def to_json(self) -> str:
-        """The row as the control plane keeps it."""
+        """The row in the control plane."""
         return json.dumps(asdict(self))
 
     def position(self, version: int, position: int) -> int:
-        """The lowest position that a writer with this version and position has, or may have at any time."""
+        """The lowest position that a writer with this version and position has or may get."""
         return min(position, self.least) if self.least is not None and self.version == version else position
 
 
 def enrol(control: LogControl, writer: Enrolled, now: int, refused: str) -> LogHead:
-    """Put a writer on the log's list, or what is about to become of it; the log's head at that moment.
+    """Record a writer before it is registered or rewound; returns the log's head at that version.
 
-    Refused while somebody has the log: ``refused`` says what is.
+    Raises ``LogHeld`` while the log's lease is held, with ``refused`` as the text of what was refused.
     """
 
     def decide(snapshot: Snapshot) -> tuple[Change, LogHead]:
@@ -56,7 +60,7 @@ def enrol(control: LogControl, writer: Enrolled, now: int, refused: str) -> LogH
 
 
 def ensure_enrolled(control: LogControl, writer: Enrolled) -> None:
-    """Put a writer on the list that was registered before there was one."""
+    """Record a writer that an older version registered without a row here."""
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
         known = writer.row in snapshot.rows
@@ -66,7 +70,7 @@ def ensure_enrolled(control: LogControl, writer: Enrolled) -> None:
 
 
 def withdraw(control: LogControl, writer: Enrolled) -> None:
-    """Take a writer off the list, unless something else was said of it since."""
+    """Remove the row of a writer, unless it was changed since."""
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
         same = snapshot.rows.get(writer.row) == writer.to_json()
@@ -76,6 +80,6 @@ def withdraw(control: LogControl, writer: Enrolled) -> None:
 
 
 def enrolled(control: LogControl) -> dict[str, Enrolled]:
-    """All writers on the list, by name."""
+    """All recorded writers, by name."""
     found = (Enrolled(**json.loads(body)) for body in control.log_rows(PREFIX).values())
     return {one.name: one for one in found}

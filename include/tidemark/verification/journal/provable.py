@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from tidemark.log.model.binding import TopicPartition
 from tidemark.log.model.loss import AcceptedLoss, LossKind
-from tidemark.log.model.recreated import Recreations
+from tidemark.log.model.recreated_topics import Recreations
 
 
 class Unprovable(StrEnum):

@@ -5,7 +5,7 @@ from tests.support.log_samples import given_binding
 
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
-from tidemark.log.model.recreated import Recreations, TopicInLog, topics_in_log
+from tidemark.log.model.recreated_topics import Recreations, TopicInLog, topics_in_log
 
 pytestmark = pytest.mark.unit
 

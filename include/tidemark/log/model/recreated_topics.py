@@ -1,13 +1,13 @@
-"""Topics that were made again: of several topics that had the same name, which one a binding is of.
+"""Recreated topics: which of several topics with the same name a binding belongs to.
 
-Offsets of a topic that was deleted and made again begin anew, so nothing that compares offsets may mix the
-two. Which is which follows from the losses that people accepted, and from nothing else: a binding after such
-an acceptance is of the new topic, one before it of the old. Topics of a name are numbered from 0. Pure.
+The offsets of a recreated topic begin at 0 again, so offsets of the two topics must never be compared.
+Accepted losses alone decide which is which: a binding after such an acceptance belongs to the new topic, a
+binding before it to the old one. Topics with the same name are numbered from 0. Nothing here does I/O.
 
-Two questions are answered with it. Which topic *shall* a writer's target hold, and which bindings does it
-therefore leave out? ``delivery.writer_topics`` answers from the number that the writer was registered with.
-Which topic *do* tables hold? ``client.topic_record`` answers from the time at which their
-pointers were made: the writer may be gone, not registered, or not have delivered anything yet.
+Two modules build on it. ``delivery.writer_topics`` decides which topic a writer's target should have, and so
+which bindings it skips, by the number that the writer was registered with. ``client.topic_record`` decides
+which topic a journal's tables actually have, by the time at which their pointers were created: the writer may
+have been removed, may not be registered, or may not have delivered anything yet.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,50 +20,59 @@ WHOLE_TOPIC = (LossKind.RECREATED, LossKind.DELETED)
 
 
 def of_whole_topics(losses: Iterable[AcceptedLoss]) -> Iterator[AcceptedLoss]:
-    """The losses after which a name may be another topic's; losses of single offsets are left out."""
+    """The losses after which a name may belong to another topic, without losses of single offsets."""
     return (one for one in losses if one.loss.kind in WHOLE_TOPIC)
 
 
 @dataclass(frozen=True, slots=True)
 class Recreation:
-    """From here on a name is another topic's, and a named person has accepted it."""
+    """The accepted recreation of a topic.
+
+    Attributes:
+        topic: The topic's name.
+        number: The number of the new topic; the first topic of a name has 0.
+        accepted: One of the losses that were accepted together: there is one for each partition.
+    """
 
     topic: str
     number: int
-    """Of the topic that begins here; the first one of a name is 0."""
     accepted: AcceptedLoss
-    """One of those of this topic that were accepted together: there is one a partition."""
 
     def is_before(self, binding: Binding) -> bool:
-        """Whether a binding is of this topic or a later one."""
-        # A loss of bound offsets lies inside its binding, of which nothing is the new topic's.
+        """Whether a binding belongs to the new topic or a later one."""
+        # A binding that lost bound offsets belongs to the old topic as a whole.
         bound_by = self.accepted.t
         return binding.base > self.accepted.after if bound_by is None else binding.t > bound_by
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInLog:
-    """One topic of a name, where the log has something of it."""
+    """One of the topics with the same name, of which the log has bindings.
+
+    Attributes:
+        topic: The topic's name.
+        number: Its number among the topics with this name.
+        topic_id: Kafka's id; None where its bindings were made before ids were recorded.
+        first_id: The first id that its bindings own.
+        last_id: The last id that its bindings own.
+    """
 
     topic: str
     number: int
     topic_id: str | None
-    """Kafka's; None in bindings that are older than such ids."""
     first_id: int
     last_id: int
-    """The ids that its bindings own."""
 
 
 @dataclass(frozen=True)
 class Recreations:
-    """All topics of a pipeline that were ever made again."""
+    """All accepted recreations of a pipeline's topics, by name, in the order in which they were found."""
 
     of_topics: Mapping[str, tuple[Recreation, ...]] = field(default_factory=dict)
-    """In the order in which they were found."""
 
     @classmethod
     def of(cls, losses: Iterable[AcceptedLoss]) -> "Recreations":
-        """What was accepted; losses of single offsets make no new topic."""
+        """The recreations among accepted losses."""
         found: dict[str, dict[tuple[int, int, int], AcceptedLoss]] = {}
         for one in of_whole_topics(losses):
             together = (one.found, one.t or 0, one.after if one.t is None else 0)
@@ -82,11 +91,11 @@ class Recreations:
         return bool(self.of_topics)
 
     def number_in(self, topic: str, binding: Binding) -> int:
-        """Which topic of the name a binding is of."""
+        """The number of the topic that a binding belongs to."""
         return sum(1 for one in self.of_topics.get(topic, ()) if one.is_before(binding))
 
     def number_of(self, lost: AcceptedLoss) -> int:
-        """Which topic of the name has lost something: of one that was made again, the one before."""
+        """The number of the topic that a loss belongs to; a recreation belongs to the old topic."""
         return sum(1 for one in self.of_topics.get(lost.loss.topic, ()) if _is_older(one.accepted, lost))
 
     def newest(self, topic: str) -> int:
@@ -94,19 +103,19 @@ class Recreations:
         return len(self.of_topics.get(topic, ()))
 
     def since(self, topic: str, number: int) -> Recreation:
-        """How the topic with a number came to its name."""
+        """The recreation by which the topic with a number (at least 1) began."""
         return self.of_topics[topic][number - 1]
 
 
 def _is_older(one: AcceptedLoss, other: AcceptedLoss) -> bool:
-    """Whether a loss was found before another; very old rows do not say when, and are told by their place."""
+    """Whether a loss was found before another. Rows of old versions lack the time, so their ids decide."""
     if one.found or other.found:
         return one.found < other.found
     return one.after < other.after
 
 
 def topics_in_log(bindings: Sequence[Binding], recreations: Recreations) -> Iterator[TopicInLog]:
-    """Every topic that the log has something of, in the order of first ids; bindings oldest first."""
+    """Every topic that the log has bindings of, ordered by first id; ``bindings`` must be oldest first."""
     found: dict[tuple[str, int], TopicInLog] = {}
     for binding in bindings:
         for topic in dict.fromkeys(s.topic for s in binding.slices):
