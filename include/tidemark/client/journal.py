@@ -1,7 +1,7 @@
 """``tidemark.Journal``: append to the entities of one topic, and read them without waiting for replication.
 
-Actions are sent to Kafka. Reads take replicated events from Cassandra and the rest from Kafka. Never writes to
-Cassandra, and never sends an action a second time.
+Actions are sent to Kafka. Reads take replicated events from Cassandra and the rest from Kafka. It never
+writes to Cassandra, and never sends an action a second time.
 """
 
 import socket
