@@ -1,4 +1,4 @@
-"""A journal's clients: append to it, read it, whatever its replication is doing.
+"""The clients of a journal: append to it and read it, independent of the state of its replication.
 
 ``Journal`` blocks, ``AsyncJournal`` does not. Actions go to Kafka and nowhere else; Cassandra is only read.
 """

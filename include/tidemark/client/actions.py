@@ -1,8 +1,8 @@
-"""Actions made from what a caller gives: checked first, so that nothing wrong is ever sent.
+"""Makes actions from a caller's arguments, and validates them before anything is sent.
 
-A record that a journal writer cannot take stops the replication of its whole topic. So an append also goes
-through the writer's own steps first: it is written and read back, decoded, folded and turned into the cells
-that Cassandra gets. Sends nothing and asks nothing; what depends on the entity's head is looked at elsewhere.
+A record that a journal writer rejects stops the replication of its whole topic. So an append runs through the
+writer's own steps first: it is encoded and decoded again, folded, and converted to Cassandra's cells. Does no
+I/O; checks that need the entity's head are made elsewhere.
 """
 
 import json
@@ -31,7 +31,7 @@ _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class Checks:
-    """What may be said about the entities of one topic."""
+    """Validates actions on the entities of one topic. Every method raises ``BadInput``."""
 
     def __init__(self, topic: str) -> None:
         if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
@@ -41,7 +41,7 @@ class Checks:
         self._topic, self._longest = topic, longest_key(topic)
 
     def key(self, key: Any) -> str:
-        """A key that readers take for the same and Cassandra has a place for; also the empty one."""
+        """A valid key: UTF-8 text within Cassandra's limit. It may be empty."""
         if not isinstance(key, str):
             raise BadInput(self._topic, key, "a key is text.")
         self._utf8(key, key, "the key")
@@ -51,14 +51,14 @@ class Checks:
         return key
 
     def origin(self, origin: Any) -> str:
-        """What says who sends."""
+        """A valid sender's name."""
         if not isinstance(origin, str):
             raise BadInput(self._topic, None, f"origin is text, not {origin!r:.60}.")
         self._utf8(None, origin, "origin")
         return origin
 
     def next_number(self, key: str, expected_last: Any, events: Sequence[Event]) -> int:
-        """The number that the entity's last event is expected to have; 0 when there should be no entity."""
+        """A valid ``expected_last`` that precedes the events; 0 expects no entity."""
         if type(expected_last) is not int or not 0 <= expected_last < LONG_MAX:
             problem = f"`expected_last` is a number from 0 to {LONG_MAX - 1}, not {expected_last!r:.60}."
             raise BadInput(self._topic, key, problem)
@@ -68,7 +68,7 @@ class Checks:
         return expected_last
 
     def span(self, key: str, action: str, first: int, last: int, segment_size: int) -> None:
-        """Refuse a delete or a purge that reaches over more segments than a writer takes at once."""
+        """Refuses a delete or purge over more segments than a writer processes at once."""
         segments = row_segment(max(last, 1), segment_size) - row_segment(max(first, 1), segment_size) + 1
         if segments > MOST_SEGMENTS:
             raise BadInput(
@@ -86,7 +86,7 @@ class Checks:
         return value
 
     def headers(self, key: str, headers: Mapping[str, str] | None) -> dict[str, str]:
-        """Headers of one's own."""
+        """Valid additional headers."""
         found = dict(headers or {})
         for name, text in found.items():
             if not isinstance(name, str) or not isinstance(text, str):
@@ -147,7 +147,7 @@ class Checks:
         return found
 
     def expire_after(self, key: str, value: str | timedelta | None) -> ExpireAfter | None:
-        """How long an entity is to live."""
+        """A valid time to live of an entity; None for no limit."""
         if value is None:
             return None
         try:
@@ -181,7 +181,7 @@ class Checks:
 
 
 def _rehearse(topic: str, action: Append) -> None:
-    """Refuse an append that would stop a writer: ``Unwritable`` says why."""
+    """Refuses an append that would stop a writer. Raises ``Unwritable``."""
     record = write_action(action)
     try:
         if read_action(record.key, record.value, record.timestamp, 0, record.headers) != action:

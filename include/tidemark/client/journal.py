@@ -1,7 +1,7 @@
-"""``tidemark.Journal``: the entities of one topic, appended to and read at once, whatever replication does.
+"""``tidemark.Journal``: append to the entities of one topic, and read them without waiting for replication.
 
-Actions go to Kafka; what is read comes from Cassandra as far as it has been replicated, and from Kafka from
-there on. Never writes to Cassandra, and never sends an action a second time.
+Actions are sent to Kafka. Reads take replicated events from Cassandra and the rest from Kafka. It never
+writes to Cassandra, and never sends an action a second time.
 """
 
 import socket
@@ -239,7 +239,7 @@ class Journal:
             raise Conflict(self._topic, key, last, standing.seq_nr if standing else None)
 
     def _standing(self, key: str) -> EntityStanding | None:
-        """How far the entity has come; refused where replication would stop at whatever is sent to it."""
+        """The entity's state. Raises ``Misplaced`` where replication would stop at a record sent to it."""
         standing = self._reader.standing(key)
         if standing and standing.kept not in (None, standing.partition):
             raise Misplaced(self._topic, key, standing.kept or 0, standing.partition)
@@ -311,7 +311,7 @@ class Journal:
         return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
 
     def pointer(self, key: str) -> int | None:
-        """How far the entity has come.
+        """The sequence number of the entity's last event.
 
         Args:
             key: The entity's key.
@@ -353,7 +353,7 @@ class Journal:
         return self._sender.send(Mark(key, wall_clock_millis(), str(uuid4()), self._origin, sent_version()))
 
     def close(self) -> None:
-        """Close the clients of Kafka; sessions with Cassandra are the process's and stay."""
+        """Closes the Kafka clients. Cassandra sessions are shared by the process and stay open."""
         self._sender.close()
         self._tail.close()
         self._guard.close()

@@ -1,7 +1,7 @@
-"""Cassandra's part of a journal: pointer, head and rows, read and never written.
+"""A journal's tables in Cassandra: pointer, head and rows. Read-only.
 
-Where there are no tables yet, nothing was replicated yet: that is an answer, and Kafka has the rest of it or
-says that it has not.
+Missing tables mean that nothing was replicated yet; the tail in Kafka then has everything, or ``TailLost`` is
+raised.
 """
 
 import threading
@@ -21,7 +21,7 @@ from tidemark.journal_tables.statements import JournalTables, are_there
 from tidemark.pipeline.model import JournalDeclaration
 
 ROWS_AT_ONCE = 500
-"""In a page. A reader has two in memory, and waits for one before its first event."""
+"""The page size. A reader holds two pages in memory, and waits for one before its first event."""
 
 _COLUMNS = (
     "seq_nr, timestamp, partition, offset, origin, version, meta_record_id, tags, metadata, payload_type, "
@@ -30,7 +30,7 @@ _COLUMNS = (
 
 
 class CassandraTables:
-    """One topic's tables; nothing is asked before the first read."""
+    """One topic's tables. The first read connects."""
 
     def __init__(self, topic: str, connection: CassandraConnection, journal: JournalDeclaration) -> None:
         self._topic, self._connection, self._journal = topic, connection, journal
@@ -89,7 +89,7 @@ class CassandraTables:
 
     @property
     def _session(self) -> Session:
-        with self._lock:  # threads that begin together are not to have a session each
+        with self._lock:  # threads that start together must share one session
             return connect(self._connection)
 
     def _statement(self) -> PreparedStatement:

@@ -1,7 +1,7 @@
-"""Actions into a journal's topic, each acknowledged before anything else is said about it.
+"""Sends actions to a journal's topic, and returns after each is acknowledged.
 
-The producer is idempotent and waits for all replicas; keys go to partitions as Java's clients send them. What
-was not acknowledged may be there all the same, and is never sent a second time from here.
+The producer is idempotent, waits for all replicas, and partitions keys as Java's clients do. A record that
+was not acknowledged may be in the topic anyway; it is never sent a second time.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from tidemark.kafka.producer import Placed, RecordToSend, SharedProducer
 
 @cache
 def sent_version() -> str:
-    """As kafka-journal's clients send theirs, with whose it is."""
+    """The version header of records: this library's name and version."""
     try:
         return f"tidemark-{version('tidemark')}"
     except PackageNotFoundError:
@@ -33,7 +33,7 @@ class ActionSender:
         self._producer = SharedProducer(connection, patience, "tidemark-journal")
 
     def send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
-        """Send an action; ``further`` headers are kept with it, and are not read again."""
+        """Sends an action with ``further`` headers, which no reader interprets."""
         record = write_action(action)
         headers = [*record.headers, *((name, text.encode()) for name, text in (further or {}).items())]
         self._start(action)
@@ -60,5 +60,5 @@ class ActionSender:
         return NotSent(self._topic, action.key, name, reason, is_certain=is_certain)
 
     def close(self) -> None:
-        """Stop; what is under way is waited for."""
+        """Closes the producer, and waits for records in flight."""
         self._producer.close()

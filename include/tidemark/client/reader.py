@@ -55,7 +55,7 @@ BYTES_EACH = 500
 
 
 class EntityStanding(NamedTuple):
-    """How far an entity has come."""
+    """The state of an entity."""
 
     seq_nr: int
     """The number of its last event, deleted or not."""
@@ -63,7 +63,7 @@ class EntityStanding(NamedTuple):
     """The last number that a reader does not get; 0 for none."""
     segment_size: int
     partition: int
-    """Where its key leads to."""
+    """The partition of its key."""
     kept: int | None
     """The partition that the tables have it from; None when they do not have it."""
 
@@ -136,7 +136,7 @@ class EntityReader:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
     def standing(self, key: str) -> EntityStanding | None:
-        """How far the entity has come; None when there is no such entity."""
+        """The entity's state; None where there is no such entity."""
         attempts = 0
         while True:
             try:

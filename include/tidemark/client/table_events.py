@@ -1,7 +1,7 @@
-"""What the tables have of an entity, as one read sees it: its events, segment by segment.
+"""An entity's events from the tables, segment by segment, for one read.
 
-Rows beyond the pointer are Kafka's to hand out, and rows of another incarnation are left out. A gap in the
-numbers is looked into only after the reader has made sure that it was there at the mark. Reads from
+Rows beyond the pointer are left out, because the tail has them; so are rows of another incarnation. A gap in
+the numbers is crossed only after the reader has checked that it existed at the mark. Reads from
 ``ReadableTables`` and decides nothing about the tail.
 """
 
@@ -20,7 +20,7 @@ from tidemark.journal.head_info import HeadInfo, needs_tables
 from tidemark.journal.segments import row_segment
 
 MOST_EMPTY_SEGMENTS = 1_000
-"""That are looked into on the way over a gap in the numbers."""
+"""The most empty segments that are searched across a gap in the numbers."""
 
 events = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class ReadableTables(Protocol):
 
 @dataclass(slots=True)
 class ReadView:
-    """What one read goes by."""
+    """The state of one read."""
 
     key: str
     partition: int
@@ -48,9 +48,9 @@ class ReadView:
     pointer: int | None
     info: HeadInfo
     kept: list[tuple[int, Append]] | None
-    """The tail's appends, unless they are too large to be kept."""
+    """The tail's appends; None where they are too large to keep in memory."""
     checked: int
-    """The offset up to which nothing was deleted or purged that ``info`` does not know."""
+    """The offset up to which ``info`` has every delete and purge."""
     has_warned: bool = False
 
     @property

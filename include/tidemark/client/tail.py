@@ -1,4 +1,4 @@
-"""Kafka's part of a journal: one partition from an offset to a mark, for the actions of one entity."""
+"""The tail of a journal in Kafka: the actions of one entity in a partition, from an offset to a mark."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ class JournalTail:
         self._kafka = KafkaTail(connection, "tidemark-journal", patience, isolation=isolation)
 
     def actions(self, key: str, partition: int, first: int, mark: int) -> Iterator[tuple[int, Action]]:
-        """See ``Tail.actions``. The mark itself is read, so that the end is seen, whatever lies before it."""
+        """See ``Tail.actions``. The mark itself is read too, so that the end of the range is certain."""
         wanted = storable(key).encode()
         is_odd = _REPLACED in key
         for record in self._records(key, partition, first, mark):
@@ -59,5 +59,5 @@ class JournalTail:
             raise TailUnreadable(self._topic, key, partition, position, mark, error.reason) from error
 
     def close(self) -> None:
-        """Close the consumers that wait; those at work close when they are done."""
+        """Closes idle consumers; those in use close when their read ends."""
         self._kafka.close()

@@ -1,6 +1,6 @@
-"""Kafka's answer to the question which topic has a name: asked while something else goes on, and waited for.
+"""The id of a topic, requested from Kafka asynchronously.
 
-Asks for metadata only, and never makes a topic.
+Requests metadata only, and never creates a topic.
 """
 
 import threading
@@ -13,12 +13,12 @@ from tidemark.kafka.errors import KafkaFailure, UnknownTopic
 from tidemark.kafka.topics import TopicDescription, TopicQuestions
 
 KNOWN_WITHIN = 2.0
-"""Seconds in which a topic that was made just now becomes known to every broker."""
+"""Seconds within which a new topic becomes known to every broker."""
 ASKED_AGAIN_AFTER = 0.05
 
 
 class KafkaTopics:
-    """One topic's id; the client is started by the first question and shared by all threads."""
+    """One topic's id. The first request starts the client, which all threads share."""
 
     def __init__(self, topic: str, connection: KafkaConnection, patience: float) -> None:
         self._topic, self._connection, self._patience = topic, connection, patience
@@ -61,6 +61,6 @@ class KafkaTopics:
         return TopicUnconfirmed(self._topic, key, error.reason)
 
     def close(self) -> None:
-        """See ``Topics.close``: a client without questions needs no farewell."""
+        """See ``Topics.close``."""
         with self._lock:
             self._questions = None

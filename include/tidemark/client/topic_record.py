@@ -1,4 +1,4 @@
-"""What the control plane knows of a topic, for readers and senders: looked at, never changed.
+"""What the control plane knows of a topic, for readers and senders. Read-only.
 
 A pipeline's bindings keep the id that a topic had when it was bound last. When the loss of a topic that was
 made again is accepted, that id is another one from then on, or none; the tables still have the old topic's
@@ -36,11 +36,11 @@ class Pointers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """Where the control plane is, and whose journal is meant there."""
+    """The control plane's cluster, and the pipeline that replicates the journal."""
 
     connection: CassandraConnection
     pipeline: str | None
-    """None: that of whichever writers fill the keyspace."""
+    """None: every pipeline with a writer that fills the keyspace."""
 
 
 class ControlLedger:

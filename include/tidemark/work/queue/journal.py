@@ -211,7 +211,7 @@ class WorkJournal:
             hand_on(hint)
 
     def _newest(self, hint: Hint, seen: Stored) -> Stored:
-        """The stored value of a hint's key; ``seen`` may be stale, and counts only if newer than the hint."""
+        """The stored value of a hint's key; ``seen`` may be stale, and is used only if newer."""
         if seen.names(hint) or seen.version <= hint.version:
             return self.parts.entries.read(hint.key)
         return seen

@@ -1,4 +1,4 @@
-"""Dead letters and history in memory: for tests of what stands on them. Nothing survives the process."""
+"""Dead letters and history in memory, for tests."""
 
 from collections.abc import Iterable
 from threading import Lock
@@ -7,11 +7,11 @@ from tidemark.work.model.days import day_of
 from tidemark.work.model.entry import DeadEntry, KeptLetter, Run, Seen
 
 Identity = tuple[int, str, int]
-"""Of a dead letter, however often it was written."""
+"""``DeadEntry.identity``."""
 
 
 class MemoryArchive:
-    """The contract of ``Archive`` on dictionaries."""
+    """``Archive`` in memory."""
 
     def __init__(self) -> None:
         self._lock = Lock()

@@ -1,8 +1,8 @@
-"""Keyspace ``work``: entries and buckets as objects of consensus; hints, dead letters, history beside them.
+"""The tables of a work journal's keyspace: objects of consensus, and ``due``, ``dead`` and ``history``.
 
-``due``, ``dead`` and ``history`` are written plainly, every cell with the time of what it says, so writing
-again and in any order comes to the same. Rows of ``due`` go with their bucket, in one partition delete, or by
-their time to live; there is no other statement here that removes anything.
+``due``, ``dead`` and ``history`` are written without compare-and-set. Every cell has the time of its event as
+its write time, so writes are idempotent and may come in any order. Rows of ``due`` are deleted with their
+bucket, by one partition delete, or by their time to live. No other statement deletes anything.
 """
 
 import logging
@@ -28,12 +28,12 @@ _LOG = logging.getLogger(__name__)
 
 ENTRY, BUCKET = "entry", "bucket"
 GC_GRACE = 10_800
-"""Seconds for which tombstones are kept: as long as Cassandra keeps what it could not hand to a node."""
+"""Seconds for which tombstones are kept: Cassandra's default window for hinted handoff."""
 MICROSECONDS = 1_000
 LARGEST_WRITE, HINT_BYTES = 16 * 1024, 200
-"""Bytes of hints in one step, and of one hint besides its key; Cassandra refuses batches of 50 KiB."""
+"""Bytes of hints in one batch, and of one hint besides its key; Cassandra refuses batches of 50 KiB."""
 NAME_EVERY = 60_000
-"""Milliseconds after which a priority is put on its list again, in case that it was lost."""
+"""Milliseconds after which a priority is added to its bucket's list again, in case the write was lost."""
 LONGEST_BUCKET = 31 * 86_400
 """Seconds of a month."""
 
@@ -74,7 +74,7 @@ T = TypeVar("T")
 
 
 def create_tables(session: Session, replication: Mapping[str, str], keyspace: str) -> None:
-    """Make the keyspace, its tables and their columns where they are missing."""
+    """Creates the keyspace, its tables and their columns where they are missing."""
     create_schema(session, replication, keyspace, (ENTRY, BUCKET))
     present = dict(session.cluster.metadata.keyspaces[keyspace].tables)
     for table, statement in zip(_PLAIN_TABLES, _TABLES, strict=True):
@@ -96,7 +96,7 @@ def registry_consensus(session: Session, keyspace: str) -> Consensus:
 
 
 class CassandraDue:
-    """The contract of ``Due`` on Cassandra."""
+    """``Due`` on Cassandra."""
 
     def __init__(self, session: Session, keyspace: str, journal: str) -> None:
         self._session, self._journal = session, journal
@@ -113,7 +113,7 @@ class CassandraDue:
             f"UPDATE {table} USING TTL ? AND TIMESTAMP ? SET priorities = priorities + ? WHERE {partition}",
         )
         self._named: dict[Lane, int] = {}
-        """When this process last put a lane's priority on the list of its bucket."""
+        """When this process last added a lane's priority to its bucket's list, in ms."""
         self._priorities = _prepared(
             session, f"SELECT DISTINCT journal, bucket, shard, priorities FROM {table} WHERE {partition}"
         )
@@ -133,7 +133,7 @@ class CassandraDue:
             if len(together) == 1:
                 self._session.execute(self._put, self._values(together[0]))
                 continue
-            # All of them in one partition: one write, whole or not at all.
+            # One partition: the batch is one atomic write.
             batch = BatchStatement(BatchType.UNLOGGED)
             batch.is_idempotent = True
             for hint in together:
@@ -146,10 +146,10 @@ class CassandraDue:
         return (_life(hint), hint.written * MICROSECONDS, *cells, *place)
 
     def _name(self, hint: Hint) -> None:
-        """Put the hint's priority on the list of its bucket, unless that was done a moment ago."""
+        """Adds the hint's priority to its bucket's list, unless that was done recently."""
         lane = (hint.bucket, hint.shard, hint.priority)
         if hint.written - self._named.get(lane, 0) > NAME_EVERY:
-            # For as long as any hint of the bucket may live, not only this one.
+            # The list must outlive every hint of the bucket.
             lives, written = _life(hint) + LONGEST_BUCKET, hint.written * MICROSECONDS
             values = (lives, written, {hint.priority}, self._journal, hint.bucket, hint.shard)
             self._session.execute(self._name_priority, values)
@@ -183,7 +183,7 @@ class CassandraDue:
 
 
 class CassandraArchive:
-    """The contract of ``Archive`` on Cassandra."""
+    """``Archive`` on Cassandra."""
 
     def __init__(self, session: Session, keyspace: str, declared: WorkDeclaration) -> None:
         self._session, self._journal = session, declared.name
@@ -259,7 +259,7 @@ def _life(hint: Hint) -> int:
 
 
 def _small_parts(hints: Iterable[Hint]) -> Iterator[list[Hint]]:
-    """Hints that can be written in one step: of one partition, and no more than Cassandra takes."""
+    """Hints grouped into batches: of one partition each, and within Cassandra's limit."""
     for _, group in groupby(sorted(hints, key=_partition), key=_partition):
         part: list[Hint] = []
         size = 0
@@ -278,7 +278,7 @@ def _partition(hint: Hint) -> tuple[str, int]:
 
 def _prepared(session: Session, query: str) -> PreparedStatement:
     statement = session.prepare(query)
-    # Each of them may be sent twice, and says the same the second time.
+    # Every statement has an explicit write time, so a retry changes nothing.
     statement.is_idempotent = True
     return statement
 
@@ -292,9 +292,9 @@ def _value(body: str, kind: type[T]) -> T:
 
 
 def create_journal(session: Session, declared: WorkDeclaration) -> bool:
-    """Make the journal, or give it a changed declaration; False if it was as declared already.
+    """Creates the journal, or stores its changed declaration; False where nothing changed.
 
-    Warns in the log of the process where one node's loss would lose entries.
+    Logs a warning where the loss of one node would lose entries.
     """
     create_tables(session, copies_of(session, declared).options, declared.keyspace)
     if warning := too_few_copies(session, declared.keyspace):
@@ -304,7 +304,7 @@ def create_journal(session: Session, declared: WorkDeclaration) -> bool:
 
 
 def copies_of(session: Session, declared: WorkDeclaration) -> Copies:
-    """What is declared; where nothing is, what the cluster can bear."""
+    """The declared replication; without one, the default for the cluster's size."""
     if declared.replication is None:
         return default_copies(*local_nodes(session))
     return Copies(declared.replication.strategy.value, declared.replication.factors)
