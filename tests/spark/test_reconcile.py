@@ -42,7 +42,9 @@ class Desk:
 
     def reopen(self) -> list[str]:
         house, said = self.house, []
-        reopen_gate(house.process, house.log, house.positions, self.gate, "ann", said.append, house.clock)
+        reopen_gate(
+            house.process, house.log, house.positions, self.gate, "ann", said.append, clock=house.clock
+        )
         return said
 
 

@@ -28,6 +28,19 @@ the rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """One inactive segment, before and after; ``bytes_after`` is estimated from the kept messages."""
+
+    first_id: int
+    last_id: int
+    files: int
+    messages_before: int
+    messages_after: int
+    bytes_before: int
+    bytes_after: int
+
+
+@dataclass(frozen=True, slots=True)
 class FileGroup:
     """Adjacent files of one partition that become one file, or none where no message is kept.
 
@@ -45,19 +58,6 @@ class FileGroup:
         """Partition and ids, for messages."""
         first, last = self.files[0], self.files[-1]
         return f"{first.topic}/{first.partition} ids {first.first_id} to {last.last_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPlan:
-    """One inactive segment, before and after; ``bytes_after`` is estimated from the kept messages."""
-
-    first_id: int
-    last_id: int
-    files: int
-    messages_before: int
-    messages_after: int
-    bytes_before: int
-    bytes_after: int
 
 
 @dataclass(frozen=True, slots=True)

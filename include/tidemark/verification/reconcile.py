@@ -34,6 +34,8 @@ from tidemark.verification.selection import Entity
 from tidemark.verification.tally import VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
+Show = Callable[[str], object]
+"""Prints a line for the operator."""
 POINTERS = "the pointers are where the log says"
 ENTITIES_AGAIN = 1_000
 """How many entities are verified before opening a gate that was closed over missing tables or pointers."""
@@ -168,7 +170,8 @@ def reopen_gate(
     positions: Positions,
     gate: WriterGate,
     holder: str,
-    show: Callable[[str], object],
+    show: Show,
+    *,
     clock: Clock = wall_clock,
 ) -> None:
     """Verify again what closed a gate, and open it where nothing is different any more.

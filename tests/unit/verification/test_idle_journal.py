@@ -42,7 +42,9 @@ def look(world: World):
 def resume(world: World) -> None:
     gate = world.positions.load("journal").gate
     reopen_gate(
-        world.journal_writer, world.log, world.positions, gate, "resume", world.shown.append, world.clock
+        *(world.journal_writer, world.log, world.positions, gate),
+        *("resume", world.shown.append),
+        clock=world.clock,
     )
 
 

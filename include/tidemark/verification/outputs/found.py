@@ -4,7 +4,7 @@ What cannot be proved is counted with the reason, and never called different.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -86,10 +86,10 @@ class OutputVerification:
     writer: str
     kind: str
     position: int
-    looked_at: Mapping[str, int] = field(default_factory=dict)
-    differences: tuple[OutputDifference, ...] = ()
-    not_provable: Mapping[str, int] = field(default_factory=dict)
-    seconds: float = 0.0
+    looked_at: Mapping[str, int]
+    differences: tuple[OutputDifference, ...]
+    not_provable: Mapping[str, int]
+    seconds: float
 
     @property
     def is_clean(self) -> bool:

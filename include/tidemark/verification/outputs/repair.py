@@ -6,7 +6,7 @@ different. Nothing is overwritten and no position changes. A binding that the lo
 not delivered in part.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
@@ -27,10 +27,9 @@ from tidemark.log.model.manifest import LogFile
 from tidemark.verification.errors import VerificationError
 from tidemark.verification.outputs.found import Extent, OutputProblem, OutputVerification
 from tidemark.verification.outputs.reconcile import reconcile_output, usual_extent, verify_at
+from tidemark.verification.reconcile import Show
 from tidemark.verification.reconciliation import read
 from tidemark.writers.files.writer import FilesWriter
-
-Show = Callable[[str], object]
 
 
 @with_fields
