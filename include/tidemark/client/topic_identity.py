@@ -176,7 +176,7 @@ class TopicGuard:
 
 
 class Unguarded:
-    """A guard that checks nothing, for journals without Kafka topics of their own."""
+    """A guard that checks nothing, for a journal whose topic cannot have been recreated."""
 
     def check(self, key: str) -> None:
         """See ``Guard.check``."""
