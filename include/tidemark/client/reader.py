@@ -1,12 +1,12 @@
-"""How an entity is read from two places at once: Cassandra up to the pointer, Kafka from there to a mark.
+"""Reads an entity from two sources: Cassandra up to the pointer, Kafka from there to a mark.
 
 The mark says where the answer ends: everything sent before it is in the answer. The pointer says which place
 has what: rows of offsets beyond it may be there or not, in any order, so they are left to Kafka. The tail's
 headers are folded before the first event is handed out, so deletes and purges count for all of them.
 
 Cassandra goes on meanwhile. Rows can only vanish by a delete or a purge, and those are in Kafka first: when
-an event is missing, the partition is read on up to a second mark. If there is one, the answer would be of no
-moment at all: the read begins anew, or, when events were handed out already, it raises. Decides everything
+an event is missing, the partition is read on up to a second mark. If there is one, the answer would not be
+consistent: the read starts again, or raises where events were returned already. Decides everything
 and reads nothing by itself.
 """
 

@@ -1,9 +1,8 @@
-"""Whether a topic is still the one that a journal's tables were filled from.
+"""Checks that a topic is still the one that a journal's tables were filled from.
 
-A topic that was deleted and made again has the name and another id; its offsets begin anew, so what the
-tables have of the old one must not be taken for its beginning. Kafka is asked for the id before anything is
-sent, and after the mark of every read; the control plane only when the id is one that was not judged yet.
-Decides, and asks nothing by itself; never takes an id for right that the control plane contradicts.
+A recreated topic has the same name, another id, and offsets that start again, so the old topic's rows must
+not be taken for its beginning. The id is requested from Kafka before each send, and after the mark of each
+read. The control plane is read only for an id that was not checked yet. Decides, and does no I/O by itself.
 """
 
 import threading
@@ -20,7 +19,7 @@ SENT_WITHIN = 0.05
 """Seconds for which an answer of Kafka's is good enough to send something: a topic cannot be deleted, made
 again and be there in less. A read always asks anew."""
 ASKED_AGAIN_AFTER = 30.0
-"""Seconds after which a control plane that did not answer is asked again before something is sent."""
+"""Seconds after which a control plane that did not answer is tried again before a send."""
 
 UNKNOWN = "unknown"
 """The id of a topic that was bound by a version which kept none."""
@@ -30,7 +29,7 @@ events = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class KnownTopic:
-    """What one pipeline knows of a topic."""
+    """One pipeline's record of a topic."""
 
     pipeline: str
     bound: str | None
@@ -41,7 +40,7 @@ class KnownTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicContradiction:
-    """An id that is not the one which is known."""
+    """A topic id that differs from the recorded one."""
 
     pipeline: str | None
     known: str
@@ -50,11 +49,11 @@ class TopicContradiction:
 
 
 Confirm = Callable[[], None]
-"""Waits for an answer; raises when the topic is another one."""
+"""Waits for Kafka's answer; raises ``TopicRecreated`` where the topic is another one."""
 
 
 class Topics(Protocol):
-    """Kafka, as far as a topic's id goes."""
+    """Reads a topic's id from Kafka."""
 
     def ask(self, key: str) -> Callable[[], str | None]:
         """Begin to ask for the topic's id; what is returned waits for it. None: this Kafka has no ids."""
@@ -64,20 +63,20 @@ class Topics(Protocol):
 
 
 class Ledger(Protocol):
-    """The control plane, as far as a topic's id goes."""
+    """Reads the recorded ids of a topic from the control plane."""
 
     def known(self, key: str) -> Sequence[KnownTopic] | None:
         """What the pipelines that fill these tables know of the topic; None when none of it can be known."""
 
 
 class Guard(Protocol):
-    """Refuses a topic that is not the one which the tables were filled from."""
+    """Refuses a topic other than the one that the tables were filled from."""
 
     def check(self, key: str) -> None:
-        """Before something is sent."""
+        """Checks the topic before a send."""
 
     def ask(self, key: str) -> Confirm:
-        """After the mark of a read: what is returned has to be called before anything is handed out."""
+        """Starts the check after a read's mark. Call the result before the first event is returned."""
 
     def close(self) -> None:
         """Stop."""
@@ -117,7 +116,7 @@ class TopicGuard:
         self._clock = clock
         self._lock = threading.Lock()
         self._right: str | None = None
-        """The id that was judged last, and found right."""
+        """The last id that passed the check."""
         self._confirmed_at = self._unanswered_at = -float("inf")
 
     def check(self, key: str) -> None:
@@ -177,7 +176,7 @@ class TopicGuard:
 
 
 class Unguarded:
-    """For a journal whose topic cannot be another one."""
+    """A guard that checks nothing, for a journal whose topic cannot have been recreated."""
 
     def check(self, key: str) -> None:
         """See ``Guard.check``."""
