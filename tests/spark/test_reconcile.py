@@ -43,7 +43,7 @@ class Desk:
     def reopen(self) -> list[str]:
         house, said = self.house, []
         reopen_gate(
-            house.process, house.log, house.positions, self.gate, "ann", said.append, clock=house.clock
+            house.process, self.gate, house.log, house.positions, "ann", said.append, clock=house.clock
         )
         return said
 

@@ -26,6 +26,6 @@ def resume(opened: OpenPipeline, name: str, holder: str, show: Callable[[str], o
     if not isinstance(writer, JournalWriter):
         return opened.resume(name, holder, show)
     with opened.log.held(holder) as log:
-        reopen_gate(writer, log, opened.positions, gate, holder, show)
+        reopen_gate(writer, gate, log, opened.positions, holder, show)
     show(f"{opened.pipeline.name}/{name}: verified again, the gate is open")
     return Resumed(state.position if state else -1, 0, None)

@@ -166,9 +166,9 @@ def close_gate(
 
 def reopen_gate(
     writer: JournalWriter,
+    gate: WriterGate,
     log: PublishedLog,
     positions: Positions,
-    gate: WriterGate,
     holder: str,
     show: Show,
     *,

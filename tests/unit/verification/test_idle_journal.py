@@ -42,7 +42,7 @@ def look(world: World):
 def resume(world: World) -> None:
     gate = world.positions.load("journal").gate
     reopen_gate(
-        *(world.journal_writer, world.log, world.positions, gate),
+        *(world.journal_writer, gate, world.log, world.positions),
         *("resume", world.shown.append),
         clock=world.clock,
     )
