@@ -98,7 +98,7 @@ def test_the_name_of_an_error_means_one_thing() -> None:
     assert not [name for name in library().errors() if names[name] > 1]
 
 
-def test_a_text_names_only_fields_of_its_error() -> None:
+def test_a_text_names_only_fields_and_properties_of_its_error() -> None:
     found = library()
     nodes = {node.name: node for _, node in found.classes}
     for name, (path, node) in found.errors().items():
@@ -107,6 +107,11 @@ def test_a_text_names_only_fields_of_its_error() -> None:
             for kind in {name, *found.ancestors(node)} & set(nodes)
             for one in nodes[kind].body
             if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)
+        }
+        fields |= {
+            one.name
+            for one in node.body
+            if isinstance(one, ast.FunctionDef) and "property" in map(ast.unparse, one.decorator_list)
         }
         for one in node.body:
             if isinstance(one, ast.Assign) and ast.unparse(one.targets[0]) == "text":

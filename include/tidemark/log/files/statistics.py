@@ -1,7 +1,7 @@
 """Computes the statistics of a captured file, batch by batch. Keeps no messages."""
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +65,7 @@ class FileTally:
         s, t, first = self._slice, self._binding.t, self._slice.lower + self._shift
         place, owned = (s.topic, s.partition), (first, first + s.width - 1)
         file = LogFile(path, t, *place, self.first_id, self.last_id, self.rows, size, digest)
-        counted: dict[str, int] = {name: getattr(self, name) for name in self.COUNTED}
+        counted: dict[str, Any] = {name: getattr(self, name) for name in self.COUNTED}
         statistics = FileStatistics(
             path,
             *place,
