@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
+from typing import NamedTuple
 
 import pyarrow as pa
 from cassandra.metadata import protect_name
@@ -46,8 +47,7 @@ class CqlKind(StrEnum):
     VECTOR = "vector"
 
 
-@dataclass(frozen=True, slots=True)
-class UserType:
+class UserType(NamedTuple):
     """A user-defined type of a keyspace, from ``system_schema.types``."""
 
     name: str

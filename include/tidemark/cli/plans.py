@@ -23,7 +23,7 @@ NOTHING_TO_CHANGE = "Nothing was changed."
 NOT_EXECUTED = 'Nothing was changed. Add --execute --reason "…" to do it.'
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PlanOptions:
     """The options with which such a command was called."""
 

@@ -29,7 +29,7 @@ class Reason(StrEnum):
     """No writer is registered, so no message is known to be delivered."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Limit:
     """One limit of the watermark."""
 

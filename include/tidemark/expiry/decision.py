@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
+from typing import NamedTuple
 
 from tidemark.journal.action import Action, Append, Delete, Mark
 from tidemark.journal.head import Head
@@ -26,8 +27,7 @@ class LeftAlone(StrEnum):
     UNREADABLE = "a newer message that cannot be read"
 
 
-@dataclass(frozen=True, slots=True)
-class Newer:
+class Newer(NamedTuple):
     """A message of an entity that its head may not contain."""
 
     why: LeftAlone

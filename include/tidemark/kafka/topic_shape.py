@@ -71,7 +71,7 @@ class CreationOutcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class TopicOutcome:
     """One topic after the attempt to create it.
 

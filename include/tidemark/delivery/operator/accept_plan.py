@@ -33,7 +33,7 @@ class Becomes(StrEnum):
     STOPS = "stops"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Consequence:
     """The consequence of an acceptance for one writer.
 

@@ -7,8 +7,8 @@ import selectors
 import subprocess
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tidemark.embedded.errors import FetchFailed, NoSpace, RegistryUnreachable
 from tidemark.embedded.jars.lock_file import HERE, Jar
@@ -22,8 +22,7 @@ _MISSING = re.compile(r"(?:module not found:|\[(?:FAILED|NOT FOUND)\s*\]|::) ([^
 _MAVEN = "http://ant.apache.org/ivy/maven"
 
 
-@dataclass(frozen=True, slots=True)
-class Fetching:
+class Fetching(NamedTuple):
     """Progress of a fetch: ``done`` of ``total`` jars; ``artifact`` is being fetched."""
 
     done: int

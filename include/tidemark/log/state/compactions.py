@@ -28,7 +28,7 @@ class CompactionOutcome(StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CompactionRecord:
     """One compaction.
 

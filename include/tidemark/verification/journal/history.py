@@ -40,7 +40,7 @@ class MessageFate(StrEnum):
     LEFT_OUT = "left out"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class HistoryStep:
     """One message of the entity, what the writer did with it (``standing``), and its effect."""
 

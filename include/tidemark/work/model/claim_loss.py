@@ -4,8 +4,8 @@ The newest ended claim is stored with the entry, and with the trace that a remov
 claims only this is known: a later claim superseded them.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from tidemark.work.model.decision import Gone, Outcome
 from tidemark.work.model.entry import Ending, Entry, LastClaim
@@ -40,8 +40,7 @@ class LossCause(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class LostClaim:
+class LostClaim(NamedTuple):
     """How a claim ended, and which claim holds the entry now.
 
     Attributes:
