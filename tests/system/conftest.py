@@ -20,7 +20,7 @@ from tests.support.services.sharing import Turns, is_last, locked
 from tests.support.waiting import wait_until
 
 from tidemark.cassandra.session import connect, disconnect_all
-from tidemark.cli.demo.send import send_actions
+from tidemark.cli.demo.main import send_actions
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.embedded.home import make_home
 from tidemark.embedded.jars.class_archive import ensure_class_archive

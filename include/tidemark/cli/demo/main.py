@@ -5,6 +5,7 @@ A second call uses the running services: it sends another, smaller batch of orde
 
 import sys
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -17,11 +18,10 @@ from tidemark.cli import services
 from tidemark.cli.connections import look_up
 from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
 from tidemark.cli.demo.orders import expired_order, sample_actions
-from tidemark.cli.demo.send import send_actions
 from tidemark.cli.demo.work import show_work
 from tidemark.cli.output.tables import status_table
 from tidemark.clock import wall_clock_millis
-from tidemark.connections import Connections
+from tidemark.connections import Connections, KafkaConnection
 from tidemark.consensus.control_plane import look_at_control
 from tidemark.delivery.status import read_status
 from tidemark.embedded.errors import ArchiveFailed
@@ -30,9 +30,12 @@ from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.errors import TidemarkError
+from tidemark.journal.action import Action
+from tidemark.journal.codec.record import write_action
 from tidemark.kafka import topic_creation
 from tidemark.kafka.consumer import READ_UNCOMMITTED
 from tidemark.kafka.offsets import looking_at_topics
+from tidemark.kafka.producer import RecordToSend, send_all
 from tidemark.kafka.topic_shape import TopicShape
 from tidemark.pipeline.connections import collect_connections
 from tidemark.pipeline.loader import find_pipeline
@@ -46,6 +49,20 @@ PARTITIONS = 3
 STEPS = ("bind", "capture", "audit", "publish", "deliver")
 console = Console()
 show = partial(console.print, highlight=False, soft_wrap=True)
+
+
+PATIENCE = 60.0
+
+
+def send_actions(kafka: KafkaConnection, topic: str, actions: Iterable[Action]) -> None:
+    """Send the actions in order; returns when all are acknowledged."""
+    records = (_record_of(topic, action) for action in actions)
+    send_all(kafka, records, PATIENCE, as_java=True, compression="lz4")
+
+
+def _record_of(topic: str, action: Action) -> RecordToSend:
+    key, value, timestamp, headers = write_action(action)
+    return RecordToSend(topic, key, value, headers, timestamp)
 
 
 def main() -> int:

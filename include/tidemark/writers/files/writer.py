@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 
@@ -29,8 +30,24 @@ from tidemark.log.model.manifest import LogFile
 from tidemark.writers.errors import WriterError
 from tidemark.writers.files.kind import FileFormat, FilesDeclaration
 from tidemark.writers.files.ledger import FilesLedger, MadeFile
-from tidemark.writers.files.probe import try_folder
 from tidemark.writers.transformed import TransformingWriter
+
+PREFIX = "_reachable-"
+AREA = "reachable"
+
+
+def try_folder(folder: Folder, suffix: str) -> None:
+    """Raise the error that a delivery would get; leaves nothing behind."""
+    name = f"{PREFIX}{uuid4().hex}.{suffix}"
+    try:
+        folder.write_once(name, b"", AREA)
+    finally:
+        folder.remove(name)
+    # Left by probes that were killed. A concurrent probe tolerates the removal of its file.
+    for left in folder.list_files("", f".{suffix}"):
+        if left.startswith(PREFIX):
+            folder.remove(left)
+    folder.sweep(lambda area: area == AREA)
 
 
 @with_fields
