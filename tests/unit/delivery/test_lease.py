@@ -93,7 +93,7 @@ def test_tokens_grow_with_every_holder(positions, clock):
 def test_a_writer_that_is_gone_cannot_be_taken(positions, clock):
     seen = state_of(positions)
     positions.forget(seen, AuditEntry("forget", "ann", "why", 1))
-    with pytest.raises(Exception, match="changed by somebody else"):
+    with pytest.raises(Exception, match="changed by another process"):
         take(positions, seen, "late", clock)
 
 
