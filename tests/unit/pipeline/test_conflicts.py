@@ -2,8 +2,7 @@
 
 import pytest
 
-from tidemark.pipeline.conflicts import shared_topics
-from tidemark.pipeline.loader import load_pipelines
+from tidemark.pipeline.loader import load_pipelines, shared_topics
 from tidemark.pipeline.model import KafkaSource
 from tidemark.settings import Settings
 

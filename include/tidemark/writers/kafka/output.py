@@ -9,18 +9,47 @@ is closed, and the next one reads the partition's end again.
 import atexit
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 from tidemark.delivery.writer import BadMessage, Check
 from tidemark.kafka.producer import RecordToSend
-from tidemark.writers.kafka.last_id import ID_HEADER, WRITER_HEADER, find_last_id
-from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of
+from tidemark.writers.kafka.last_id import ID_HEADER, WHAT, WRITER_HEADER, find_last_id
+from tidemark.writers.kafka.target import TargetTopic, blaming, producer_of, reading
 
 MESSAGES_AT_ONCE = 5_000
 BYTES_AT_ONCE = 8_000_000
 """The bounds of a transaction: readers of the partition wait while it is open."""
+
+
+REDELIVERED_ID = "tidemark-redelivered-id"
+REDELIVERED_BY = "tidemark-redelivered-writer"
+
+
+def send_after_all(
+    target: TargetTopic, message: Mapping[str, Any], partition: int, since: int, lease: Check
+) -> None:
+    """Send a message unless the partition has it at offset ``since`` or later."""
+    what = f"did not take id {message['id']}"
+    with blaming(target, what, partition), closing(producer_of(target, partition)) as producer:
+        # Completes or aborts the transaction of an earlier attempt, so that the search is conclusive.
+        producer.open()
+        if not _is_there(target, partition, int(message["id"]), since):
+            lease.check()
+            producer.commit([record_of(target, partition, message, REDELIVERED_BY, REDELIVERED_ID)])
+
+
+def _is_there(target: TargetTopic, partition: int, id_: int, since: int) -> bool:
+    """Whether an earlier attempt has committed the message."""
+    wanted = (target.origin.encode(), str(id_).encode())
+    with reading(target, WHAT) as reader:
+        begin, end = reader.offsets(target.topic, partition)
+        for record in reader.records(target.topic, partition, max(begin, since), end):
+            headers = dict(record.headers)
+            if (headers.get(REDELIVERED_BY), headers.get(REDELIVERED_ID)) == wanted:
+                return True
+    return False
 
 
 class OutputPartition:

@@ -34,9 +34,8 @@ from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.writers.kafka.kind import KafkaDeclaration
 from tidemark.writers.kafka.last_id import FIRST_WINDOW, end_of, find_last_id, read_tail
-from tidemark.writers.kafka.output import Outputs, let_go
+from tidemark.writers.kafka.output import Outputs, let_go, send_after_all
 from tidemark.writers.kafka.probe import try_topic
-from tidemark.writers.kafka.redelivery import send_after_all
 from tidemark.writers.kafka.target import TargetTopic, count_partitions, describe_topic
 from tidemark.writers.transformed import TransformingWriter
 
