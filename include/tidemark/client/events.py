@@ -1,7 +1,7 @@
-"""The events of a journal as its users have them: those to append, and those that were read.
+"""The public event types of a journal: ``Event`` to append, ``JournalEvent`` as it was read.
 
-An event read from Kafka and the same event read from Cassandra are equal. JSON is held as its canonical
-text, which loses nothing; ``payload`` is its Python value.
+An event read from Kafka equals the same event read from Cassandra. JSON is stored as canonical text, so no
+digit is lost; ``JournalEvent.payload`` parses it. Connects to nothing.
 """
 
 import json
@@ -23,12 +23,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event to append: made by ``json``, ``json_text``, ``text``, ``binary`` or ``empty``."""
+    """An event to append. Use ``json``, ``json_text``, ``text``, ``binary`` or ``empty`` to create one.
+
+    The event is validated when it is created. An invalid field raises ``BadEvent``, a ``ValueError``.
+
+    Attributes:
+        seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+        payload_type: ``json``, ``text`` or ``binary``; None for an event without a payload.
+        content: The payload: JSON text, stored in canonical form; text; bytes; None without a payload.
+        tags: The event's tags, without repetitions, in the order given.
+    """
 
     seq_nr: int
     payload_type: PayloadType | None = None
     content: str | bytes | None = None
-    """JSON as text, which is brought into its canonical form; text; or bytes."""
     tags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -63,7 +71,19 @@ class Event:
 
     @classmethod
     def json(cls, seq_nr: int, value: Any, tags: Iterable[str] = ()) -> Self:
-        """An event whose payload is what ``json.dumps`` makes of the value."""
+        """An event with a JSON payload, from a Python value.
+
+        Args:
+            seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+            value: Any value that ``json.dumps`` accepts, except None. NaN and infinity are refused.
+            tags: The event's tags; repetitions are dropped.
+
+        Returns:
+            The event.
+
+        Raises:
+            BadEvent: An argument is invalid.
+        """
         try:
             text = json.dumps(value, allow_nan=False)
         except (TypeError, ValueError, RecursionError) as error:
@@ -72,37 +92,88 @@ class Event:
 
     @classmethod
     def json_text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
-        """An event whose payload is a JSON document; its numbers keep 34 digits."""
+        """An event with a JSON payload, from a JSON document. Numbers keep up to 34 digits.
+
+        Args:
+            seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+            text: The JSON document; ``null`` is refused.
+            tags: The event's tags; repetitions are dropped.
+
+        Returns:
+            The event.
+
+        Raises:
+            BadEvent: An argument is invalid.
+        """
         return cls(seq_nr, "json", text, _listed(seq_nr, tags))
 
     @classmethod
     def text(cls, seq_nr: int, text: str, tags: Iterable[str] = ()) -> Self:
-        """An event whose payload is text."""
+        """An event with a text payload.
+
+        Args:
+            seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+            text: The payload; UTF-8 must be able to encode it.
+            tags: The event's tags; repetitions are dropped.
+
+        Returns:
+            The event.
+
+        Raises:
+            BadEvent: An argument is invalid.
+        """
         return cls(seq_nr, "text", text, _listed(seq_nr, tags))
 
     @classmethod
     def binary(cls, seq_nr: int, data: bytes, tags: Iterable[str] = ()) -> Self:
-        """An event whose payload is bytes."""
+        """An event with a binary payload.
+
+        Args:
+            seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+            data: The payload.
+            tags: The event's tags; repetitions are dropped.
+
+        Returns:
+            The event.
+
+        Raises:
+            BadEvent: An argument is invalid.
+        """
         return cls(seq_nr, "binary", data, _listed(seq_nr, tags))
 
     @classmethod
     def empty(cls, seq_nr: int, tags: Iterable[str] = ()) -> Self:
-        """An event without a payload."""
+        """An event without a payload.
+
+        Args:
+            seq_nr: The sequence number, from 1 to 2⁶³ − 1.
+            tags: The event's tags; repetitions are dropped.
+
+        Returns:
+            The event.
+
+        Raises:
+            BadEvent: An argument is invalid.
+        """
         return cls(seq_nr, None, None, _listed(seq_nr, tags))
 
     def encoded(self) -> EncodedEvent:
-        """The event as a codec writes it."""
+        """The event in the form that the codecs encode."""
         return EncodedEvent(self.seq_nr, self.tags, self.payload_type, self.content)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What came with an event's record: JSON values, and how long the entity was to live from then on."""
+    """The metadata of an event's record. All events of one append have the same.
+
+    Attributes:
+        header: The JSON value passed to ``append`` as ``metadata``; None without one.
+        payload: The JSON value passed to ``append`` as ``payload_metadata``; None without one.
+        expire_after: The entity's time to live from this append on, such as ``30 days``; None for no expiry.
+    """
 
     header: Any = None
-    """What ``append`` was given as ``metadata``."""
     payload: Any = None
-    """What ``append`` was given as ``payload_metadata``."""
     expire_after: str | None = None
 
 
@@ -111,17 +182,29 @@ NO_METADATA = Metadata()
 
 @dataclass(frozen=True, slots=True)
 class JournalEvent:
-    """An event of a journal, and where it came from."""
+    """An event that was read from a journal, with the Kafka record that it came in.
+
+    Attributes:
+        seq_nr: The sequence number.
+        tags: The event's tags.
+        payload_type: ``json``, ``text`` or ``binary``; None for an event without a payload.
+        content: The payload: canonical JSON text, text or bytes; None without a payload.
+        metadata: The metadata of the record.
+        headers: The Kafka headers of the record other than ``journal.action``.
+        timestamp: The record's timestamp in UTC, from the producer's clock, to the millisecond.
+        partition: The record's partition.
+        offset: The record's offset.
+        origin: The name of the sender; None where the record has none.
+        version: The name and version of the sender's client library; None where the record has none.
+    """
 
     seq_nr: int
     tags: frozenset[str]
     payload_type: PayloadType | None
     content: str | bytes | None
-    """JSON as canonical text, text, or bytes; None without a payload."""
     metadata: Metadata
     headers: Mapping[str, str]
     timestamp: datetime
-    """When it was sent, by its producer's clock."""
     partition: int
     offset: int
     origin: str | None = None
@@ -129,14 +212,17 @@ class JournalEvent:
 
     @property
     def payload(self) -> Any:
-        """The JSON value, the text or the bytes; numbers that a float cannot hold are decimals."""
+        """The payload as a Python value: the parsed JSON, the text or the bytes; None without a payload.
+
+        JSON numbers that a float cannot represent exactly are ``Decimal``.
+        """
         if self.payload_type == "json" and isinstance(self.content, str):
             return parse(self.content.encode())
         return self.content
 
 
 def as_json(text: str) -> str:
-    """A JSON document in its canonical form; ``ValueError`` says what is wrong with it."""
+    """The canonical form of a JSON document. Raises ``ValueError`` where the text is not valid JSON."""
     try:
         return canonical_text(text.encode())
     except UnicodeEncodeError as error:
@@ -146,7 +232,7 @@ def as_json(text: str) -> str:
 
 
 def events_of_append(action: Append, partition: int, offset: int) -> Iterator[JournalEvent]:
-    """The events of a record in Kafka. Raises ``Undecodable`` before the first of them."""
+    """The events of an append in Kafka. Raises ``Undecodable`` before it yields the first event."""
     found = decode(action.form, action.payload)
     metadata = read_metadata_column(record_metadata(action.metadata, found.metadata))
     timestamp = _EPOCH + timedelta(milliseconds=action.timestamp)
@@ -167,7 +253,7 @@ def events_of_append(action: Append, partition: int, offset: int) -> Iterator[Jo
 
 
 def event_of_row(row: Any) -> JournalEvent:
-    """A row of ``journal`` as an event."""
+    """The event in a row of the table ``journal``."""
     payload_type, content = _payload_of_row(row.payload_type, row.payload_txt, row.payload_bin)
     return JournalEvent(
         row.seq_nr,
@@ -195,7 +281,7 @@ def _payload_of_row(
 
 
 def read_metadata_column(text: str | None) -> Metadata:
-    """The column ``metadata``: today's two parts, or what old writers put there, the header's alone."""
+    """Parses the column ``metadata``: header and payload, or, from old writers, the header only."""
     if text is None or text in ("{}", '{"header":{},"payload":{}}'):
         return NO_METADATA
     value = parse(text.encode())
@@ -212,7 +298,7 @@ def _object(value: object) -> dict[str, Any]:
 
 
 def _listed(seq_nr: int, tags: Iterable[str]) -> Any:
-    """Any iterable but a text, which would be taken for its letters."""
+    """The tags as a tuple. A string is returned as it is, so that validation refuses it."""
     if not isinstance(tags, Iterable):
         raise BadEvent(seq_nr, "its tags have to be a list of texts")
     return tags if isinstance(tags, str) else tuple(tags)

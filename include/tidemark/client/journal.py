@@ -1,7 +1,7 @@
-"""``tidemark.Journal``: append to the entities of one topic, and read them without waiting for replication.
+"""``tidemark.Journal``: appends to the entities of one topic, and reads them without waiting for replication.
 
-Actions are sent to Kafka. Reads take replicated events from Cassandra and the rest from Kafka. It never
-writes to Cassandra, and never sends an action a second time.
+Actions are sent to Kafka. Reads return replicated events from Cassandra and the others from Kafka. Never
+writes to Cassandra, and never retries an action that may have been sent.
 """
 
 import socket
@@ -31,28 +31,28 @@ from tidemark.pipeline.connections import Lookup
 from tidemark.pipeline.model import Isolation
 
 PATIENCE = 30.0
-"""Seconds after which Kafka is said not to answer."""
+"""The default timeout of Kafka, in seconds."""
 
 
 class Sending(Protocol):
-    """What takes actions."""
+    """Sends actions to a topic."""
 
     def send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
-        """Send one; returns when it is acknowledged."""
+        """Sends an action with further headers. Returns when Kafka has acknowledged it."""
 
     def close(self) -> None:
-        """Stop."""
+        """Closes the Kafka client."""
 
 
 class ClosableTail(Tail, Protocol):
     """A tail whose clients can be closed."""
 
     def close(self) -> None:
-        """Close them."""
+        """Closes the Kafka clients."""
 
 
 class Journal:
-    """One topic's journal. Blocks; may be shared by threads, each with its own reads."""
+    """The journal of one topic. Calls block. Threads may share it, but not the iterator of one ``read``."""
 
     def __init__(
         self,
@@ -68,22 +68,22 @@ class Journal:
         origin: str | None = None,
         patience: float = PATIENCE,
     ) -> None:
-        """Name the journal; nothing is connected to before it is used.
+        """Describes the journal. Connections are made by the first call that needs them.
 
         Args:
-            topic: The Kafka topic whose entities these are.
-            kafka: How Kafka is reached.
-            cassandra: How the cluster with the journal's tables is reached.
+            topic: The Kafka topic.
+            kafka: The connection to Kafka.
+            cassandra: The connection to the cluster with the journal's tables.
             keyspace: The keyspace of the tables.
-            tables: Other names than kafka-journal's, such as ``{"pointer2": "pointers"}``.
+            tables: Table names that differ from kafka-journal's, such as ``{"pointer2": "pointers"}``.
             consistency: The consistency level of reads from Cassandra.
-            isolation: ``read_committed``, or ``read_uncommitted`` to see open transactions too.
-            correlate: False hands out rows of other incarnations too, with a warning in the log.
-            origin: The sender's name in every record; this machine's name when left out.
-            patience: Seconds after which Kafka is said not to answer.
+            isolation: ``read_committed``, or ``read_uncommitted`` to read open and aborted transactions too.
+            correlate: False returns rows of other incarnations too, and logs a warning.
+            origin: The sender's name, stored in every record; None: this machine's host name.
+            patience: The timeout of Kafka, in seconds.
 
         Raises:
-            BadInput: The topic's name or the origin cannot be used.
+            BadInput: The topic's name or the origin is invalid.
         """
         declared = declare(keyspace, tables, consistency)
         settings = JournalSettings(topic, kafka, cassandra, declared, Isolation(isolation))
@@ -101,14 +101,14 @@ class Journal:
         origin: str | None = None,
         patience: float = PATIENCE,
     ) -> Self:
-        """The journal that a pipeline replicates: topic, keyspace, isolation and connections from its file.
+        """The journal that a pipeline replicates, configured by the pipeline's file.
 
         Args:
             name: The pipeline's name.
-            topic: One of its topics; needed where it has several.
-            writer: One of its journal writers; needed where it has several.
-            look_up: Finds a connection by its name; without it, connections are taken from the environment
-                variables ``AIRFLOW_CONN_…``.
+            topic: One of its topics; required where it has several.
+            writer: One of its journal writers; required where it has several.
+            look_up: Returns a connection by its name; None: connections come from the environment variables
+                ``AIRFLOW_CONN_…``.
             correlate: See ``Journal``.
             origin: See ``Journal``.
             patience: See ``Journal``.
@@ -128,7 +128,7 @@ class Journal:
         origin: str | None = None,
         patience: float = PATIENCE,
     ) -> Self:
-        """The journal that these settings are for.
+        """The journal that the settings describe.
 
         Args:
             settings: Topic, tables and connections.
@@ -177,7 +177,7 @@ class Journal:
 
     @property
     def topic(self) -> str:
-        """The topic whose entities these are."""
+        """The name of the Kafka topic."""
         return self._topic
 
     def append(
@@ -191,30 +191,33 @@ class Journal:
         headers: Mapping[str, str] | None = None,
         expected_last: int | None = None,
     ) -> Placed:
-        """Append events to an entity, all of them or none, in one record.
+        """Appends events to an entity atomically, in one Kafka record.
 
-        The events' numbers follow one another and should follow the entity's last one. Without
-        ``expected_last``, a number that was used already is taken like any other, and the entity cannot be
-        read any more.
+        The events' numbers must be consecutive, and should follow the entity's last number. Without
+        ``expected_last`` that is not checked: an append with a number that exists already is sent, and the
+        entity cannot be read past that number afterwards.
 
         Args:
             key: The entity's key.
             events: The events, at least one.
-            expire_after: How long the entity lives from now on, until the next append says otherwise.
-            metadata: Any JSON value, kept in the record's header.
-            payload_metadata: Any JSON value, kept with the payload.
+            expire_after: The entity's time to live from now on, as a ``timedelta`` or text such as
+                ``30 days``. Every append replaces it; None: the entity does not expire.
+            metadata: A JSON value that is stored in the record's header.
+            payload_metadata: A JSON value that is stored with the payload.
             headers: Further headers of the Kafka record.
-            expected_last: The number of the entity's last event, 0 for no entity. It is looked up first.
+            expected_last: The number that the entity's last event must have; 0 where the entity must not
+                exist. It is read before the append is sent; this is no lock. None: not checked.
 
         Returns:
-            The partition and the offset of the record, once all replicas in sync have it.
+            The partition and the offset of the record, after all in-sync replicas have acknowledged it.
 
         Raises:
-            BadInput: The append would stop replication, or cannot be sent as it is.
+            BadInput: An argument is invalid, or the record would stop replication.
             Conflict: The entity's last event has another number than ``expected_last``.
             Misplaced: The tables have the entity from another partition.
-            NotSent: Kafka did not acknowledge it; ``is_certain`` says whether it can be there all the same.
-            TopicRecreated: The topic was deleted and made again.
+            NotSent: Kafka did not acknowledge the record. ``is_certain`` is True where it was certainly not
+                stored.
+            TopicRecreated: The topic was deleted and created again.
         """
         key = self._checks.key(key)
         found = self._checks.events(key, events)
@@ -239,22 +242,22 @@ class Journal:
             raise Conflict(self._topic, key, last, standing.seq_nr if standing else None)
 
     def _standing(self, key: str) -> EntityStanding | None:
-        """The entity's state. Raises ``Misplaced`` where replication would stop at a record sent to it."""
+        """The entity's state. Raises ``Misplaced`` where replication would stop at a record of this key."""
         standing = self._reader.standing(key)
         if standing and standing.kept not in (None, standing.partition):
             raise Misplaced(self._topic, key, standing.kept or 0, standing.partition)
         return standing
 
     def delete(self, key: str, to: int, *, headers: Mapping[str, str] | None = None) -> Placed | None:
-        """Delete the entity's first events.
+        """Deletes the entity's events up to and including a number.
 
         Args:
             key: The entity's key.
-            to: The number of the last event to delete; never past the entity's last one.
+            to: The number of the last event to delete. Above the entity's last number, that one is used.
             headers: Further headers of the Kafka record.
 
         Returns:
-            The partition and the offset of the record; None when there is no such entity, and nothing was
+            The partition and the offset of the record; None where the entity does not exist and nothing was
             sent.
 
         Raises:
@@ -271,14 +274,14 @@ class Journal:
         return self._send(action, further)
 
     def purge(self, key: str, *, headers: Mapping[str, str] | None = None) -> Placed:
-        """Remove the entity with everything it had; what is appended later begins anew.
+        """Removes the whole entity. A later append begins a new incarnation.
 
         Args:
             key: The entity's key.
             headers: Further headers of the Kafka record.
 
         Returns:
-            The partition and the offset of the record; one is also sent when there is no such entity.
+            The partition and the offset of the record, which is sent even where the entity does not exist.
 
         Raises:
             See ``append``.
@@ -290,22 +293,24 @@ class Journal:
         return self._send(Purge(key, wall_clock_millis(), self._origin, sent_version()), further)
 
     def read(self, key: str, from_seq_nr: int = 1) -> Generator[JournalEvent]:
-        """The entity's events in their order, as they are when the first of them is asked for.
+        """Reads the entity's events in order, as they were at one moment after the first one was requested.
 
         Args:
             key: The entity's key.
-            from_seq_nr: The number of the first event that is wanted.
+            from_seq_nr: The number of the first event to return, from 1.
 
         Returns:
-            An iterator that reads while it is asked. When it raises, the events it gave are right, but not
-            all there are. It is empty when there is no such entity.
+            A lazy iterator; it is empty where the entity does not exist. When it raises, the events that it
+            has returned are correct but incomplete.
 
         Raises:
-            ChangedWhileReading: The entity was deleted from or purged meanwhile; read again.
+            BadRecord: A record of the entity in Kafka cannot be decoded.
+            ChangedWhileReading: Events were deleted or the entity was purged during the read; read again.
+            DuplicateSeqNr: Two events have the same number.
             TablesUnreadable: Cassandra did not answer.
             TailUnreadable: Kafka did not answer.
             TailLost: Kafka has removed records before they were replicated.
-            TopicRecreated: The topic was deleted and made again.
+            TopicRecreated: The topic was deleted and created again.
         """
         key = self._checks.key(key)
         return self._reader.read(key, self._checks.number(key, from_seq_nr, "`from_seq_nr`"))
@@ -317,7 +322,7 @@ class Journal:
             key: The entity's key.
 
         Returns:
-            The number of its last event, deleted or not; None when there is no such entity.
+            The number, of a deleted event too; None where the entity does not exist.
 
         Raises:
             See ``read``.
@@ -326,7 +331,9 @@ class Journal:
         return None if standing is None else standing.seq_nr
 
     def mark(self, key: str) -> Placed:
-        """Leave a mark in the entity's partition: everything acknowledged before has a lower offset.
+        """Sends a mark to the entity's partition. Every record acknowledged before has a lower offset.
+
+        A mark changes no entity.
 
         Args:
             key: The entity's key.
@@ -341,7 +348,7 @@ class Journal:
         return self._send(action)
 
     def _send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
-        """Send an action to the topic that the tables are filled from, and to no other one."""
+        """Sends an action, unless the topic is not the one that the tables were filled from."""
         try:
             self._guard.check(action.key)
         except TopicUnconfirmed as error:

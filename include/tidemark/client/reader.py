@@ -1,13 +1,14 @@
-"""Reads an entity from two sources: Cassandra up to the pointer, Kafka from there to a mark.
+"""Reads an entity from two sources: Cassandra up to the pointer, Kafka from the pointer to a mark.
 
-The mark says where the answer ends: everything sent before it is in the answer. The pointer says which place
-has what: rows of offsets beyond it may be there or not, in any order, so they are left to Kafka. The tail's
-headers are folded before the first event is handed out, so deletes and purges count for all of them.
+The mark is the end of the result: the result has everything that was sent before it. Of the offsets beyond
+the pointer Cassandra may have any subset of rows, so these rows are ignored and read from Kafka. The headers
+of the tail are folded before the first event is returned, because a delete or purge in the tail applies to
+earlier events.
 
-Cassandra goes on meanwhile. Rows can only vanish by a delete or a purge, and those are in Kafka first: when
-an event is missing, the partition is read on up to a second mark. If there is one, the answer would not be
-consistent: the read starts again, or raises where events were returned already. Decides everything
-and reads nothing by itself.
+Replication continues during a read. Rows are removed only by a delete or a purge, which is in Kafka first. So
+where an event is missing, the partition is read up to a second mark. A delete or purge in that range makes
+the result inconsistent: the read is retried, or raises where events were returned already. All I/O is done
+by the tables, the tail and the sender that are passed in.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -46,40 +47,40 @@ from tidemark.kafka.errors import OffsetGone
 from tidemark.kafka.producer import Placed
 
 ATTEMPTS = 5
-"""How often a read that was overtaken begins anew."""
+"""The most attempts of a read that is made inconsistent by a concurrent change."""
 KEPT_BYTES = 1_000_000
-"""Of the tail's appends, so that a short tail is read once; a longer one is read a second time."""
+"""Bytes of the tail's appends that are kept in memory. A longer tail is read from Kafka a second time."""
 
 BYTES_EACH = 500
-"""What keeping an append takes besides its payload."""
+"""Bytes of memory that an append takes besides its payload."""
 
 
 class EntityStanding(NamedTuple):
     """The state of an entity."""
 
     seq_nr: int
-    """The number of its last event, deleted or not."""
+    """The sequence number of the last event, deleted or not."""
     delete_to: int
-    """The last number that a reader does not get; 0 for none."""
+    """The highest deleted sequence number; 0 where nothing was deleted."""
     segment_size: int
     partition: int
-    """The partition of its key."""
+    """The partition that the key leads to now."""
     kept: int | None
-    """The partition that the tables have it from; None when they do not have it."""
+    """The partition that the tables' rows came from; None where the tables do not have the entity."""
 
 
 class Tail(Protocol):
-    """A journal's partitions."""
+    """The partitions of a journal's topic."""
 
     def actions(self, key: str, partition: int, first: int, mark: int) -> Iterator[tuple[int, Action]]:
-        """An entity's actions from an offset on up to, but without, the mark; or ``OffsetGone``."""
+        """The entity's actions from offset ``first`` to ``mark``, exclusive. Raises ``OffsetGone``."""
 
     def end(self, key: str, partition: int) -> int:
-        """The next offset of a partition."""
+        """The end offset of the partition: that of its next record."""
 
 
 class _Overtaken(Exception):
-    """What is read was changed after the mark; says how."""
+    """A change after the mark made the result inconsistent; the text describes the change."""
 
 
 _REMOVED = "it was deleted from or purged"
@@ -88,15 +89,15 @@ _REPLICATED = "it was replicated, and left Kafka,"
 
 
 def _went_back(info: HeadInfo, head: Head | None) -> bool:
-    """Whether numbers of the tail are known not to lie above all that were there before them."""
+    """Whether the tail has an append whose numbers are not above all earlier ones."""
     if not isinstance(info, Appended):
         return False
-    is_older = head is not None and head.offset < info.offset  # else it has some of the tail already
+    is_older = head is not None and head.offset < info.offset  # else the head includes part of the tail
     return not info.is_ordered or (is_older and head is not None and info.lowest <= head.seq_nr)
 
 
 def _is_tangled(info: HeadInfo, head: Head, seq_nr: int) -> bool:
-    """Whether an event of the tables lies where the tail has or may remove some: then numbers went back."""
+    """Whether the tail has, or may delete, this number of the tables: then numbers went back."""
     if isinstance(info, Appended) and seq_nr >= info.lowest:
         return True
     return seq_nr > head.seq_nr and has_deletes(info)
@@ -116,13 +117,26 @@ class EntityReader:
         correlate: bool = True,
         segment_size: int = DEFAULT_SEGMENT_SIZE,
     ) -> None:
-        """``segment_size`` is that of entities which the tables do not have yet."""
+        """Connects to nothing.
+
+        Args:
+            topic: The Kafka topic.
+            tables: The journal's tables.
+            tail: The partitions of the topic.
+            mark: Sends a mark for a key.
+            guard: Checks that the topic was not recreated.
+            correlate: False returns rows of other incarnations too.
+            segment_size: The segment size of entities that the tables do not have yet.
+        """
         self._topic, self._tables, self._tail, self._mark = topic, tables, tail, mark
         self._guard, self._segment_size = guard, segment_size
         self._rows = TableEvents(topic, tables, self._check, correlate=correlate)
 
     def read(self, key: str, first: int) -> Generator[JournalEvent]:
-        """The entity's events from a number on, as they are at a moment after the call."""
+        """The entity's events from number ``first`` on, as they were at one moment after the call.
+
+        Raises ``ChangedWhileReading`` where the result became inconsistent and could not be read again.
+        """
         expected, attempts = first, 0
         while True:
             try:
@@ -132,11 +146,11 @@ class EntityReader:
                 return
             except _Overtaken as overtaken:
                 attempts += 1
-                if attempts >= ATTEMPTS:  # or events were handed out
+                if attempts >= ATTEMPTS:  # also where events were returned: that sets ``attempts``
                     raise ChangedWhileReading(self._topic, key, str(overtaken), expected) from None
 
     def standing(self, key: str) -> EntityStanding | None:
-        """The entity's state; None where there is no such entity."""
+        """The entity's state; None where the entity does not exist."""
         attempts = 0
         while True:
             try:
@@ -147,7 +161,7 @@ class EntityReader:
                     raise ChangedWhileReading(self._topic, key, str(overtaken), 1) from None
 
     def _standing_once(self, key: str) -> EntityStanding | None:
-        view = self._look(key)
+        view = self._open_view(key)
         head = self._head(view) if needs_tables(view.info) else None
         last = last_seq_nr(view.info, head)
         if last is None:
@@ -156,19 +170,19 @@ class EntityReader:
         kept = head.partition if head else None
         return EntityStanding(last, hidden_to(view.info, head), size, view.partition, kept)
 
-    def _look(self, key: str) -> ReadView:
-        """Set the mark, and fold what is before it and not yet in the tables."""
+    def _open_view(self, key: str) -> ReadView:
+        """Sends the mark, and folds the tail before it."""
         partition, mark = self._mark(key)
         confirm = self._guard.ask(key)
         try:
-            view = self._look_before(key, partition, mark)
+            view = self._view_before(key, partition, mark)
         except ClientError:
-            confirm()  # what was found may be explained by a topic that is another one
+            confirm()  # a recreated topic is the better explanation of the error
             raise
         confirm()
         return view
 
-    def _look_before(self, key: str, partition: int, mark: int) -> ReadView:
+    def _view_before(self, key: str, partition: int, mark: int) -> ReadView:
         pointer = self._tables.pointer(key, partition)
         view = ReadView(key, partition, mark, pointer, EMPTY, [], mark + 1)
         if view.reached >= mark:
@@ -196,21 +210,21 @@ class EntityReader:
         try:
             yield from self._tail.actions(view.key, view.partition, first, mark)
         except OffsetGone:
-            # Replication may have passed it, and Kafka dropped it, since the pointer was read.
+            # Since the pointer was read, the record may have been replicated and then removed by Kafka.
             pointer = self._tables.pointer(view.key, view.partition)
             if pointer is not None and pointer > view.reached:
                 raise _Overtaken(_REPLICATED) from None
             raise TailLost(self._topic, view.key, view.partition, view.pointer, first) from None
 
     def _read_once(self, key: str, first: int) -> Iterator[JournalEvent]:
-        view = self._look(key)
+        view = self._open_view(key)
         head = self._head(view) if needs_tables(view.info) else None
         expected = max(first, hidden_to(view.info, head) + 1)
         if _went_back(view.info, head):
             yield from self._read_folded(view, head, expected)
             return
         if head is not None:
-            # One further: where the tail's events end with a segment, rows of the next one may follow them.
+            # One more: where the tail's last event ends a segment, rows of the next segment may follow.
             reach = (last_seq_nr(view.info, head) or 0) + isinstance(view.info, Appended)
             for event in self._rows.events(view, head, expected, reach):
                 if _is_tangled(view.info, head, event.seq_nr):
@@ -224,7 +238,7 @@ class EntityReader:
                 continue
             for event in self._events(view, offset, append):
                 if event.seq_nr < expected:
-                    continue  # deleted, or not asked for
+                    continue  # deleted, or below ``first``
                 if event.seq_nr > expected and not is_joined:
                     self._check(view)
                 is_joined, expected = True, event.seq_nr + 1
@@ -232,10 +246,11 @@ class EntityReader:
         self._check_end(view, head, expected)
 
     def _head_before(self, view: ReadView, head: Head | None) -> Head | None:
-        """The head as it was at the pointer, as far as the fold can tell the difference.
+        """The head as it was at the pointer, as far as the fold depends on it.
 
-        A run under way may have brought it further. Appends may be folded onto it again; what a delete
-        removes, where numbers went back, depends on how far the entity had come.
+        A running delivery may have moved the head beyond the pointer. Folding appends a second time is
+        idempotent. Where numbers went back, the effect of a delete depends on the head's last number, so the
+        read raises ``_Overtaken``.
         """
         if head is None:
             return None
@@ -253,7 +268,10 @@ class EntityReader:
                 self._check(view)
 
     def _read_folded(self, view: ReadView, head: Head | None, first: int) -> Iterator[JournalEvent]:
-        """As the tables will have it: numbers were used twice, or went back. The tail is held in memory."""
+        """Reads an entity whose numbers were used twice or went back, as the tables will have it.
+
+        The tail is folded by the writer's rules, and is held in memory.
+        """
         known = self._head_before(view, head)
         fold = Fold(self._topic, view.key, known, segment_size=self._segment_size)
         for offset, action in self._actions(view, view.reached + 1, view.mark):
@@ -276,11 +294,11 @@ class EntityReader:
             if misses_head(view.info):
                 self._check(view)
             return None
-        # Of another partition, because the topic got more of them, its offset says nothing.
+        # The offset of another partition (the topic got more partitions) cannot be compared.
         return head if head.partition == view.partition else head._replace(offset=-1)
 
     def _appends(self, view: ReadView) -> Iterator[tuple[int, Append]]:
-        """The tail's appends, those kept or those read a second time."""
+        """The tail's appends, from memory or read from Kafka a second time."""
         if not isinstance(view.info, Appended):
             return
         if view.kept is not None:
@@ -297,7 +315,7 @@ class EntityReader:
             raise BadRecord(self._topic, view.key, view.partition, offset, error.reason) from None
 
     def _check(self, view: ReadView) -> None:
-        """Make sure that nothing of what was read so far can have been removed since the mark."""
+        """Raises ``_Overtaken`` where a delete or purge since the mark may have removed rows."""
         partition, mark = self._mark(view.key)
         self._guard.ask(view.key)()
         if partition != view.partition:

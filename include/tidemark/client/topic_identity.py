@@ -1,8 +1,8 @@
 """Checks that a topic is still the one that a journal's tables were filled from.
 
-A recreated topic has the same name, another id, and offsets that start again, so the old topic's rows must
-not be taken for its beginning. The id is requested from Kafka before each send, and after the mark of each
-read. The control plane is read only for an id that was not checked yet. Decides, and does no I/O by itself.
+A recreated topic has the same name, another id, and offsets that start at 0 again. Its readers must not get
+the old topic's rows. The id is requested from Kafka before each send, and after the mark of each read. The
+control plane is read only for an id that was not checked yet. All I/O is done by ``Topics`` and ``Ledger``.
 """
 
 import threading
@@ -16,13 +16,13 @@ import structlog
 from tidemark.client.errors import TablesUnreadable, TopicRecreated
 
 SENT_WITHIN = 0.05
-"""Seconds for which an answer of Kafka's is good enough to send something: a topic cannot be deleted, made
-again and be there in less. A read always asks anew."""
+"""Seconds for which a checked id is reused before a send: recreating a topic takes longer. Reads never reuse
+one."""
 ASKED_AGAIN_AFTER = 30.0
-"""Seconds after which a control plane that did not answer is tried again before a send."""
+"""Seconds after which sends read the control plane again, where it did not answer."""
 
 UNKNOWN = "unknown"
-"""The id of a topic that was bound by a version which kept none."""
+"""The id of a topic that was bound by a version that stored no ids."""
 
 events = structlog.get_logger()
 
@@ -33,9 +33,9 @@ class KnownTopic:
 
     pipeline: str
     bound: str | None
-    """The id that it had when it was bound last; None when it is not bound, or not any more."""
+    """The id at the last binding; None where the topic is not bound, or no longer."""
     held: str | None = None
-    """The id of an earlier topic of that name whose messages the tables have; None when there is none."""
+    """The id of an earlier topic of that name whose events the tables have; None without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,52 +43,53 @@ class TopicContradiction:
     """A topic id that differs from the recorded one."""
 
     pipeline: str | None
+    """The pipeline with the record; None where the id differs from one that this client saw before."""
     known: str
+    """The recorded id, or ``UNKNOWN``."""
     is_accepted: bool
-    """Whether the loss of the old topic was accepted already."""
+    """Whether the loss of the old topic was accepted."""
 
 
 Confirm = Callable[[], None]
-"""Waits for Kafka's answer; raises ``TopicRecreated`` where the topic is another one."""
+"""Waits for Kafka's answer. Raises ``TopicRecreated`` where the topic was recreated."""
 
 
 class Topics(Protocol):
     """Reads a topic's id from Kafka."""
 
     def ask(self, key: str) -> Callable[[], str | None]:
-        """Begin to ask for the topic's id; what is returned waits for it. None: this Kafka has no ids."""
+        """Requests the topic's id. The result waits for it; None where this Kafka has no ids."""
 
     def close(self) -> None:
-        """Stop."""
+        """Closes the Kafka client."""
 
 
 class Ledger(Protocol):
     """Reads the recorded ids of a topic from the control plane."""
 
     def known(self, key: str) -> Sequence[KnownTopic] | None:
-        """What the pipelines that fill these tables know of the topic; None when none of it can be known."""
+        """The records of the pipelines that fill the tables; None without a readable control plane."""
 
 
 class Guard(Protocol):
     """Refuses a topic other than the one that the tables were filled from."""
 
     def check(self, key: str) -> None:
-        """Checks the topic before a send."""
+        """Checks the topic before a send. Raises ``TopicRecreated``."""
 
     def ask(self, key: str) -> Confirm:
         """Starts the check after a read's mark. Call the result before the first event is returned."""
 
     def close(self) -> None:
-        """Stop."""
+        """Closes the Kafka client."""
 
 
 def contradiction(
     now: str, seen: str | None, known: Sequence[KnownTopic] | None
 ) -> TopicContradiction | None:
-    """What contradicts that the topic of this id is the tables' one; None where nothing does.
+    """The recorded id that differs from the topic's present id ``now``; None where none differs.
 
-    ``seen`` is the id that the same client took for right before: all there is to go by where nothing else is
-    known.
+    ``seen`` is the id that this client checked before; it is compared only where ``known`` is None.
     """
     if known is None:
         return None if seen in (None, now) else TopicContradiction(None, seen or UNKNOWN, is_accepted=False)
@@ -102,7 +103,7 @@ def contradiction(
 
 
 class TopicGuard:
-    """See ``Guard``; shared by all threads of a journal."""
+    """``Guard`` on ``Topics`` and ``Ledger``. Threads may share it."""
 
     def __init__(
         self,
@@ -120,14 +121,14 @@ class TopicGuard:
         self._confirmed_at = self._unanswered_at = -float("inf")
 
     def check(self, key: str) -> None:
-        """See ``Guard.check``. An append needs no Cassandra, so its silence is no reason to refuse one."""
+        """See ``Guard.check``. Sends while Cassandra does not answer, as long as no id was checked before."""
         now = self._clock()
         if now - self._confirmed_at < SENT_WITHIN:
             return
         found = self._topics.ask(key)()
         if found in (None, self._right):
             self._confirmed_at = now
-        elif self._right is not None:  # another topic than this client has written to: that must be explained
+        elif self._right is not None:  # the id changed: only the control plane can confirm it
             self._judge(key, found)
             self._confirmed_at = now
         elif now - self._unanswered_at >= ASKED_AGAIN_AFTER:
@@ -154,7 +155,7 @@ class TopicGuard:
         return confirm
 
     def _judge(self, key: str, now: str | None) -> None:
-        with self._lock:  # threads that begin together are not to ask for the same
+        with self._lock:  # concurrent threads read the control plane once
             if now is None or now == self._right:
                 return
             found = contradiction(now, self._right, self._ledger.known(key))

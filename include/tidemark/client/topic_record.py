@@ -1,9 +1,9 @@
-"""What the control plane knows of a topic, for readers and senders. Read-only.
+"""Reads the recorded ids of a topic from the control plane, for ``topic_identity``. Read-only.
 
-A pipeline's bindings keep the id that a topic had when it was bound last. When the loss of a topic that was
-made again is accepted, that id is another one from then on, or none; the tables still have the old topic's
-messages where their pointers were made before. A journal that names no pipeline goes by the writers that fill
-its keyspace. Where the control plane is not to be found, or not for this user, nothing is known.
+A pipeline's bindings store the id that a topic had when it was bound last. After a topic was recreated and
+the loss of the old one was accepted, the bindings have the new id, or none. The tables still have the old
+topic's events if their pointers were created before. A journal without a pipeline uses the writers that fill
+its keyspace. Where the control plane does not exist or this user may not read it, no ids are known.
 """
 
 import re
@@ -24,14 +24,14 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 
 FirstPointed = Callable[[Collection[int]], int | None]
-"""``Pointers.first_pointed``, of one topic."""
+"""``Pointers.first_pointed`` of one topic."""
 
 
 class Pointers(Protocol):
     """The pointers of a journal's tables."""
 
     def first_pointed(self, key: str, partitions: Collection[int]) -> int | None:
-        """When the first pointer of these partitions was made, in µs; None where there is none."""
+        """When the first pointer of these partitions was created, in µs; None without a pointer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ class ControlPlane:
 
     connection: CassandraConnection
     pipeline: str | None
-    """None: every pipeline with a writer that fills the keyspace."""
+    """The pipeline's name; None: every pipeline with a writer that fills the keyspace."""
 
 
 class ControlLedger:
-    """See ``Ledger``; nothing is asked before the first question, and each one is asked anew."""
+    """``Ledger`` on the control plane. Connects on first use, and caches nothing."""
 
     def __init__(
         self, topic: str, control: ControlPlane, journal: JournalDeclaration, pointers: Pointers
@@ -64,7 +64,7 @@ class ControlLedger:
                 self._control.pipeline,
                 lambda partitions: self._pointers.first_pointed(key, partitions),
             )
-        except (Unauthorized, InvalidRequest):  # not for this user, or without its table
+        except (Unauthorized, InvalidRequest):  # no permission, or no such table
             return None
         except (CassandraUnreachable, *FAILURES) as error:
             reason = f"{type(error).__name__}: {error}"
@@ -78,7 +78,7 @@ def known_topics(
     pipeline: str | None,
     first_pointed: FirstPointed,
 ) -> list[KnownTopic]:
-    """What the pipeline knows of a topic, or every pipeline that fills the journal's keyspace from it."""
+    """The records of a topic: the pipeline's, or those of all pipelines that fill the journal's keyspace."""
     names = [pipeline] if pipeline else sorted(set(_pipelines_of(consensus, topic, journal)))
     return [_known(LogControl(consensus, name), topic, first_pointed) for name in names]
 
@@ -88,8 +88,8 @@ def _pipelines_of(consensus: Consensus, topic: str, journal: JournalDeclaration)
         pipeline, _, writer = name.partition("/")
         state = Positions(consensus, pipeline).load(writer)
         shape = state.shape if state else {}
-        is_ours = (shape.get("kind"), shape.get("keyspace")) == ("journal", journal.keyspace)
-        if is_ours and re.search(str(shape.get("namespaces", ".*")), topic):
+        is_same = (shape.get("kind"), shape.get("keyspace")) == ("journal", journal.keyspace)
+        if is_same and re.search(str(shape.get("namespaces", ".*")), topic):
             yield pipeline
 
 
@@ -99,18 +99,19 @@ def _known(control: LogControl, topic: str, first_pointed: FirstPointed) -> Know
 
 
 def _held(control: LogControl, topic: str, first_pointed: FirstPointed) -> str | None:
-    """The id of the topic that the tables were filled from before its loss was accepted; None without one.
+    """The id of the old topic whose events the tables have, where its loss was accepted; else None.
 
-    A pointer is made at the time of the binding that was delivered first: one of the old topic's, or of those
-    that were bound since. The number that a writer was registered with (``delivery.writer_topics``) would not
-    do: it says what the tables shall hold, and a keyspace may have no writer, or nothing in it yet.
+    A pointer has the time of the first binding that was delivered. Up to the old topic's last binding, the
+    tables have events of the old topic. The binding that a writer was registered with
+    (``delivery.writer_topics``) is no substitute: it says what the tables are to hold, not what they hold,
+    and a keyspace may have no writer.
     """
-    gone = [one for one in of_whole_topics(control.accepted_losses()) if one.loss.topic == topic]
-    if not gone:
+    losses = [one for one in of_whole_topics(control.accepted_losses()) if one.loss.topic == topic]
+    if not losses:
         return None
-    newest = gone[-1]
+    newest = losses[-1]
     old = control.last_bound(topic, newest.after, newest.found)
-    pointed = first_pointed({one.loss.partition for one in gone})
+    pointed = first_pointed({one.loss.partition for one in losses})
     if old is None or pointed is None or pointed // 1000 > old.t // 1000:
         return None
     return old.topic_ids.get(topic, UNKNOWN)

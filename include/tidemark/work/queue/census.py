@@ -31,7 +31,7 @@ class EntryCensus:
     by_status: dict[str, int] = field(default_factory=dict)
     by_priority: dict[int, int] = field(default_factory=dict)
     oldest: int | None = None
-    """The insertion date of the oldest live entry."""
+    """The insertion date of the oldest live entry, in ms; None without one."""
     lost: list[str] = field(default_factory=list)
     """The keys of entries whose hints are lost."""
     gone: list[str] = field(default_factory=list)

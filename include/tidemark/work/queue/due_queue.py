@@ -1,4 +1,4 @@
-"""The queue of due hints of one process, in the order of work; each hint is handed to one thread at a time.
+"""The queue of due hints of one process, in the order of work. One thread at a time has a hint.
 
 A lane (bucket, shard and priority) remembers how far it was read, and which hints are settled: no entry will
 ever refer to them. A hint may become visible after later ones. So a lane is read again: often the last few
@@ -26,9 +26,9 @@ LOOK_BACK_EVERY = 2_000
 LOOK_BACK = 5_000
 """Milliseconds before its front that a lane is read again; slower writes are rare."""
 LOOKS_UNTIL_ALL = 10
-"""One in so many repeated reads starts at the mark, and moves it."""
+"""Repeated reads per full one. A full read starts at the lane's mark, and moves it."""
 AGAIN_AFTER = 20
-"""The shortest time, in ms, after which a hint is checked again whose entry was not written yet."""
+"""The shortest time, in ms, until a hint without an entry is checked again."""
 
 NEVER_YET = -(10**18)
 Order = tuple[int, int, int, str]
@@ -79,7 +79,7 @@ class Lanes:
         """Ids of the hints that are ready."""
         self._busy: set[str] = set()
         self._later: dict[str, tuple[int, Hint]] = {}
-        """Hints to be looked at again, and when."""
+        """Hints to check again, by id, each with the time of the check in ms."""
         self._refilled = self._looked_back = NEVER_YET
         self._looks = 0
 
@@ -124,13 +124,13 @@ class Lanes:
             self._state_of(hint).settled.add(hint.id)
 
     def give_back(self, hint: Hint, now: int) -> None:
-        """An entry may still come to refer to this hint: checks it again when it is twice as old."""
+        """Checks the hint again when it is twice as old, because its entry may not be written yet."""
         with self._lock:
             self._busy.discard(hint.id)
             self._later[hint.id] = (now + max(now - hint.written, AGAIN_AFTER), hint)
 
     def put_back(self, hint: Hint) -> None:
-        """Returns an unused hint: the next pass takes it again."""
+        """Returns an unused hint to the queue, for the next pass."""
         with self._lock:
             self._busy.discard(hint.id)
             self._push([hint])
@@ -143,12 +143,12 @@ class Lanes:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a thread has taken hints, which others do not see until it returns them."""
+        """Whether a thread has taken hints and not returned them; other threads cannot take these."""
         return bool(self._busy)
 
     @property
     def next_again(self) -> int | None:
-        """The next time, in ms, to check a hint whose entry was not written yet; None without one."""
+        """The earliest time, in ms, at which a hint without an entry is checked again; None without one."""
         with self._lock:
             return min((at for at, _ in self._later.values()), default=None)
 
@@ -225,7 +225,7 @@ class Lanes:
 
 
 def begun_buckets(registered: Registered, declared: WorkDeclaration, now: int) -> list[str]:
-    """The buckets that may have hints which are due."""
+    """The ids of the open and sealed buckets whose period has begun: those that may have due hints."""
     return sorted(
         bucket.id
         for bucket in registered.buckets.values()

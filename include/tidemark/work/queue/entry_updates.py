@@ -41,7 +41,7 @@ class Changed:
 
     @property
     def outcome(self) -> Outcome:
-        """The answer to the call."""
+        """The outcome that the caller gets."""
         return self.decision.outcome
 
 
@@ -56,9 +56,9 @@ class Parts:
     archive: Archive
     clock: Clock
     new_id: Callable[[], str]
-    """Makes a unique id for a hint."""
+    """Returns a unique id for a hint."""
     copies_warning: Callable[[], str | None] = field(kw_only=True, default=lambda: None)
-    """The problem of the keyspace's replication factor; None without one."""
+    """Returns a warning where the keyspace has too few copies; else None."""
     wait: Callable[[int], None]
     """Backs off before a retry; called with the number of attempts so far."""
 
@@ -73,10 +73,11 @@ class Planned:
     entry: Entry | None
     """The entry to store, with its hint."""
     at: int
+    """When the change was decided, in ms."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether nothing changes."""
+        """Whether the stored entry stays as it is."""
         return self.entry == self.before.entry
 
 
@@ -158,7 +159,7 @@ class Changing:
 
     def _commit(self, planned: Planned) -> Changed:
         self._write_down(planned.decision, planned.before.version)
-        # After that time readers may have settled the hint, because no entry refers to it yet.
+        # Later than that, readers may have settled the hint, because no entry referred to it.
         if self._parts.clock() - planned.at > self._settle // 2:
             raise ReadAgain
         after = self._parts.entries.write(
@@ -180,7 +181,7 @@ class Changing:
         wanted = appointment(entry, self._declared.rules)
         if serves(entry.hint, wanted, now):
             return None
-        # A hint may be too early, then it is replaced. One too far ahead cannot be written.
+        # Cassandra cannot store a hint further ahead. An earlier one is replaced when it is due.
         due_at = self._open_from(min(max(wanted.at, now), now + FURTHEST), now)
         return Hint(
             id=self._parts.new_id(),
@@ -195,7 +196,7 @@ class Changing:
         )
 
     def _open_from(self, due_at: int, now: int) -> int:
-        """The first time from ``due_at`` on whose bucket takes hints."""
+        """The earliest time from ``due_at`` on whose bucket is open."""
         period = self._declared.bucket
         while True:
             bucket = bucket_of(period, due_at)
@@ -205,5 +206,5 @@ class Changing:
                 self._open = {name: end for name, end in self._open.items() if end > now}
                 self._open[bucket] = ends(period, bucket)
                 return due_at
-            # Sealed by a clock that is ahead of this one.
+            # A process whose clock is ahead has sealed the bucket.
             due_at = ends(period, bucket)

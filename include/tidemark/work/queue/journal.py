@@ -37,7 +37,7 @@ REGISTRY_FOR = 1_000
 
 
 KNOWN_FOR = 3_600_000
-"""Milliseconds for which a claim's copy of the entry is used: far less than until a version can recur."""
+"""Milliseconds for which a claim's copy of the entry is used. A version can recur only after ``GONE_FOR``."""
 NOTHING = Stored(None, ABSENT)
 _LOG = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class WorkJournal:
         """Whether the last inserted key was new. Then the next insert skips the first read."""
 
     def insert(self, packet: Packet) -> Changed:
-        """Inserts a packet, merged with the key's entry."""
+        """Inserts a packet, or merges it into the key's entry."""
         known = NOTHING if self._expects_new else None
         changed = self.changing.change(
             packet.key, lambda old, now: merge(old, packet, now, self._rules), known
@@ -163,7 +163,7 @@ class WorkJournal:
     def _decide(self, key: str, event: Event, known: Stored | None = None) -> Changed:
         return self.changing.change(key, lambda entry, now: decide(entry, event, now, self._rules), known)
 
-    # Looking
+    # Queries
 
     def is_due(self, registered: Registered) -> bool:
         """Whether an entry is due, regardless of a pause. Claims nothing."""
@@ -181,7 +181,7 @@ class WorkJournal:
 
     @property
     def next_again(self) -> int | None:
-        """The next time, in ms, to check a hint whose entry was not written yet; None without one."""
+        """See ``Lanes.next_again``."""
         return self._lanes.next_again
 
     def _finds_due(self, registered: Registered, passed: set[str]) -> bool:
@@ -211,13 +211,13 @@ class WorkJournal:
             hand_on(hint)
 
     def _newest(self, hint: Hint, seen: Stored) -> Stored:
-        """The stored value of a hint's key; ``seen`` may be stale, and is used only if newer."""
+        """The stored value of a hint's key. ``seen`` may be stale: it must be newer than the hint."""
         if seen.names(hint) or seen.version <= hint.version:
             return self.parts.entries.read(hint.key)
         return seen
 
     def _unnamed(self, hint: Hint, stored: Stored, now: int) -> Callable[[Hint], None]:
-        """What to do with a hint that no entry refers to: its entry may be written a moment later."""
+        """The next step of a hint without an entry: a later check if the entry may follow, else settled."""
         if stored.will_name(hint, now, milliseconds(self.declared.settle)):
             return partial(self._lanes.give_back, now=now)
         return self._lanes.settle
@@ -235,7 +235,7 @@ class WorkJournal:
                 if not hints:
                     break
                 for got in self._try_all(hints, owner, request):
-                    # An older hint of the same key leads to the same claim once more.
+                    # Two hints of one key lead to the same claim.
                     claimed.setdefault(got.key, got)
             except Exception as error:
                 # The claims made before must be returned; a lasting error is raised by the next call.

@@ -23,7 +23,7 @@ ALL_TIME: Place = (2**62, "\U0010ffff")
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A journal in numbers."""
+    """The figures of a journal."""
 
     journal: str
     paused: str | None
@@ -34,9 +34,9 @@ class Figures:
     """Requests queued behind a claim."""
     by_priority: dict[int, int]
     oldest_due: int | None
-    """The insertion date of the oldest entry that could be claimed."""
+    """The insertion date of the oldest entry that could be claimed, in ms; None without one."""
     next_look: int | None
-    """When the next entry becomes due, lapses or expires."""
+    """When the next entry may become due, lapse or expire, in ms; None without one."""
     timeouts: int
     dead: int
     unseen: int
@@ -84,7 +84,7 @@ def figures(parts: Parts, now: int) -> Figures:
 
 
 def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
-    """The time of the next hint, in ms; None without one. One short read a lane; reads no entry.
+    """The time of the next hint, in ms; None without one. Reads one hint per lane, and no entry.
 
     The hint may be unused: a process that wakes up for it finds nothing, and waits again.
     """
@@ -103,5 +103,5 @@ def next_look(parts: Parts, registered: Registered, now: int) -> int | None:
 
 
 def history(parts: Parts, now: int, days: int) -> Iterator[Run]:
-    """The claims of the last days that have ended, newest first."""
+    """The claims that ended in the last ``days`` days, newest first."""
     yield from parts.archive.runs(days_back(now, days))

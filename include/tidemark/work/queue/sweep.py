@@ -1,7 +1,7 @@
 """The sweep of a journal: applies lapses and expiries, moves marks and buckets, replaces lost hints.
 
-Safe beside workers and other sweeps: every change is the one that any other process would make, and is
-committed by compare-and-set. A dry run reports what would be done, and changes nothing.
+Workers and other sweeps may run concurrently: every process would make the same changes, and commits them by
+compare-and-set. A dry run reports what would be done, and changes nothing.
 """
 
 from collections.abc import Iterable, Iterator
@@ -32,14 +32,16 @@ class SweptJournal:
     journal: str
     executed: bool
     looked_at: int = 0
+    """Hints that were checked."""
     lapsed: int = 0
     expired: int = 0
     dead: int = 0
     rearmed: int = 0
+    """Entries whose lost hint was replaced."""
     forgotten: int = 0
     """Keys whose trace was deleted."""
     buckets: dict[str, list[str]] = field(default_factory=dict)
-    """The states that buckets went through."""
+    """The states that each bucket has entered, by its id."""
 
 
 class Sweep:
@@ -164,7 +166,7 @@ def is_lost(entry: Entry, registered: Registered, due: Due, now: int) -> bool:
     bucket = registered.buckets.get(hint.bucket) if hint is not None else None
     if hint is None or bucket is None or bucket.state not in (BucketState.OPEN, BucketState.SEALED):
         return True
-    # The change was committed after the hint was settled, or by a process whose clock is behind.
+    # The entry was committed after the hint was settled, or by a process whose clock is behind.
     if hint.due_at < registered.marks.get((hint.bucket, hint.shard, hint.priority), 0):
         return True
     # Cassandra deletes a hint some time after it was due.

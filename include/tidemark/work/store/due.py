@@ -40,7 +40,7 @@ class Archive(Protocol):
     """The dead letters and the history of one journal."""
 
     def bury(self, letter: DeadEntry) -> None:
-        """Keep a dead letter."""
+        """Stores a dead letter."""
 
     def letters(self, days: Iterable[str]) -> Iterable[KeptLetter]:
         """The dead letters of these days, each once, without redriven ones.
@@ -55,7 +55,7 @@ class Archive(Protocol):
         """Marks a dead letter as seen by an operator."""
 
     def record(self, run: Run) -> None:
-        """Keep how a claim ended."""
+        """Stores an ended claim."""
 
     def runs(self, days: Iterable[str]) -> Iterable[Run]:
         """The claims that ended on these days, each once; in the order of the days, newest first."""

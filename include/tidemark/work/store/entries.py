@@ -28,12 +28,12 @@ _to_json = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """An entry as it was at one version; None where there is none."""
+    """The stored value of a key at one version. ``entry`` is None where there is no entry."""
 
     entry: Entry | None
     version: int
     gone: Gone | None = None
-    """The trace of the removed entry where there is none now."""
+    """The trace of the removed entry; None where the entry exists or never existed."""
 
     def names(self, hint: Hint) -> bool:
         """Whether the entry refers to this hint."""
@@ -46,14 +46,14 @@ class Stored:
     def will_name(self, hint: Hint, now: int, settle: int) -> bool:
         """Whether a process may still commit an entry that refers to this hint.
 
-        The process that wrote the hint commits only to the version that the hint has. A crashed one is waited
-        for no longer than ``settle``.
+        The process that wrote the hint commits only to the version that is stored in the hint. It has at most
+        ``settle`` ms for that; afterwards it counts as crashed.
         """
         return self.version <= hint.version and now - hint.written <= settle
 
 
 def key_hash(key: str) -> str:
-    """The name under which a key's entry is found."""
+    """The hash of a key, by which its object is named."""
     return blake2b(key.encode(), digest_size=HASH_BYTES).hexdigest()
 
 
@@ -108,7 +108,7 @@ class Entries:
         return Stored(now, self._consensus.commit(self._object(key), version, change))
 
     def forget(self, hashed: str, now: int, *, execute: bool = True) -> bool:
-        """Deletes an object that has only old traces. Returns whether it was one."""
+        """Deletes the object of a key's hash. Returns False where it has more than old traces, or changed."""
         key = ObjectKey(ObjectKind.WORK_ENTRY, f"{self._journal}/{hashed}")
         found = self._consensus.whole(key)
         if found.version == ABSENT or not all(is_long_gone(body, now) for body in found.rows.values()):
@@ -121,7 +121,7 @@ class Entries:
         return True
 
     def hash_of(self, key: str) -> str:
-        """The name under which a key's entry is found."""
+        """See ``key_hash``."""
         return self._hashed(key)
 
     def _stored(self, key: str, snapshot: Snapshot) -> Stored:

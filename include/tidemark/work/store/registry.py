@@ -57,7 +57,7 @@ class Registered:
 
 
 class Registry:
-    """One journal's object."""
+    """The registry object of one journal."""
 
     def __init__(self, consensus: Consensus, journal: str) -> None:
         self._consensus, self._journal = consensus, journal
@@ -115,7 +115,7 @@ class Registry:
         self._until_made(self._key, change)
 
     def note(self, deed: AuditEntry) -> None:
-        """Adds an entry to the audit trail, which is kept for ever."""
+        """Adds an entry to the audit trail, which is never deleted."""
         row = {f"{deed.at:020}/{deed.what}": WORK_AUDIT.to_json(deed)}
         self._until_made(self._deeds, lambda _: Change(row))
 
@@ -182,7 +182,7 @@ class Registry:
 
 
 def known_journals(consensus: Consensus) -> list[str]:
-    """The names of all journals that are registered there."""
+    """The names of all journals in a keyspace's registry."""
     return sorted(consensus.whole(ALL).rows)
 
 
