@@ -90,7 +90,7 @@ def _below(tag: str, error: ValidationError) -> Iterator[InitErrorDetails]:
                 type=details["type"], loc=place, input=details["input"], ctx=details.get("ctx", {})
             )
             ValidationError.from_exception_data(tag, [again])
-        except (KeyError, TypeError, ValueError):  # a custom error, whose type pydantic does not know
+        except (KeyError, TypeError, ValueError):  # a custom error: its type is unknown to pydantic
             own = PydanticCustomError("value", "{said}", {"said": details["msg"]})
             again = InitErrorDetails(type=own, loc=place, input=details["input"])
         yield again

@@ -94,16 +94,16 @@ class UnknownPipeline(PipelineError):
     refused: Sequence[Path] = ()
 
     def __str__(self) -> str:
-        said = [f"There is no pipeline `{self.name}`."]
+        sentences = [f"There is no pipeline `{self.name}`."]
         if meant := closest(self.name, self.known):
-            said.append(f"Did you mean `{meant}`?")
+            sentences.append(f"Did you mean `{meant}`?")
         if self.known:
-            said.append(f"Known pipelines: {', '.join(self.known)}.")
+            sentences.append(f"Known pipelines: {', '.join(self.known)}.")
         else:
-            said.append("No pipeline is declared.")
+            sentences.append("No pipeline is declared.")
         if self.refused:
-            said.append(f"Refused: {', '.join(map(str, self.refused))}.")
-        return " ".join(said)
+            sentences.append(f"Refused: {', '.join(map(str, self.refused))}.")
+        return " ".join(sentences)
 
 
 def quoted(value: object) -> str:
