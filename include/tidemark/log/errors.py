@@ -1,19 +1,19 @@
-"""Errors of the commit log: each names the thing it is about and what to do next."""
+"""Errors of the commit log. Each names the object concerned and, where there is one, the remedy."""
 
 from tidemark.errors import TidemarkError, with_fields
 
 
 class LogError(TidemarkError):
-    """Something is wrong with a log, a binding or a file, and nothing was made visible because of it."""
+    """A problem of a log, a binding or a file. Nothing became visible to readers because of it."""
 
 
 class BadBinding(LogError):
-    """A binding that cannot be: it contradicts itself or the one before it."""
+    """A binding that does not exist, or that contradicts itself or the previous binding."""
 
 
 @with_fields
 class ManifestDamaged(LogError):
-    """The manifest's bytes are not those that the control row promised."""
+    """The manifest's digest differs from the one in the control row."""
 
     pipeline: str
     path: str
@@ -28,7 +28,7 @@ class ManifestDamaged(LogError):
 
 @with_fields
 class FileDamaged(LogError):
-    """A log file's bytes are not those that were recorded."""
+    """A log file's digest differs from the recorded one."""
 
     pipeline: str
     path: str
@@ -43,7 +43,7 @@ class FileDamaged(LogError):
 
 @with_fields
 class FileMissing(LogError):
-    """A file that the log names is not there."""
+    """A file that the manifest names does not exist."""
 
     pipeline: str
     path: str
@@ -56,7 +56,7 @@ class FileMissing(LogError):
 
 @with_fields
 class RecordsMissing(LogError):
-    """Kafka did not give the records that a binding owns."""
+    """Kafka did not return the records that a binding owns."""
 
     pipeline: str
     topic: str
@@ -73,7 +73,7 @@ class RecordsMissing(LogError):
 
 @with_fields
 class RangeWrong(LogError):
-    """A log file does not hold the ids that its manifest says."""
+    """A log file's ids or count differ from its manifest entry."""
 
     pipeline: str
     path: str
@@ -102,7 +102,7 @@ class FolderUnusable(LogError):
 
 @with_fields
 class CompactedAway(LogError):
-    """Messages are asked for that compaction has taken out of the log."""
+    """Requested messages may have been removed by compaction."""
 
     pipeline: str
     first_id: int
@@ -116,7 +116,7 @@ class CompactedAway(LogError):
 
 @with_fields
 class BeyondTheEnd(LogError):
-    """Messages are asked for that the log does not have yet."""
+    """Requested ids are beyond the log's end."""
 
     pipeline: str
     first_id: int
@@ -127,7 +127,7 @@ class BeyondTheEnd(LogError):
 
 @with_fields
 class NotPublished(LogError):
-    """A binding is asked for that is not part of the log."""
+    """A requested binding is not published yet."""
 
     pipeline: str
     t: int

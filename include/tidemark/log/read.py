@@ -1,6 +1,6 @@
-"""Reading the log: messages by id, by binding or by namespace, in id order, a bounded number in memory.
+"""Reads the log: messages by id, by binding or by namespace, in id order, with bounded memory.
 
-A reader reads the manifest once, and then immutable files, so publication and compaction do not affect it. A
+A reader reads the manifest once and then immutable files, so publication and compaction do not affect it. A
 missing or damaged file raises an error before any of its messages is returned.
 """
 
@@ -18,7 +18,7 @@ from tidemark.log.model.manifest import LogFile, Manifest
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selected messages of a log, and the files that have them."""
+    """Selected messages of a log, and the files that hold them."""
 
     pipeline: str
     root: str
@@ -31,7 +31,10 @@ class Selection:
     """Whether some of the messages may have been compacted away."""
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The messages in id order; every file is verified before its first message is returned."""
+        """The messages in id order, with all columns or only ``columns``.
+
+        Every file is verified before its first message is returned.
+        """
         wanted = None if columns is None else sorted({*columns, "id", "t", "namespace"})
         folder = LogFolder(self.pipeline, self.root)
 
@@ -62,11 +65,12 @@ def select(
     namespaces: Sequence[str] = (),
     allow_compacted: bool = False,
 ) -> Selection:
-    """Choose messages of a log.
+    """Select messages of a log by id range, binding and namespaces; the conditions are combined with *and*.
 
-    ``first_id`` may be any id up to the end, whether a message has it or not. A selection that begins below
-    ``compacted_below`` raises ``CompactedAway``, unless ``allow_compacted``. So does a binding ``t`` that may
-    have begun there; a caller that knows its first id passes it as ``first_id``.
+    ``first_id`` may be any id up to the end plus one, also a hole; ``last_id`` is included.
+    Raises ``NotPublished`` for a binding ``t`` beyond the log, ``BeyondTheEnd`` for a ``first_id`` beyond it,
+    and ``CompactedAway`` for a selection that begins below ``compacted_below``, unless ``allow_compacted``.
+    The first id of a binding is estimated from the files; a caller that knows it passes it as ``first_id``.
     """
     last = manifest.end if last_id is None else min(last_id, manifest.end)
     if t is not None and t > manifest.t:

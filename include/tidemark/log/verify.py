@@ -1,6 +1,6 @@
 """Verifies a log against its control rows: every digest, every id range, an explanation for every gap.
 
-Read-only. Problems are collected and not raised, so that an operator sees all of them.
+Read-only. Problems are collected instead of raised, so that an operator sees all of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +19,7 @@ from tidemark.log.state.control import LogControl, LogHead
 
 @dataclass(frozen=True, slots=True)
 class LogVerification:
-    """The verified log, and all problems that were found."""
+    """The result of a log's verification: its totals and all problems found."""
 
     pipeline: str
     end: int
@@ -29,10 +29,10 @@ class LogVerification:
     messages: int
     bindings: int
     holes: int
-    """Ids that a binding owns and no message has, from ``compacted_below`` on: markers of transactions,
-    aborted records, losses."""
+    """Ids from ``compacted_below`` on that a binding owns and no message has: transaction markers, aborted
+    records, losses."""
     dropped: int
-    """Ids below ``compacted_below`` that no message has: compaction took it away, or there never was one."""
+    """Ids below ``compacted_below`` that no message has: dropped by compaction, or holes from the start."""
     losses: tuple[AcceptedLoss, ...]
     problems: tuple[str, ...]
 
@@ -54,7 +54,7 @@ class LogVerifier:
         self._kept_below = 0
 
     def files(self) -> Iterator[LogFile]:
-        """Verify file after file; yields each file after its verification."""
+        """Verify all files; yields each one after its verification."""
         for file in self.manifest.files:
             try:
                 self._folder.verify(file)
@@ -66,13 +66,11 @@ class LogVerifier:
             yield file
 
     def _strangers(self, file: LogFile) -> Iterator[str]:
-        """Problems of ids in a file of several bindings that do not belong to the binding of their
-        message.
-        """
+        """The first message of a file of several bindings with an id that its binding does not own."""
         among = [binding for binding in self.bindings if file.first_t <= binding.t <= file.t]
         owned = [(*binding.owned[file.place], binding.t) for binding in among if file.place in binding.owned]
         if file.first_t == file.t or not owned:
-            return  # the check of its range is enough
+            return  # ``verify_range`` covers a file of one binding
         firsts, lasts, times = (np.array(column, np.int64) for column in zip(*owned, strict=True))
         for batch in self._folder.read_file(file, ["id", "t"]):
             ids, found = batch.column("id").to_numpy(), batch.column("t").to_numpy()
@@ -86,7 +84,7 @@ class LogVerifier:
                 return
 
     def conclude(self) -> LogVerification:
-        """The result, after all files were verified."""
+        """The result; call it after ``files`` is exhausted."""
         manifest = self.manifest
         ranges = [*range_problems(manifest, self.bindings), *offset_problems(self.bindings, self.losses)]
         owned = sum(binding.width for binding in self.bindings)
@@ -108,7 +106,7 @@ class LogVerifier:
 
 
 def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[str]:
-    """Problems of ids that have two owners, or none."""
+    """Ids with two owners or none: bindings that leave gaps, files outside of their bindings, overlaps."""
     base, t = 0, NOTHING_YET
     for binding in bindings:
         if binding.base != base:
@@ -136,9 +134,7 @@ def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[
 
 
 def _overlaps(manifest: Manifest) -> Iterator[str]:
-    """Problems of overlapping files of a partition, and of files of the active segment below other
-    segments.
-    """
+    """Overlapping files of one partition, and files of the active segment with ids below another segment."""
     reached: dict[TopicPartition, int] = {}
     highest = NOTHING_YET
     for number, segment in enumerate(manifest.segments, 1):
@@ -163,7 +159,7 @@ def _overlaps(manifest: Manifest) -> Iterator[str]:
 
 
 def offset_problems(bindings: Sequence[Binding], losses: Sequence[AcceptedLoss]) -> Iterator[str]:
-    """Problems of offsets that no binding has and whose loss was not accepted."""
+    """Offsets that no binding covers and no accepted loss explains."""
     reached: dict[tuple[str, int], int] = {}
     for binding in bindings:
         for s in binding.slices:
@@ -177,7 +173,7 @@ def offset_problems(bindings: Sequence[Binding], losses: Sequence[AcceptedLoss])
 
 
 def _explained(topic: str, partition: int, binding: Binding, losses: Sequence[AcceptedLoss]) -> bool:
-    """Whether an accepted loss before this binding explains where its slice begins."""
+    """Whether an accepted loss before ``binding`` explains the first offset of its slice."""
     whole_topic = (LossKind.RECREATED, LossKind.DELETED)
     return any(
         one.after < binding.base

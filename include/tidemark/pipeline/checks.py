@@ -1,8 +1,7 @@
 """Checks of single text values in a pipeline file: names, topics, schedules, expressions, locations.
 
 Each check returns the text, or raises ``ValueError`` with the rest of a sentence that begins with the key's
-name. Nothing here opens a connection: whether a topic, a keyspace or a connection exists is found out when it
-is used.
+name. No check opens a connection, so none can tell whether a topic, a keyspace or a connection exists.
 """
 
 import os
@@ -10,7 +9,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from re import _parser  # type: ignore[attr-defined]  # the only way to see what an expression consists of
+from re import _parser  # type: ignore[attr-defined]  # the only way to get the syntax tree
 from typing import Any
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -57,7 +56,7 @@ def name(text: str) -> str:
 
 
 def topic(text: str) -> str:
-    """A Kafka topic, or the beginning of one."""
+    """The name of a Kafka topic, or a prefix of names."""
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise ValueError(
             f"is {quoted(text)}, which no topic is called. Use letters, digits, ., - and _ only."
@@ -68,7 +67,7 @@ def topic(text: str) -> str:
 
 
 def connection(text: str) -> str:
-    """The id of an Airflow connection. Never shown: it may be an address with a password by mistake."""
+    """The id of an Airflow connection. The error does not show it: it may be a URI with a password."""
     if not _TOPIC.fullmatch(text):
         raise ValueError(
             "is not the id of a connection. Declare the connection in Airflow and give its id here."
@@ -92,7 +91,7 @@ def identifier(text: str) -> str:
 
 
 def keyspace(text: str) -> str:
-    """A keyspace for data: not Cassandra's own ones, not the one that holds positions, gates and leases."""
+    """A keyspace for data: neither one of Cassandra's own nor ``tidemark``, which is the control plane's."""
     if identifier(text) == "tidemark":
         raise ValueError("is `tidemark`, which holds positions and gates. Choose a keyspace for data alone.")
     if text == "system" or text.startswith("system_"):
@@ -156,16 +155,16 @@ def _operations(tree: Any) -> Iterator[str]:
 
 
 def path_variables(settings: Settings) -> dict[str, str]:
-    """The variables of ``${…}``: the environment, and TIDEMARK_HOME whether it is set or not.
+    """The variables of ``${…}``: the environment, with TIDEMARK_HOME even where it is not set.
 
-    Also holds the packages whose functions a file may name.
+    ``TIDEMARK_TRANSFORMS`` has the packages with functions that a file may name.
     """
     packages = ":".join(settings.transform_packages)
     return {**os.environ, "TIDEMARK_HOME": str(settings.home), TRANSFORMS: packages}
 
 
 def location(text: str, info: ValidationInfo) -> str:
-    """A folder on any filesystem Spark can write; its variables are replaced by those of the context."""
+    """A folder on any filesystem that Spark can write to; ``${…}`` is replaced by the context's variables."""
     variables = info.context if info.context is not None else path_variables(Settings.read())
     place = _VARIABLE.sub(lambda match: _value_of(match, variables), text)
     if not place.isprintable():
@@ -184,7 +183,7 @@ def location(text: str, info: ValidationInfo) -> str:
 def listed_function(path: str, info: ValidationInfo) -> str:
     """A dotted path into one of the packages that ``TIDEMARK_TRANSFORMS`` names. Imports nothing.
 
-    A pipeline file is data: unless an installation says so, it cannot make a process import and call code.
+    A pipeline file is data: it cannot make a process import and call code that the installation did not list.
     """
     variables = info.context if info.context is not None else path_variables(Settings.read())
     listed = [package for package in variables.get(TRANSFORMS, "").split(":") if package]
@@ -210,7 +209,7 @@ def _value_of(match: re.Match[str], variables: Mapping[str, str]) -> str:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether two locations are the same folder or one contains the other, by their text."""
+    """Whether two locations are the same folder or one contains the other; compares the texts only."""
     shorter, longer = sorted((_parts(one), _parts(other)), key=len)
     return longer[: len(shorter)] == shorter
 

@@ -33,7 +33,7 @@ from tidemark.pipeline.quantities import (
 
 
 def each_once(items: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of names in which none stands twice."""
+    """Validator: raises ``Disagreement`` for every name that occurs a second time."""
     twice = [i for i, item in enumerate(items) if item in items[:i]]
     if twice:
         raise Disagreement(Finding((i,), f"is `{items[i]}` for the second time. Remove it.") for i in twice)
@@ -59,22 +59,22 @@ Count = Annotated[int, Strict()]
 
 
 class Declaration(BaseModel):
-    """A part of a pipeline file: never changes, knows all its keys."""
+    """A part of a pipeline file: immutable, with unknown keys refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", serialize_by_alias=True)
 
     not_here: ClassVar[Mapping[str, str]] = {}
-    """Keys people try here, with the reason why they are not taken."""
+    """Keys that users may try here, each with the advice that its refusal shows."""
 
 
 D = TypeVar("D", bound=Declaration)
 
 
 def read_as(model: type[D], data: Any, info: ValidationInfo, tag: str) -> D:
-    """A mapping read by the model that a word in the file chose.
+    """``data`` validated by the model that a word in the file, ``tag``, selects.
 
-    Findings keep their places below ``tag``, as those of a tagged union do: the words for people need it to
-    know which keys there are.
+    Validation errors get ``tag`` as the first part of their place, like those of pydantic's tagged unions:
+    the error texts need it to list the known keys.
     """
     try:
         return model.model_validate(data, context=info.context)
@@ -90,7 +90,7 @@ def _below(tag: str, error: ValidationError) -> Iterator[InitErrorDetails]:
                 type=details["type"], loc=place, input=details["input"], ctx=details.get("ctx", {})
             )
             ValidationError.from_exception_data(tag, [again])
-        except (KeyError, TypeError, ValueError):  # an error of the package's own making
+        except (KeyError, TypeError, ValueError):  # a custom error: its type is unknown to pydantic
             own = PydanticCustomError("value", "{said}", {"said": details["msg"]})
             again = InitErrorDetails(type=own, loc=place, input=details["input"])
         yield again
@@ -102,11 +102,11 @@ class SourceStart(StrEnum):
     EARLIEST = "earliest"
     """At the earliest offsets that Kafka has."""
     POINTERS = "pointers"
-    """At the pointers that another replicator left in the journal's keyspace."""
+    """At the pointers that another replicator has written to the journal's keyspace."""
 
 
 class TopicCreation(Declaration):
-    """How ``tidemark topics create`` makes a topic; what is not said is the broker's default."""
+    """How ``tidemark topics create`` creates a topic; None is the broker's default."""
 
     not_here: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("cleanup.policy", "cleanup_policy", "cleanup", "policy"),
@@ -120,7 +120,7 @@ class TopicCreation(Declaration):
 
     @property
     def shape(self) -> TopicShape:
-        """The same, in Kafka's units."""
+        """These settings in Kafka's units."""
         return TopicShape(self.partitions, self.replication, self.retention)
 
 
@@ -132,7 +132,7 @@ class Isolation(StrEnum):
 
 
 class KafkaSource(Declaration):
-    """The topics a pipeline reads; those that begin with a prefix are listed again at each bind."""
+    """The topics a pipeline reads; every bind lists the topics of ``topic_prefixes`` again."""
 
     topics: Topics = ()
     topic_prefixes: Topics = ()
@@ -149,7 +149,7 @@ class KafkaSource(Declaration):
         return self
 
     def reads(self, topic: str) -> bool:
-        """Whether the pipeline reads this topic, should it exist."""
+        """Whether the pipeline reads a topic of this name."""
         return topic in self.topics or topic.startswith(self.topic_prefixes)
 
 
@@ -164,33 +164,34 @@ class RunLimits(Declaration):
 
     max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
     resume_singly: Annotated[Count, Field(ge=0)] = 10_000
-    """After how many clean messages one at a time a resume goes on in bulk; 0 for never."""
+    """Messages in a row that a resume delivers singly, without a failure, before it continues in bulk; 0: it
+    never does."""
 
 
 class OnFailure(StrEnum):
-    """What a stopped writer holds up."""
+    """The parts of the pipeline that wait for a stopped writer."""
 
     STOP_WRITER = "stop_writer"
-    """Itself."""
+    """Only the writer."""
     STOP_PIPELINE = "stop_pipeline"
-    """Capture and all other writers too."""
+    """The writer, capture and all other writers."""
 
 
 class CompactionDeclaration(Declaration):
-    """When messages leave the commit log."""
+    """Which messages compaction drops from the commit log, and when."""
 
     policy: PolicyName
     min_lag: Duration = timedelta(hours=1)
     tombstones: Duration = timedelta(days=1)
     """How long ``latest`` keeps the last message of a key when it has no value."""
     schedule: Cron | None = "@daily"
-    """When; without one, only by hand."""
+    """When compaction runs; None: only by hand."""
     grace: Duration = timedelta(hours=1)
-    """How long files stay that the log does not name any more."""
+    """How long files are kept after the log has stopped naming them."""
 
 
 class CommitLog(Declaration):
-    """Where the commit log is kept, and how."""
+    """The commit log's folder, segment size and compaction."""
 
     path: Location
     segment_bytes: Size = 10**9
@@ -198,20 +199,20 @@ class CommitLog(Declaration):
 
 
 class Expiry(Declaration):
-    """When expired entities are looked for; without a schedule, only by hand."""
+    """When expired entities are purged; without a schedule, only by hand."""
 
     schedule: Cron | None = "@daily"
     timezone: Annotated[str, AfterValidator(checks.timezone)] = "UTC"
     max_purges: Annotated[Count, Field(ge=1)] = 100_000
-    """A run that wants to purge more than so many entities stops and asks a person."""
+    """A run that would purge more entities stops and asks an operator."""
 
 
 class DeadLetterSettings(Declaration):
-    """A Kafka topic that gets a copy of every message that is let pass unwritten."""
+    """A Kafka topic that receives a copy of every acknowledged message that was not written."""
 
     topic: Topic
     connection: ConnectionId | None = None
-    """The source's, when left out."""
+    """None: the source's connection."""
 
 
 class SparkSettings(Declaration):

@@ -1,7 +1,7 @@
-"""What can be wrong with pipeline files, as fields and as sentences.
+"""Problems of pipeline files, as structured values and as error texts.
 
-A problem names the line it is about and says what to write instead. It never repeats the value of a key that
-may hold a secret.
+A problem names its line and says what to write instead. It never repeats the value of a key that may hold a
+secret.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +12,12 @@ from typing import Protocol, TypeVar
 from tidemark.errors import TidemarkError, closest, with_fields
 
 Place = tuple[str | int, ...]
-"""Where a value stands in a file: keys and list positions from the top, as pydantic gives them."""
+"""The path of a value in a file: keys and list positions from the top, as in pydantic's ``loc``."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileProblem:
-    """One thing that is wrong. ``line`` counts from 1; None when there is no file to point into."""
+    """One problem of a file. ``line`` counts from 1; None where it concerns no line."""
 
     line: int | None
     text: str
@@ -25,14 +25,14 @@ class FileProblem:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with the value at ``place``; ``text`` goes on where the key's name ends."""
+    """A problem of the value at ``place``; ``text`` continues a sentence that begins with the key's name."""
 
     place: Place
     text: str
 
 
 class Disagreement(ValueError):
-    """Values that are right alone and wrong together; the places are relative to the model that noticed."""
+    """Values that are valid alone but not together; places are relative to the model that raises it."""
 
     def __init__(self, findings: Iterable[Finding]) -> None:
         self.findings = tuple(findings)
@@ -40,12 +40,12 @@ class Disagreement(ValueError):
 
 
 class PipelineError(TidemarkError):
-    """A pipeline that is asked for cannot be used."""
+    """A requested pipeline cannot be used."""
 
 
 @with_fields
 class PipelineRefused(PipelineError):
-    """A pipeline file that cannot be used, with everything that is wrong with it; other files go on."""
+    """A pipeline file that cannot be used, with all its problems; other files are not affected."""
 
     file: Path
     problems: Sequence[FileProblem]
@@ -61,7 +61,7 @@ class PipelineRefused(PipelineError):
 
 
 class Declared(Protocol):
-    """What a file declares under a name."""
+    """A declaration with a name."""
 
     @property
     def name(self) -> str:
@@ -72,7 +72,10 @@ D = TypeVar("D", bound=Declared)
 
 
 def declared_as(name: str, declared: Iterable[D], refused: Iterable[PipelineRefused]) -> D | None:
-    """What is declared under a name; None where nothing is. Raises the refusal of a file that is about it."""
+    """The declaration called ``name``; None where there is none.
+
+    Raises the ``PipelineRefused`` of a file that declares the name or is named after it.
+    """
     for one in declared:
         if one.name == name:
             return one
@@ -91,20 +94,20 @@ class UnknownPipeline(PipelineError):
     refused: Sequence[Path] = ()
 
     def __str__(self) -> str:
-        said = [f"There is no pipeline `{self.name}`."]
+        sentences = [f"There is no pipeline `{self.name}`."]
         if meant := closest(self.name, self.known):
-            said.append(f"Did you mean `{meant}`?")
+            sentences.append(f"Did you mean `{meant}`?")
         if self.known:
-            said.append(f"Known pipelines: {', '.join(self.known)}.")
+            sentences.append(f"Known pipelines: {', '.join(self.known)}.")
         else:
-            said.append("No pipeline is declared.")
+            sentences.append("No pipeline is declared.")
         if self.refused:
-            said.append(f"Refused: {', '.join(map(str, self.refused))}.")
-        return " ".join(said)
+            sentences.append(f"Refused: {', '.join(map(str, self.refused))}.")
+        return " ".join(sentences)
 
 
 def quoted(value: object) -> str:
-    """A value as a message shows it: short, on one line, without the content of lists and mappings."""
+    """A value for an error text: short, on one line, without the content of lists and mappings."""
     match value:
         case None:
             return "empty"
@@ -119,12 +122,12 @@ def quoted(value: object) -> str:
 
 
 def shortened(error: BaseException) -> str:
-    """What an error of another package says, on one line and of bounded length."""
+    """The text of another package's error, on one line and at most 200 characters long."""
     text = " ".join(str(error).split())
     return text if len(text) <= 200 else text[:199] + "…"
 
 
 def dotted(place: Place) -> str:
-    """A place as people write it: ``writers[0].path``."""
+    """A place for an error text, such as ``writers[0].path``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return quoted(text.removeprefix("."))

@@ -1,10 +1,14 @@
 """The log's state in the control plane: its bindings, which manifest is the log, and its gate.
 
-Two objects per pipeline. ``bindings`` has the row ``head`` (how far the source is bound), one row per
-binding, one per run that made one and one per loss that was accepted; ``log`` has the row ``head``, the row
-``gate`` while it is closed, one row per capture that was accepted in spite of its audit, and one per decision
-a person took. What is decided with them is in ``bind.py``, ``publish.py`` and ``accept.py``. Compaction has
-further rows in ``log``, so that whatever must not happen at the same time is settled by one compare-and-set:
+Two objects per pipeline:
+
+- ``bindings``: the row ``head`` (how far the source is bound), one row per binding, one per run that created
+  a binding, and one per accepted loss.
+- ``log``: the row ``head``, the row ``gate`` while the gate is closed, one row per capture that was accepted
+  although it failed its audit, and one per decision of an operator.
+
+This module only reads and writes the rows; the rules are in ``bind.py``, ``publish.py`` and ``accept.py``.
+Compaction keeps its rows in ``log`` too, so that a compare-and-set excludes operations that must not overlap:
 ``lease`` (``lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…`` (``readers.py``),
 ``writer/…`` (``registered_writers.py``), ``compaction/…`` (``compactions.py``) and, while the pipeline is
 being removed, ``forgetting`` (``forgotten.py``).
@@ -38,7 +42,7 @@ GATE = "gate"
 DECISION = "decision/"
 PAGE = 200
 _MUCH_YOUNGER = 3_600_000_000
-"""µs by which two clocks, or a time of a binding and the clock, may be apart."""
+"""The greatest expected difference, in µs, between two clocks or between a binding's time and the clock."""
 
 Answer = TypeVar("Answer")
 
@@ -51,11 +55,11 @@ class BindingsHead:
     upper: int = 0
     """The first time (µs) not yet bound."""
     newest: int | None = None
-    """The ``t`` of the newest binding."""
+    """The ``t`` of the newest binding; None before the first."""
     reached: dict[TopicPartition, int] = field(default_factory=dict)
     """The next offset of every partition ever bound."""
     topic_ids: dict[str, str] = field(default_factory=dict)
-    """The id of every topic ever bound, as it was when it was bound last, or accepted as made again since."""
+    """Kafka's id of every topic ever bound: at its last binding, or of its recreation accepted since."""
 
     def to_json(self) -> str:
         """The row as the control plane keeps it."""
@@ -66,7 +70,7 @@ class BindingsHead:
 
 @dataclass(frozen=True, slots=True)
 class LogHead:
-    """Which manifest is the log, and what it amounts to."""
+    """The manifest that is the log now, with its totals."""
 
     version: int = ABSENT
     manifest: str | None = None
@@ -82,7 +86,7 @@ class LogHead:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "LogHead":
-        """The head as it was then."""
+        """The head in a snapshot of the log object."""
         body = json.loads(snapshot.rows[HEAD]) if HEAD in snapshot.rows else {}
         return cls(version=snapshot.version, **body)
 
@@ -109,14 +113,14 @@ class LogHead:
 
 
 LOG_AUDIT = AuditFormat(about="gate")
-"""The subject is why the gate was closed; of anything else, what it came to."""
+"""The entry's subject is the gate's cause; for entries that concern no gate, the result of the action."""
 
 
 def decision_row(decision: AuditEntry, topic_ids: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The row of what a person did about a closed gate, or to the log's folder.
+    """The row of an operator's decision about a closed gate or the log's folder.
 
-    ``topic_ids`` is of a pipeline that was forgotten: the ids of its source's topics, none (``""``) where
-    another one had the name before.
+    ``topic_ids`` is set when the pipeline was forgotten: Kafka's ids of its source topics, ``""`` for a topic
+    that was recreated while the pipeline read it.
     """
     return {f"{DECISION}{decision.at:020d}": LOG_AUDIT.to_json(decision, topic_ids=dict(topic_ids or {}))}
 
@@ -132,7 +136,7 @@ class LogControl:
 
     @property
     def consensus(self) -> Consensus:
-        """The control plane that it reads and changes."""
+        """The control plane."""
         return self._consensus
 
     def bindings_head(self) -> BindingsHead:
@@ -145,7 +149,7 @@ class LogControl:
         return BindingsHead(snapshot.version, body["upper"], body["newest"], reached, body.get("topics", {}))
 
     def binding(self, t: int) -> Binding:
-        """The binding at ``t``."""
+        """The binding at ``t``; raises ``BadBinding`` where there is none."""
         rows = self._consensus.read(self._bindings, [_row(t)]).rows
         if not rows:
             raise BadBinding(
@@ -154,12 +158,12 @@ class LogControl:
         return Binding.from_json(rows[_row(t)])
 
     def binding_of_run(self, run_id: str) -> Binding | None:
-        """The binding that a run has made, if it has."""
+        """The binding that a run has created; None where it has created none."""
         rows = self._consensus.read(self._bindings, [f"run/{run_id}"]).rows
         return self.binding(int(rows[f"run/{run_id}"])) if rows else None
 
     def bindings_after(self, position: int) -> list[Binding]:
-        """The bindings that own ids beyond ``position``, oldest first; only those are read."""
+        """The bindings that own ids beyond ``position``, oldest first; reads no older page than necessary."""
         found: list[Binding] = []
         before = None
         while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
@@ -171,7 +175,7 @@ class LogControl:
         return found
 
     def bindings_younger(self, t: int) -> list[Binding]:
-        """The bindings after a time, oldest first; only those are read."""
+        """The bindings with a time after ``t``, oldest first; reads no older page than necessary."""
         found: list[Binding] = []
         before = None
         while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
@@ -185,9 +189,10 @@ class LogControl:
     def offsets_before(
         self, binding: Binding, is_same: Callable[[str, Binding], bool] = lambda topic, older: True
     ) -> dict[TopicPartition, int]:
-        """The last offset bound before a binding, of those of its partitions that were bound before.
+        """The last offset bound before ``binding`` in each of its partitions; none for a new partition.
 
-        ``is_same`` says whether an older binding's topic is the one that has the name in this binding.
+        ``is_same`` tells whether a topic of an older binding is the same topic as in ``binding``, and not one
+        that was deleted since and recreated under the same name.
         """
         wanted = {(s.topic, s.partition) for s in binding.slices}
         found: dict[TopicPartition, int] = {}
@@ -204,8 +209,11 @@ class LogControl:
         return {place: offset for place, offset in found.items() if place in wanted}
 
     def last_bound(self, topic: str, position: int, found: int) -> Binding | None:
-        """The last binding of a topic whose ids are at or below a position; ``found`` is a time (µs) of which
-        it is known that the binding is not much younger: where looking for it begins."""
+        """The last binding of ``topic`` that ends at or below ``position``; None where there is none.
+
+        The search goes back in time from ``found`` (µs) plus the tolerated difference of clocks; 0 starts at
+        the newest binding.
+        """
         before = _row(found + _MUCH_YOUNGER) if found else None
         while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
             for body in reversed(list(rows.values())):
@@ -238,12 +246,12 @@ class LogControl:
         return replace(begun, version=version)
 
     def advance_upper(self, head: BindingsHead, upper: int) -> None:
-        """Record that up to ``upper`` there was nothing new to bind."""
+        """Record that there was nothing to bind before ``upper``; raises ``Outpaced``."""
         puts = {HEAD: replace(head, upper=max(upper, head.upper)).to_json()}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def forget_bindings(self) -> None:
-        """Remove every binding and how far the source is bound: only for a pipeline that is forgotten."""
+        """Delete all rows of the bindings object, also the head: only for a pipeline that is forgotten."""
         everything = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
         update(
             self._consensus,
@@ -253,46 +261,46 @@ class LogControl:
         )
 
     def accepted_losses(self) -> list[AcceptedLoss]:
-        """Every loss that a person has accepted, in the order of the ids they stand before."""
+        """All accepted losses, ordered by the id after which they occurred."""
         rows = self._consensus.scan(self._bindings, "lost/", limit=100_000).rows
         return sorted((AcceptedLoss.from_json(body) for body in rows.values()), key=lambda one: one.after)
 
     def record_losses(self, head: BindingsHead, losses: list[AcceptedLoss]) -> None:
-        """Record accepted losses, and continue the source behind them; raises ``Outpaced``."""
+        """Record accepted losses and move the source's offsets past them; raises ``Outpaced``."""
         reached, topic_ids = reached_after(head.reached, head.topic_ids, [one.loss for one in losses])
         puts = {one.row: one.to_json() for one in losses}
         puts[HEAD] = replace(head, reached=reached, topic_ids=topic_ids).to_json()
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def replace_losses(self, head: BindingsHead, losses: Sequence[AcceptedLoss]) -> None:
-        """Replace recorded losses; raises ``Outpaced``."""
+        """Overwrite recorded losses; raises ``Outpaced``."""
         puts = {one.row: one.to_json() for one in losses}
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
     def log_head(self) -> LogHead:
-        """Which manifest is the log now."""
+        """The log's current head."""
         return self._log_rows([])[0]
 
     def log_rows(self, prefix: str) -> Mapping[str, str]:
-        """The rows of the log whose names begin so."""
+        """The rows of the log object with names that begin with ``prefix``."""
         return self.scan_log(prefix, 100_000).rows
 
     def scan_log(self, prefix: str, limit: int) -> Snapshot:
-        """The last rows of the log whose names begin so."""
+        """The last ``limit`` rows of the log object with names that begin with ``prefix``."""
         return self._consensus.scan(self._log, prefix, limit=limit)
 
     def read_log_rows(self, rows: Sequence[str]) -> Snapshot:
-        """These rows of the log, those that exist."""
+        """The existing ones of these rows of the log object."""
         return self._consensus.read(self._log, rows)
 
     def amend_log(
         self, rows: Sequence[str], decide: Callable[[Snapshot], tuple[Change | None, Answer]]
     ) -> Answer:
-        """Change the log object by what these rows of it are; see ``update``."""
+        """Change the log object depending on these rows of it, with retries; see ``update``."""
         return update(self._consensus, self._log, rows, decide)
 
     def writer_names(self) -> list[str]:
-        """The writers of this pipeline that ever were in the control plane, as far as it can list them."""
+        """The pipeline's writers that have state in the control plane, as far as it can list objects."""
         prefix = f"{self.pipeline}/"
         return [name.removeprefix(prefix) for name in self._consensus.names(ObjectKind.WRITER, prefix)]
 
@@ -301,14 +309,14 @@ class LogControl:
         return self._log_rows([GATE])[1]
 
     def is_accepted(self, t: int, captured: str) -> bool:
-        """Whether a person has accepted this very capture in spite of its audit."""
+        """Whether an operator accepted this capture (by its digest) although it failed its audit."""
         rows = self._consensus.read(self._log, [_accepted(t)]).rows
         return bool(rows) and json.loads(rows[_accepted(t)])["captured"] == captured
 
     def replace_log(self, expected: int, head: LogHead) -> LogHead:
         """Make another manifest the log; returns the new head; raises ``Outpaced``.
 
-        A gate that was closed because of a binding that is published by this is opened.
+        Opens a gate that was closed because of a binding that this manifest publishes.
         """
         _, gate = self._log_rows([GATE])
         deletes = [GATE] if gate and gate.t is not None and gate.t <= head.t else []
@@ -316,7 +324,7 @@ class LogControl:
         return replace(head, version=self._consensus.commit(self._log, expected, change))
 
     def close_gate(self, gate: LogGate) -> LogGate:
-        """Close the gate; one that is closed for the same reason already stays as it is."""
+        """Close the gate and return it; a gate that is already closed for the same reason is unchanged."""
 
         def decide(snapshot: Snapshot) -> tuple[Change | None, LogGate]:
             found = _gate(snapshot)
@@ -327,7 +335,7 @@ class LogControl:
         return self.amend_log([GATE], decide)
 
     def open_gate(self, gate: LogGate, decision: AuditEntry | None = None) -> bool:
-        """Open the gate and keep what a person decided; False when it is not closed for this reason."""
+        """Open the gate and record the operator's decision; False where it is not closed for this reason."""
         puts: dict[str, str] = {}
         if decision:
             puts |= decision_row(decision)
@@ -343,11 +351,11 @@ class LogControl:
         return self.amend_log([GATE], decide)
 
     def keep_decision(self, decision: AuditEntry) -> None:
-        """Keep what a person decided beside the gate."""
+        """Record an operator's decision that concerns no gate."""
         self.amend_log([HEAD], lambda _: (Change(decision_row(decision)), None))
 
     def decisions(self) -> list[AuditEntry]:
-        """What people decided about this log, oldest first."""
+        """Operators' decisions about this log, oldest first."""
         rows = self._consensus.scan(self._log, DECISION, limit=100_000).rows
         return [LOG_AUDIT.from_json(body) for body in rows.values()]
 

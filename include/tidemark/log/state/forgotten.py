@@ -1,10 +1,10 @@
 """A log that is being forgotten: a mark in the log object, from the first step of the removal to the last.
 
-While it is there, nothing is bound and no writer is registered, and ``tidemark status`` shows the log's gate
-as closed: what is half removed never looks healthy. The mark keeps what was decided (whether the log's files
-go too, and where they lie), so that the same command finishes what one that was killed has begun. The last
-step removes the mark with everything else of the log but what people decided and the newest token of its
-lease: tokens must never come back.
+While the mark exists, nothing is bound, no writer is registered, and ``tidemark status`` shows the log's gate
+as closed, so that a half-removed pipeline never looks healthy. The mark stores what the operator chose
+(whether the log's files are removed too, and their folder), so that the same command can finish an
+interrupted removal. The last step deletes the mark and all other rows of the log object, except operators'
+decisions and the newest fencing token of the lease: a token must never be reused.
 """
 
 import json
@@ -24,7 +24,7 @@ from tidemark.log.state.readers import Reader
 
 MARK = "forgetting"
 FORGET = "forget"
-"""What is kept of a removal among the decisions, which outlive it."""
+"""The kind of the decision that records a removal; decisions outlive it."""
 ALL_BUT_DECISIONS_AND_LEASE = (
     RowRange("", DECISION),
     RowRange(DECISION + AFTER_EVERY_NAME, LEASE_ROW),
@@ -38,10 +38,10 @@ class Forgetting:
 
     Attributes:
         who: The operator that began it.
-        reason: Why.
-        at: When it was begun, in µs.
-        root: The log's folder, where its files go too; None where they stay.
-        topic_ids: See ``decision_row``: kept before the bindings go, which have them.
+        reason: The operator's reason.
+        at: When it began, in µs.
+        root: The log's folder if its files are removed too, else None.
+        topic_ids: See ``decision_row``; copied from the bindings before those are deleted.
     """
 
     who: str
@@ -52,7 +52,7 @@ class Forgetting:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "Forgetting | None":
-        """The mark, where the log object has it; its row must have been asked for."""
+        """The mark; None where there is none. The snapshot must have been read with the row ``MARK``."""
         return cls(**json.loads(snapshot.rows[MARK])) if MARK in snapshot.rows else None
 
     def to_json(self) -> str:
@@ -70,7 +70,7 @@ class Forgetting:
 
 @with_fields
 class BeingForgotten(LogError):
-    """Nothing may be added to a pipeline whose removal has begun."""
+    """A change of a pipeline was refused because its removal has begun."""
 
     needs_person = True
 
@@ -81,13 +81,13 @@ class BeingForgotten(LogError):
 
     @property
     def problem(self) -> str:
-        """The removal in progress, and how to finish it."""
+        """The removal in progress and how to finish it."""
         return self.mark.said(self.pipeline)
 
 
 @with_fields
 class LogInUse(LogError):
-    """The files of a log are being read."""
+    """Removing a log's files was refused because a process reads them."""
 
     pipeline: str
     readers: Sequence[Reader]
@@ -99,65 +99,66 @@ class LogInUse(LogError):
 
     @property
     def names(self) -> str:
-        """The readers."""
+        """The readers' names."""
         return ", ".join(one.who for one in self.readers)
 
     @property
     def until(self) -> str:
-        """The last deadline of a reader."""
+        """The latest deadline of the readers."""
         return utc_time_text(max(one.deadline for one in self.readers))
 
 
 @dataclass(frozen=True, slots=True)
 class EndedRemoval:
-    """A removal of an earlier pipeline of the same name."""
+    """A finished removal of an earlier pipeline of the same name."""
 
     at: int
-    """When it was begun, in µs."""
+    """When it began, in µs."""
     topic_ids: Mapping[str, str] = field(default_factory=dict)
     """See ``decision_row``; empty in rows of versions that did not keep them."""
 
 
 def forgettings(control: LogControl) -> list[EndedRemoval]:
-    """The removals of earlier pipelines of this name that have ended, oldest first."""
+    """The finished removals of earlier pipelines of this name, oldest first."""
     rows = (json.loads(body) for body in control.log_rows(DECISION).values())
     return [EndedRemoval(row["at"], row.get("topic_ids", {})) for row in rows if row["what"] == FORGET]
 
 
 def read_mark(control: LogControl) -> Forgetting | None:
-    """The removal that has begun and not ended; None where there is none."""
+    """The unfinished removal; None where there is none."""
     return Forgetting.of(control.read_log_rows([MARK]))
 
 
 def refuse_forgotten(control: LogControl) -> None:
-    """Refuse to add to a pipeline whose removal has begun."""
+    """Raise ``BeingForgotten`` where the pipeline's removal has begun."""
     refuse_marked(control.pipeline, control.read_log_rows([MARK]))
 
 
 def refuse_marked(pipeline: str, snapshot: Snapshot) -> None:
-    """The same by rows that were read already, so that a compare-and-set is refused by it."""
+    """The same check on a snapshot, so that it is part of the caller's compare-and-set."""
     if mark := Forgetting.of(snapshot):
         raise BeingForgotten(pipeline, mark)
 
 
 def refuse_readers(control: LogControl, now: int) -> None:
-    """Refuse to remove files that a living process reads."""
+    """Raise ``LogInUse`` where a reader's deadline has not passed."""
     readers = [Reader.from_json(body) for body in control.log_rows(READERS).values()]
     if living := [one for one in readers if one.deadline > now]:
         raise LogInUse(control.pipeline, living)
 
 
 def source_topics(control: LogControl) -> dict[str, str]:
-    """See ``decision_row``."""
+    """The ``topic_ids`` of ``decision_row``, from the bindings and the accepted losses."""
     recreations = Recreations.of(control.accepted_losses())
     ids = control.bindings_head().topic_ids
     return {topic: "" if recreations.newest(topic) else id_ for topic, id_ in ids.items()}
 
 
 def begin_forgetting(control: LogControl, mark: Forgetting) -> Forgetting:
-    """Mark the log, unless a compaction has it; what was decided by one that was killed stays decided.
+    """Mark the log and return the mark in force; refused while a compaction holds the lease.
 
-    Only where the log's files stayed they may still go.
+    The mark of an interrupted removal stays in force. The one permitted change is that the log's files are
+    now removed too.
     """
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, Forgetting]:
@@ -165,14 +166,14 @@ def begin_forgetting(control: LogControl, mark: Forgetting) -> Forgetting:
         begun = Forgetting.of(snapshot)
         if begun is not None and (begun.root is not None or mark.root is None):
             return None, begun
-        further = replace(mark, topic_ids=begun.topic_ids) if begun else mark  # bindings may be gone by now
+        further = replace(mark, topic_ids=begun.topic_ids) if begun else mark  # bindings may be deleted
         return Change({MARK: further.to_json()}), further
 
     return control.amend_log([LEASE_ROW, MARK], decide)
 
 
 def end_forgetting(control: LogControl, decision: AuditEntry, topic_ids: Mapping[str, str]) -> None:
-    """Remove everything of the log object but what people decided, and the token of its newest lease."""
+    """Delete all rows of the log object except operators' decisions and the lease's fencing token."""
 
     def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
         if MARK not in snapshot.rows:
