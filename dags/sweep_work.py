@@ -40,7 +40,7 @@ checks at once.
 
 * `sweep`: per journal, the number of hints read, claims lapsed, entries expired, dead letters, hints restored
   and keys removed, the steps of its buckets, and a census of its entries.
-* `find_dead`: per journal, the number of dead letters that no operator has marked as seen and the newest of them,
+* `find_dead`: per journal, the number of dead letters that are not marked as seen and the newest of them,
   without payloads; the events of the assets carry the same.
 """
 

@@ -11,15 +11,20 @@ DRY_RUN = (
 """The rule in one sentence, as the forms and the DAGs' pages say it."""
 ON_SCHEDULE = frozenset({"scheduled", "asset_triggered"})
 """The run types that Airflow starts because of the DAG's own schedule, which may be a time or an asset."""
+BY_ANOTHER_DAG = "operator_triggered"
+"""The run type of ``TriggerDagRunOperator``: dry only where that operator's configuration asks for it."""
 
 
 def is_dry_run(dag_run: Any, params: Any) -> bool:
     """Whether a run changes nothing: never on schedule, otherwise what the parameter says (by default true).
 
-    A backfill gets its parameters from the configuration that it was created with. So does a run that another
-    DAG starts.
+    A backfill gets its parameters from the configuration that it was created with.
     """
-    return dag_run.run_type not in ON_SCHEDULE and bool(params["dry_run"])
+    if dag_run.run_type in ON_SCHEDULE:
+        return False
+    if dag_run.run_type == BY_ANOTHER_DAG:
+        return bool((dag_run.conf or {}).get("dry_run", False))
+    return bool(params["dry_run"])
 
 
 def dry_run_param() -> Param:

@@ -1,4 +1,4 @@
-"""The module paths that classes had in the release before, kept importable for one release.
+"""The module paths that classes and functions had in the release before, kept importable for one release.
 
 Airflow's database stores a trigger by its module path, so a task that was deferred before an upgrade is
 resumed through the old path. DAGs of other authors import sensors and operators by path too. Remove this
@@ -17,9 +17,13 @@ MOVED = {
         "GateSensor": "sensors.gate",
         "GateTrigger": "triggers.gate",
         "WriterTrigger": "triggers.writer",
+        "delivered_asset": "tasks.gates",
+        "open_pipeline": "connections",
     },
+    "house": {"Tag": "dag_defaults"},
     "reconcile": {"ReconcileLink": "operators.reconcile", "ReconcileOperator": "operators.reconcile"},
     "replicated": {"ReplicatedSensor": "sensors.replicated", "ReplicatedTrigger": "triggers.replicated"},
+    "replicate": {"log_asset": "tasks.replicate"},
     "resume": {"TargetSensor": "sensors.target", "TargetTrigger": "triggers.target"},
     "spark_app": {"SparkAppOperator": "operators.spark_app"},
     "work": {
@@ -27,13 +31,15 @@ MOVED = {
         "SweepWorkOperator": "operators.sweep_work",
         "WorkReadySensor": "sensors.work_ready",
         "WorkReadyTrigger": "triggers.work_ready",
+        "open_work": "connections",
     },
+    "work_dead": {"dead_asset": "tasks.dead_letters"},
 }
 """The old module, the names it had, and the modules that define them now; all below the package."""
 
 
 class EarlierModule(ModuleType):
-    """A module that is gone; its classes are imported from their new modules on first use."""
+    """A module that is gone; its names are imported from their new modules on first use."""
 
     def __init__(self, name: str, moved: dict[str, str]) -> None:
         super().__init__(f"{PACKAGE}.{name}", f"Moved: see {PACKAGE}.earlier_paths.")

@@ -38,7 +38,7 @@ class PlanOptions:
         if self.execute and not self.reason:
             raise typer.BadParameter(request, param_hint="--reason")
 
-    def audit_entry(self, action: str, about: str = "") -> "AuditEntry":
+    def audit_entry(self, action: str, about: str | None = None) -> "AuditEntry":
         """The audit entry of an action that is executed now."""
         from tidemark.clock import wall_clock
         from tidemark.consensus.audit_trail import AuditEntry

@@ -47,7 +47,8 @@ class HintListener:
             "group.id": group,  # required, never joined
             "enable.auto.commit": False,
         }
-        self._consumer = Consumer(options)
+        with translating(self._complaints):
+            self._consumer = Consumer(options)
         try:
             with translating(self._complaints):
                 self._consumer.assign(self._ends(topic, patience))

@@ -136,6 +136,8 @@ def send_all(
         for count, record in enumerate(records, 1):
             _produce(producer, record, on_delivery=_noting(placed, failed, count))
             producer.poll(0)
+            if failed:
+                break  # nothing more is sent after a failure
             if count - len(placed) >= MOST_UNDER_WAY:
                 producer.flush(patience + 1)
         producer.flush(patience + 1)

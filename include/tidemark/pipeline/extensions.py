@@ -4,8 +4,9 @@ Each point is a group of entry points. Tidemark's own kinds are declared in ``py
 any other package. They are listed here once more, because an executor runs the library from an archive
 without package metadata, and an installation may be older than the code beside it.
 
-What it refuses to do: import a package before a file names its kind; choose between two packages that claim
-the same name; let the broken package of one kind take down pipelines that do not use it.
+What it refuses to do: import a package before a file names its kind, or a caller lists a group's kinds;
+choose between two packages that claim the same name; let the broken package of one kind take down pipelines
+that do not use it.
 """
 
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import SelectableGroups, entry_points
 from typing import Any, Generic, Protocol, TypeVar
 
 from tidemark.errors import did_you_mean, with_fields
@@ -170,12 +171,18 @@ def _provided(group: str) -> Mapping[str, tuple[Provided, ...]]:
     return _installed(group, tuple(sys.path))
 
 
+@lru_cache(maxsize=8)
+def _entry_points(path: tuple[str, ...]) -> SelectableGroups:
+    """All entry points on ``path``: read once for all groups, because that opens every installed package."""
+    return entry_points()
+
+
 @lru_cache(maxsize=64)
 def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, tuple[Provided, ...]]:
     """The entry points of all packages on ``path``, which is ``sys.path``."""
     own = {name: Provided(name, target, OURS) for name, target in BUILT_IN.get(group, {}).items()}
     others: dict[str, list[Provided]] = {}
-    for point in entry_points(group=group):
+    for point in _entry_points(path).select(group=group):
         package = point.dist.name if point.dist else "unknown"
         found = Provided(point.name, point.value, package)
         if package == OURS:

@@ -20,6 +20,14 @@ class AsyncWork(AsyncFacade[Work]):
     ``of_file``.
     """
 
+    def __init__(self, work: Work) -> None:
+        """Wraps an opened journal, which closing the facade closes.
+
+        Args:
+            work: The journal.
+        """
+        super().__init__(work)
+
     @classmethod
     async def open(cls, name: str, **options: Any) -> Self:
         """Opens a journal that was created before.

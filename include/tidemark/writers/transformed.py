@@ -50,13 +50,12 @@ class Transformation:
         """The transformed message; None when it is dropped. Raises ``BadMessage``."""
         if not self.declared or message["value"] is None:
             return message
-        chain = self._chain  # outside of ``try``: where it cannot be built, no message is at fault
+        # Outside of ``try``: where they cannot be built or imported, no message is at fault.
+        chain, read = self._chain, self._read
         try:
-            data = self._read(message["value"])
+            data = read(message["value"])
         except ValueError as error:
-            what = (
-                "JSON object" if self._read is FORMATS.find("json").read else f"{self.source_format} document"
-            )
+            what = "JSON object" if read is FORMATS.find("json").read else f"{self.source_format} document"
             raise self._bad(message, f"its value is not a {what} ({error})") from error
         try:
             return _through(chain, message, data)

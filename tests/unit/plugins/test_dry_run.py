@@ -18,8 +18,6 @@ pytestmark = pytest.mark.unit
         ("scheduled", False, False),
         ("asset_triggered", True, False),
         ("asset_triggered", False, False),
-        ("operator_triggered", True, True),
-        ("operator_triggered", False, False),
         ("asset_materialization", True, True),
         ("asset_materialization", False, False),
     ],
@@ -28,6 +26,16 @@ def test_the_type_of_a_run_and_the_parameter_decide(run_type, dry_run, expected)
     from tidemark_airflow.dry_run import is_dry_run
 
     assert is_dry_run(SimpleNamespace(run_type=run_type), {"dry_run": dry_run}) is expected
+
+
+@pytest.mark.parametrize(
+    ("conf", "expected"), [(None, False), ({}, False), ({"dry_run": False}, False), ({"dry_run": True}, True)]
+)
+def test_a_run_that_another_dag_starts_is_dry_where_that_dag_asks_for_it(conf, expected):
+    from tidemark_airflow.dry_run import is_dry_run
+
+    run = SimpleNamespace(run_type="operator_triggered", conf=conf)
+    assert is_dry_run(run, {"dry_run": True}) is expected
 
 
 def test_every_type_of_run_that_airflow_knows_is_covered():

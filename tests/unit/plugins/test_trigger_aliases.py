@@ -9,6 +9,12 @@ import pytest
 pytestmark = pytest.mark.unit
 
 OLD = {
+    "tidemark_airflow.gates.delivered_asset": "tidemark_airflow.tasks.gates",
+    "tidemark_airflow.gates.open_pipeline": "tidemark_airflow.connections",
+    "tidemark_airflow.house.Tag": "tidemark_airflow.dag_defaults",
+    "tidemark_airflow.replicate.log_asset": "tidemark_airflow.tasks.replicate",
+    "tidemark_airflow.work.open_work": "tidemark_airflow.connections",
+    "tidemark_airflow.work_dead.dead_asset": "tidemark_airflow.tasks.dead_letters",
     "tidemark_airflow.audit.AuditLink": "tidemark_airflow.operators.audit",
     "tidemark_airflow.audit.AuditOperator": "tidemark_airflow.operators.audit",
     "tidemark_airflow.gates.GateSensor": "tidemark_airflow.sensors.gate",

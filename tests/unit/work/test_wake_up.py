@@ -80,3 +80,12 @@ def test_who_cannot_ring_goes_on(monkeypatch):
     bell = given_bell(Time())
     bell.ring("k")
     bell.close()
+
+
+def test_a_connection_that_the_client_refuses_wakes_no_worker_and_stops_none():
+    """A certificate that is missing on this machine: the worker polls."""
+    time = Time()
+    refused = KafkaConnection(servers="127.0.0.1:1", security_protocol="SSL", ca_file="/there/is/no/such.pem")
+    bell = KafkaBell("pages", "wake", refused, time, time.sleep)
+    assert bell.wait(30) is False
+    assert time.now == 30.0

@@ -20,6 +20,8 @@ from tidemark.pipeline.transforms import TRANSFORMS, Transform
 class TransformFailed(DeliveryError):
     """A transform cannot be applied to a message."""
 
+    needs_person = True
+
     transform: str
     problem: str
 
