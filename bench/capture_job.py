@@ -21,10 +21,11 @@ from tidemark.spark.jobs.capture import SparkCapture, read_bound
 
 
 def main(way: str, servers: str, topic: str, upper: str, partitions: str, folder: str, answer: str) -> None:
+    from pyspark.sql import SparkSession  # before Great Expectations, which imports it too
+
     loading = threading.Thread(target=prepare_audit)
     if way == "audited":
         loading.start()
-    from pyspark.sql import SparkSession
 
     spark = (
         SparkSession.builder.config("spark.ui.enabled", "false")

@@ -12,7 +12,6 @@ from tidemark.app.expectations import pipeline_suite
 from tidemark.cassandra.session import connect
 from tidemark.clock import wall_clock
 from tidemark.consensus.lightweight import LightweightConsensus
-from tidemark.log.audit import prepare_audit
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -21,7 +20,7 @@ from tidemark.log.publish import read_log
 from tidemark.log.source import read_still_available
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import source_topics
-from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.jobs.capture import SparkCapture
 
 if TYPE_CHECKING:
@@ -44,8 +43,7 @@ def capture_binding(job: Job) -> dict[str, Any]:
 def _capture_and_audit(job: Job, control: LogControl, folder: LogFolder, binding: Binding) -> dict[str, Any]:
     source, kafka = source_topics(job.pipeline), job.connections.kafka
     with ExitStack() as stack:
-        # Loading Great Expectations takes seconds, as does starting Spark: both run concurrently.
-        stack.enter_context(ThreadPoolExecutor(1)).submit(prepare_audit)
+        load_audit_beside(stack.enter_context(ThreadPoolExecutor(1)))
 
         @cache
         def session() -> "SparkSession":

@@ -23,11 +23,10 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
-from tidemark.log.audit import prepare_audit
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import AnyWriter, WriterStart
-from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
@@ -58,7 +57,7 @@ def deliver(job: Job) -> dict[str, Any]:
         stop_requested() as is_stopping,
     ):
         if any(isinstance(writer, JournalWriter) for _, writer in writers):
-            beside.submit(prepare_audit)  # loading Great Expectations takes seconds
+            load_audit_beside(beside)
         write_parts = write_parts_with(spark)
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:

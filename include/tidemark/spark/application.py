@@ -10,6 +10,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ import structlog
 
 from tidemark.connections import Connections
 from tidemark.errors import TidemarkError
+from tidemark.log.audit import prepare_audit
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
 from tidemark.settings import Settings
@@ -129,6 +131,17 @@ def named_session(name: str) -> "Iterator[SparkSession]":
         yield spark
     finally:
         spark.stop()
+
+
+def load_audit_beside(threads: Executor) -> None:
+    """Load Great Expectations in another thread, which takes seconds, while Spark starts in this one.
+
+    PySpark is imported first: Great Expectations imports it too, and two threads that import the same package
+    at once may each find it half initialised.
+    """
+    import pyspark.sql.functions  # noqa: F401  # the import is the point
+
+    threads.submit(prepare_audit)
 
 
 def _summary_path(argv: Sequence[str] | None) -> Path | None:
