@@ -7,6 +7,7 @@ from threading import Barrier, Thread
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from tests.support.clocks import WorkClock
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -123,3 +124,22 @@ def at_once(*acts: Any) -> None:
         thread.join(timeout=60)
     if raised:
         raise raised[0]
+
+
+def given_dead_letter(monkeypatch: pytest.MonkeyPatch) -> WorkWorld:
+    """A journal in memory with one dead letter, found by its address; other journals do not answer."""
+    from tidemark.work.client import Work
+    from tidemark.work.store import known_journals
+
+    world = WorkWorld(memory_stores(), given_declaration(max_failures=1))
+    work = Work.of_journal(world.another())
+    work.insert("k", {"data": 1})
+    work.fail(*work.claim(), "no route")
+
+    def opened(address: Any, look_up: Any) -> Any:
+        if address.journal == world.declared.name:
+            return world.parts
+        raise OSError("no host answers")
+
+    monkeypatch.setattr(known_journals, "open_address", opened)
+    return world

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
+from tests.support.contracts.work_world import WorkWorld, given_dead_letter
 
 pytestmark = pytest.mark.system
 
@@ -11,21 +11,7 @@ pytestmark = pytest.mark.system
 @pytest.fixture
 def house(dag_bag: Any, monkeypatch: Any) -> WorkWorld:
     """A journal in memory, with one dead letter."""
-    from tidemark.work.client import Work
-    from tidemark.work.store import known_journals
-
-    house = WorkWorld(memory_stores(), given_declaration(max_failures=1))
-    work = Work.of_journal(house.another())
-    work.insert("k", {"data": 1})
-    work.fail(*work.claim(), "no route")
-
-    def opened(address: Any, look_up: Any) -> Any:
-        if address.journal == house.declared.name:
-            return house.parts
-        raise OSError("no host answers")
-
-    monkeypatch.setattr(known_journals, "open_address", opened)
-    return house
+    return given_dead_letter(monkeypatch)
 
 
 class Instance:

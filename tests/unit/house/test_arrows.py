@@ -1,10 +1,10 @@
 """Arrows between packages point one way: the design's table, checked on the sources."""
 
-import ast
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.imports import imported_modules
 
 from tidemark.settings import ROOT
 
@@ -72,15 +72,6 @@ SHIPPED = [ROOT / folder for folder in ("include", "plugins", "spark_apps", "dag
 
 NEVER_SPARK = CORE | {"app"}
 NEVER_AIRFLOW = NEVER_SPARK | {"spark"}
-
-
-def imported_modules(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def our_packages(path: Path) -> set[str]:

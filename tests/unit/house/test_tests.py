@@ -1,26 +1,15 @@
 """Rules for the tests themselves: shared code is in tests/support, and what many tests need exists once."""
 
-import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.imports import imported_modules
 
 pytestmark = pytest.mark.unit
 
 TESTS = Path(__file__).parents[2]
 FILES = sorted(TESTS.rglob("*.py"))
-
-
-def imported(file: Path) -> Iterator[str]:
-    """Every module that a file imports, and every name it imports from a package."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def defined(name: str) -> list[str]:
@@ -34,7 +23,7 @@ def test_no_module_imports_from_a_test_module_or_a_conftest():
     found = {
         str(file.relative_to(TESTS)): names
         for file in FILES
-        if (names := [name for name in imported(file) if wrong.match(name)])
+        if (names := [name for name in imported_modules(file) if wrong.match(name)])
     }
     assert found == {}, "move what is shared to tests/support"
 

@@ -4,10 +4,7 @@ from typing import Any
 
 import pytest
 from tests.support.airflow_context import given_context
-from tests.support.contracts.work_world import WorkWorld, given_declaration, memory_stores
-
-from tidemark.work.client import Work
-from tidemark.work.store import known_journals
+from tests.support.contracts.work_world import WorkWorld, given_dead_letter
 
 pytestmark = pytest.mark.unit
 
@@ -15,18 +12,7 @@ pytestmark = pytest.mark.unit
 @pytest.fixture
 def journal(monkeypatch: pytest.MonkeyPatch) -> WorkWorld:
     """A journal with one dead letter; others do not answer."""
-    house = WorkWorld(memory_stores(), given_declaration(max_failures=1))
-    work = Work.of_journal(house.another())
-    work.insert("k", {"data": 1})
-    work.fail(*work.claim(), "no route")
-
-    def opened(address: Any, look_up: Any) -> Any:
-        if address.journal == house.declared.name:
-            return house.parts
-        raise OSError("no host answers")
-
-    monkeypatch.setattr(known_journals, "open_address", opened)
-    return house
+    return given_dead_letter(monkeypatch)
 
 
 def find(*journals: str) -> tuple[dict[str, Any], list[str]]:
