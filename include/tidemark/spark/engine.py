@@ -1,8 +1,11 @@
 """Opens a session on the engine that a Spark connection names, and says which one it was.
 
-A Spark Connect server stays up and is shared: a session on it is isolated, gets the library of this process
-as an artifact, and is released at the end, while the server goes on. Every other address starts an
-application, which ends with its session. Nothing here starts or stops a server.
+A Spark Connect server stays up and is shared. A session on it belongs to one kind of work of one installation
+(``orders.deliver``) with one version of the library: the next run of the same work finds it again, with its
+Python processes, and can interrupt what a killed attempt left running. Other work has other sessions and sees
+nothing of it. Every other address starts an application, which ends with its session.
+
+Nothing here starts or stops a server.
 """
 
 import os
@@ -13,8 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid5
 
 import structlog
 
@@ -39,7 +44,9 @@ SESSION_SETTINGS = {
 
 _RETRIES = {"max_retries": 6, "max_backoff": 5_000}
 """About 15 s: PySpark's own default goes on for more than ten minutes after a server is gone."""
+_CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
 _LOST_SESSION = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION", "NO_ACTIVE_SESSION")
+_SESSIONS = UUID("6a1f0c52-6a5e-4b0f-9d38-4d6f7f2f6f0e")
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 
 log = structlog.get_logger()
@@ -142,7 +149,6 @@ def _application(name: str, connection: SparkConnection | None) -> Iterator[Open
 @contextmanager
 def _connected(name: str, connection: SparkConnection, patience: float) -> Iterator[OpenEngine]:
     """A new session on a Connect server. Released at the end."""
-    from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
     began, was_enabled = time.monotonic(), _CONNECT_MODE in os.environ
@@ -151,13 +157,13 @@ def _connected(name: str, connection: SparkConnection, patience: float) -> Itera
     session: Any = None
     try:
         try:
-            session = ConnectSession(_channel(name, connection))
-            session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+            library = _library()
+            session = _attach(connection, name, library)
             ConnectSession._set_default_and_active_session(session)
             _refuse_other_version(connection, session)
             for key, value in SESSION_SETTINGS.items():
                 session.conf.set(key, value)
-            _send_library(session)
+            _send_library(session, library)
         except Exception as error:
             raise engine_error(error, connection.address) or error from None
         yield OpenEngine(session, EngineKind.CONNECT, connection.address, time.monotonic() - began)
@@ -166,6 +172,35 @@ def _connected(name: str, connection: SparkConnection, patience: float) -> Itera
             session.stop()
         if not was_enabled:
             os.environ.pop(_CONNECT_MODE, None)
+
+
+def _attach(connection: SparkConnection, name: str, library: str) -> Any:
+    """The server's session for this work; a new one where the server has closed the last after a long rest.
+
+    A closed session's id is refused for as long as the server remembers it, so ids are numbered.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession as ConnectSession
+
+    for number in count():
+        session = ConnectSession(_channel(name, connection, session_id(name, library, number)))
+        session.release_session_on_close = False  # the next run of the same work goes on with it
+        session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+        try:
+            session.conf.set("spark.sql.session.timeZone", "UTC")
+        except PySparkException as error:
+            session.stop()
+            if error.getCondition() != _CLOSED:
+                raise
+            continue
+        return session
+
+
+def session_id(name: str, library: str, number: int = 0) -> str:
+    """The id of the session for a kind of work, the same in every process of this installation."""
+    home = str(Settings.read().home)
+    return str(UUID(bytes=uuid5(_SESSIONS, "\0".join((home, name, library, str(number)))).bytes, version=4))
 
 
 def _wait_for_server(connection: SparkConnection, patience: float) -> None:
@@ -186,7 +221,7 @@ def _wait_for_server(connection: SparkConnection, patience: float) -> None:
         time.sleep(0.1)
 
 
-def _channel(name: str, connection: SparkConnection) -> Any:
+def _channel(name: str, connection: SparkConnection, session: str) -> Any:
     """How PySpark opens its channel. The token is no part of the address, which errors may show."""
     import grpc
     from pyspark.sql.connect.client.core import DefaultChannelBuilder
@@ -205,6 +240,7 @@ def _channel(name: str, connection: SparkConnection) -> Any:
             return self._secure_channel(self.endpoint, credentials)
 
     builder = Channel(connection.address)
+    builder.set("session_id", session)
     builder.set("user_agent", f"tidemark/{name}")
     if connection.use_tls:
         builder.set("use_ssl", "true")
@@ -221,9 +257,8 @@ def _refuse_other_version(connection: SparkConnection, session: Any) -> None:
         raise EngineMismatch(connection.address, server, client)
 
 
-def _send_library(session: Any) -> None:
-    """Give the session's Python workers this process's library."""
-    path = _library()
+def _send_library(session: Any, path: str) -> None:
+    """Give the session's Python workers this process's library. The same one again changes nothing."""
     session.addArtifacts(path, pyfile=True)
     if path in sys.path:  # PySpark adds it here too, where the library is loaded already
         sys.path.remove(path)
