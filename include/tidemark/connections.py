@@ -22,6 +22,13 @@ CONTROL = "cassandra_default"
 CONNECT_PORT = 15002
 """Where a Spark Connect server listens unless it is told otherwise."""
 
+SECRET_NAMES = "(?i)secret|password|token|jaas|keystore"
+"""Names of settings whose values Spark must not show."""
+SECRET_OPTIONS = f"{SECRET_NAMES}|url"
+"""Names of a data source's options whose values Spark must not show."""
+SECRET_TEXTS = "(?i)(secret|password|token|jaas|keystore).*"
+"""What Spark must not show of a plan's or a request's text: such a name, and the rest of its line."""
+
 _CONNECT = "sc://"
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -277,7 +284,7 @@ class SparkConnection(_Connection):
         if not where or place.path.strip("/"):
             raise BadConnection(name, "its host must be sc://HOST:PORT. The token is its password.")
         extra = _extra_of(name, connection)
-        token, use_tls = connection.get("password") or None, _is_true(extra.get("use_ssl"))
+        token, use_tls = _token(name, connection, extra), _is_true(extra.get("use_ssl"))
         if token and not use_tls and where != "localhost":
             raise BadConnection(
                 name,
@@ -444,6 +451,20 @@ def _json_object(text: str, name: str, problem: str) -> dict[str, Any]:
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _token(name: str, connection: Mapping[str, Any], extra: Mapping[str, Any]) -> str | None:
+    """The token of a Connect server: the password, or the content of the file that ``token_file`` names."""
+    if connection.get("password") or not extra.get("token_file"):
+        return connection.get("password") or None
+    try:
+        return Path(extra["token_file"]).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise BadConnection(
+            name,
+            f"its token_file {extra['token_file']} cannot be read ({error.strerror}). The embedded server "
+            "makes it when it starts: tidemark services down --only spark, then tidemark services up.",
+        ) from None
 
 
 def _is_true(value: Any) -> bool:

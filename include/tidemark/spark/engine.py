@@ -23,7 +23,7 @@ from uuid import UUID, uuid5
 
 import structlog
 
-from tidemark.connections import SparkConnection
+from tidemark.connections import SECRET_NAMES, SECRET_OPTIONS, SECRET_TEXTS, SparkConnection
 from tidemark.settings import Settings
 from tidemark.spark.errors import EngineError, EngineMismatch, EngineRefusedToken, EngineUnavailable
 from tidemark.spark.library_archive import ensure_package
@@ -33,12 +33,11 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds to wait for a server that does not answer: longer than the embedded one needs to start."""
-SECRETS = "(?i)secret|password|token|jaas|keystore"
-SECRET_OPTIONS = "(?i)url|secret|password|token|jaas|keystore"
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.redaction.options.regex": SECRET_OPTIONS,
+    "spark.sql.redaction.string.regex": SECRET_TEXTS,
 }
 """The settings of every session, on either kind of engine."""
 
@@ -130,7 +129,7 @@ def _application(name: str, connection: SparkConnection | None) -> Iterator[Open
     builder = (
         SparkSession.builder.appName(name)
         .config("spark.ui.enabled", "false")
-        .config("spark.redaction.regex", SECRETS)
+        .config("spark.redaction.regex", SECRET_NAMES)
     )
     for key, value in SESSION_SETTINGS.items():
         builder = builder.config(key, value)
