@@ -30,7 +30,8 @@ from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
 from tidemark.log.model.manifest import LogFile
-from tidemark.spark.jobs.tasks import call_in_tasks, core_count, interrupt, run_tasks, tagged, task_count
+from tidemark.spark.jobs.tasks import call_in_tasks, interrupt, run_tasks, tagged, task_count
+from tidemark.spark.session_facts import core_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import structlog
@@ -21,6 +20,7 @@ from tidemark.cassandra.token_ranges import TokenRange, cut_ring, deal
 from tidemark.connections import CassandraConnection
 from tidemark.errors import TidemarkError
 from tidemark.spark.code_digests import CodeDigests
+from tidemark.spark.session_facts import core_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,26 +29,10 @@ TASKS_A_CORE = 2
 """More than one, because pieces of work differ in size."""
 RANGES_A_TASK = 8
 """Several, so that a task reads some concurrently and none takes long."""
-_ROWS_TO_COUNT = 2**16
-"""Rows of a range that has one partition a core: more than there are cores."""
 _ANSWERS = pa.schema([("number", pa.int64()), ("answer", pa.binary())])
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-
-_cores: "WeakKeyDictionary[SparkSession, int]" = WeakKeyDictionary()
-
-
-def core_count(spark: "SparkSession") -> int:
-    """The number of cores of the session's engine, asked once a session.
-
-    Not every engine has a ``SparkContext`` to ask; on all of them a range has one partition a core.
-    """
-    if spark not in _cores:
-        rows = spark.range(_ROWS_TO_COUNT).selectExpr("spark_partition_id() AS number")
-        (found,) = rows.selectExpr("max(number) AS last").collect()
-        _cores[spark] = int(found.last) + 1
-    return _cores[spark]
 
 
 def task_count(spark: "SparkSession", per_core: int = TASKS_A_CORE) -> int:

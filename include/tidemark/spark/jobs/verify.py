@@ -26,7 +26,7 @@ from tidemark.spark.jobs.evidence import (
     to_row,
 )
 from tidemark.spark.jobs.evidence_sources import gather, hash_entities, read_log, read_table
-from tidemark.spark.jobs.tasks import core_count
+from tidemark.spark.session_facts import core_count
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.entities import Case, judge_found
 from tidemark.verification.journal.judge import EntityJudge
