@@ -18,7 +18,6 @@ from tests.support.services.marked_connections import MARKER
 from tests.support.waiting import wait_until
 
 from tidemark.connections import SparkConnection
-from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import free_port
 from tidemark.embedded.processes import PidFile, family
@@ -46,7 +45,6 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         patch.setenv("TIDEMARK_SPARK_PORT", str(free_port()))
         patch.setenv("TIDEMARK_WORKERS_IDLE", "4")
         settings = Settings.read()
-        ensure_class_archive(settings)
         try:
             up(settings, ["spark"], SparkMode.CONNECT, spark_heap="1g")
             yield settings
