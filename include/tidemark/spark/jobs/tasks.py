@@ -49,7 +49,7 @@ def run_tasks(
     columns = from_arrow_schema(schema)
     if not tasks:
         return spark.createDataFrame([], columns)
-    return spark.range(0, tasks, 1, tasks).mapInArrow(_Tasks(work, CodeDigests.loaded()), columns)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(_Tasks(_Checked(work, CodeDigests.loaded())), columns)
 
 
 def call_in_tasks(
@@ -68,9 +68,9 @@ def call_in_tasks(
         return []
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    calls = _Calls(work, tuple(pickle.dumps(item) for item in items))
-    tasks = _Tasks(calls, CodeDigests.loaded(modules))
-    found = spark.range(0, len(items), 1, len(items)).mapInArrow(tasks, from_arrow_schema(_ANSWERS))
+    calls = _Calls(work, tuple(pickle.dumps(item) for item in items), CodeDigests.loaded(modules))
+    numbers = spark.range(0, len(items), 1, len(items))
+    found = numbers.mapInArrow(_Tasks(calls), from_arrow_schema(_ANSWERS))
     answers = {row.number: pickle.loads(bytes(row.answer)) for row in found.collect()}
     for number in range(len(items)):
         if isinstance(answers[number], _Raised):
@@ -115,13 +115,23 @@ class _Tasks:
     """The function that Spark calls with the numbers of a task. Its class is pickled by reference."""
 
     work: Callable[[int], Iterable[pa.RecordBatch]]
-    code: CodeDigests
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.code.require()
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield from self.work(number)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Work that is not begun with other code than the driver's."""
+
+    work: Callable[[int], Iterable[pa.RecordBatch]]
+    code: CodeDigests
+
+    def __call__(self, number: int) -> Iterable[pa.RecordBatch]:
+        self.code.require()
+        return self.work(number)
 
 
 @dataclass(frozen=True)
@@ -130,10 +140,12 @@ class _Calls:
 
     work: Callable[[Any], Any]
     items: tuple[bytes, ...]
+    code: CodeDigests
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         answer: Any
         try:
+            self.code.require()
             answer = self.work(pickle.loads(self.items[number]))
         except TidemarkError as error:
             answer = _Raised(error)
