@@ -11,11 +11,11 @@ from pathlib import Path
 from threading import Event, Thread
 
 import psutil
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from tests.support.services.marked_connections import MARKER
 from tests.support.waiting import wait_until
+from tests.support.worker_probe import PROBE, probe
 
 from tidemark.connections import SparkConnection
 from tidemark.embedded.lifecycle import all_records, down, up
@@ -60,19 +60,8 @@ def connection(settings: Settings) -> SparkConnection:
     return SparkConnection(address=f"sc://localhost:{settings.spark_port}", token=token)
 
 
-def loaded_from(batches):
-    """Where a task's library comes from, and which process it is."""
-    import tidemark
-
-    for batch in batches:
-        for _ in range(batch.num_rows):
-            found = {"file": [str(tidemark.__file__)], "pid": [os.getpid()], "parent": [os.getppid()]}
-            yield pa.RecordBatch.from_pydict(found)
-
-
 def ask_workers(spark):
-    tasks = spark.range(0, 2, 1, 2)
-    return tasks.mapInArrow(loaded_from, "file string, pid long, parent long").collect()
+    return spark.range(0, 2, 1, 2).mapInArrow(probe, PROBE).collect()
 
 
 def server(settings: Settings) -> psutil.Process:
