@@ -32,8 +32,9 @@ from tidemark.spark.library_archive import ensure_package
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PATIENCE = 60.0
-"""Seconds to wait for a server that does not answer: longer than the embedded one needs to start."""
+PATIENCE = 120.0
+"""Seconds to wait for a server that does not answer: longer than the embedded one needs to start on a busy
+machine."""
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",

@@ -1,7 +1,6 @@
 """The Spark Connect server for real: its token, its sessions, its Python workers, a server that goes away."""
 
 import os
-import signal
 import subprocess
 import sys
 import zipfile
@@ -154,10 +153,9 @@ def test_the_next_run_of_the_same_work_finds_its_python_workers_again(connection
 def test_python_processes_of_a_session_at_rest_end_and_are_started_again(settings, connection):
     with open_session("resting", connection) as first:
         workers = ask_workers(first.spark)
-    for pid in {row.pid for row in workers}:  # Spark ends them after a minute
-        os.kill(pid, signal.SIGKILL)
     (daemon,) = {row.parent for row in workers}
-    wait_until(lambda: not psutil.pid_exists(daemon), 60, "the end of the idle process")
+    # Spark ends idle workers after a minute, then the process that they were forked from ends by itself.
+    wait_until(lambda: not psutil.pid_exists(daemon), 180, "the end of the idle process")
     with open_session("resting", connection) as second:
         assert daemon not in {row.parent for row in ask_workers(second.spark)}
 
@@ -237,7 +235,7 @@ def test_a_server_that_was_restarted_meanwhile_is_one_clear_error(settings, conn
             up(settings, ["spark"], spark_heap="1g")
             engine.spark.range(3).count()
 
-    with pytest.raises(EngineUnavailable, match="has lost this session"):
+    with pytest.raises(EngineUnavailable, match="a retry does the rest"):
         go_on_after_a_restart()
 
 
