@@ -61,27 +61,27 @@ class Engine:
             return work(engine.spark)
 
     @contextmanager
-    def killed_at(self, point: FaultPoint, work: Attempt) -> Iterator[list[psutil.Process]]:
-        """Work whose engine dies when a worker has reached a point; the workers, which are suspended there.
+    def killed_at(self, point: FaultPoint, work: Attempt) -> Iterator[None]:
+        """Work whose engine dies when a worker has reached a point, and is started again.
 
-        They go on at the end.
+        The workers, which are suspended there, go on at the end of the block.
         """
         self.patch.setenv(VARIABLE, f"{point}{PAUSE}")
         self.server.start()
         self.patch.delenv(VARIABLE)
-        with ThreadPoolExecutor(1) as threads:
-            attempt = threads.submit(self.attempt, work)
-            found = wait_until(self._suspended, 120, f"a worker at {point}")
-            self.server.kill()
-            with pytest.raises(EngineUnavailable):
-                attempt.result(120)
-        self.server.start()
+        found: list[psutil.Process] = []
         try:
-            yield found
+            with ThreadPoolExecutor(1) as threads:
+                attempt = threads.submit(self.attempt, work)
+                found = wait_until(self._suspended, 120, f"a worker at {point}")
+                self.server.kill()
+                with pytest.raises(EngineUnavailable):
+                    attempt.result(120)
+            self.server.start()
+            yield
         finally:
             for worker in found:
                 worker.resume()
-            self.server.stop()
         psutil.wait_procs(found, 60)
         assert not [worker for worker in found if worker.is_running()]
 
