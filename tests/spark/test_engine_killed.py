@@ -73,10 +73,10 @@ class Engine:
         try:
             with ThreadPoolExecutor(1) as threads:
                 attempt = threads.submit(self.attempt, work)
-                found = wait_until(self._suspended, 120, f"a worker at {point}")
+                found = wait_until(self._suspended, 300, f"a worker at {point}")
                 self.server.kill()
                 with pytest.raises(EngineUnavailable):
-                    attempt.result(120)
+                    attempt.result(300)
             self.server.start()
             yield
         finally:

@@ -59,7 +59,7 @@ class ConnectServer:
                 stderr=output,
                 start_new_session=True,
             )
-        wait_until(lambda: service.question(0.0) is None, 90, "an answer of the Connect server")
+        wait_until(lambda: service.question(0.0) is None, 240, "an answer of the Connect server")
 
     def kill(self) -> None:
         """``kill -9`` of the server. Its Python workers find out by themselves."""
