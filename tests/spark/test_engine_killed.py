@@ -1,12 +1,13 @@
 """The engine is killed in the middle of a capture, a delivery and a compaction; its Python workers are not.
 
-They are suspended just before or after they have written a file, and go on when the next attempt, on a server
-that was started again, has finished: what they write then must change nothing.
+They are suspended just before or after they have written a file. Those that their parent process does not end
+go on when the next attempt, on a server that was started again, has finished: what they write then must change
+nothing.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -81,7 +82,8 @@ class Engine:
             yield
         finally:
             for worker in found:
-                worker.resume()
+                with suppress(psutil.NoSuchProcess):
+                    worker.resume()
         psutil.wait_procs(found, 60)
         assert not [worker for worker in found if worker.is_running()]
 
