@@ -1,8 +1,8 @@
-"""The engine is killed in the middle of a capture, a delivery and a compaction; its Python workers are not.
+"""The engine is killed in the middle of a capture, a delivery and a compaction.
 
-They are suspended just before or after they have written a file. Those that their parent process does not end
-go on when the next attempt, on a server that was started again, has finished: what they write then must change
-nothing.
+Its Python workers are suspended just before or after they have written a file. Those that do not end with the
+engine go on when the next attempt, on a server that was started again, has finished: what they write then
+must change nothing.
 """
 
 from collections.abc import Callable, Iterator
