@@ -292,11 +292,13 @@ def start_services(folder: Path) -> dict[str, str]:
     """Start everything in a home of its own; the environment for using it."""
     pipelines = folder / "pipelines"
     pipelines.mkdir()
-    for name in ("idle", "unreachable", "killed", "compacted"):
+    for name in ("idle", "unreachable", "compacted"):
         declare(pipelines, name)
+    marked = {"kafka": "kafka_marked", "cassandra": "cassandra_marked"}
     declare(pipelines, "clustered", spark="spark_cluster")
-    declare(pipelines, "submitted", spark="spark_local")
-    declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
+    declare(pipelines, "submitted", spark="spark_local", **marked)
+    declare(pipelines, "killed", spark="spark_local")
+    declare(pipelines, "skeleton", **marked)
     declare(pipelines, "mistrusted", kafka="kafka_mistrusted", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))

@@ -21,7 +21,7 @@ from tests.support.services.log_runs import LogRuns, declare_log, publish_here, 
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.cassandra.session import connect
-from tidemark.cli.journal.verify import local_spark
+from tidemark.cli.journal.verify import pipeline_spark
 from tidemark.connections import Connections
 from tidemark.delivery.binding_steps import write_parts_here
 from tidemark.delivery.deliver import deliver_to
@@ -156,7 +156,7 @@ def story(services: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
         opened = OpenPipeline(runs.pipeline, connections)
         deliver(opened, OLD)
         before = read_visible(session, keyspace, topic)
-        with local_spark(opened, "story") as spark:
+        with pipeline_spark(opened, "story") as spark:
             old, new = opened.journal(OLD), opened.journal(NEW)
 
             deliver(opened, NEW)

@@ -5,7 +5,6 @@ import re
 import shlex
 import sqlite3
 import subprocess
-import threading
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
+from tests.support.services.command_lines import command_lines
 from tests.support.services.marked_connections import MARKER
 from tests.support.services.replicated_journal import NOW, events_in_cassandra, readable_events, status_of
 from tests.support.waiting import wait_until
@@ -41,20 +40,6 @@ def files_with(marker: str, paths: Iterable[Path]) -> set[str]:
     return found
 
 
-class CommandLines(threading.Thread):
-    """Looks at every process of the machine until it is stopped."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.stopped = threading.Event()
-        self.seen: set[str] = set()
-
-    def run(self) -> None:
-        while not self.stopped.wait(0.1):
-            for process in psutil.process_iter(["cmdline"]):
-                self.seen.add(" ".join(process.info["cmdline"] or []))
-
-
 @dataclass(frozen=True)
 class Replicated:
     """Two runs of one pipeline whose connections carry the marked password."""
@@ -74,12 +59,9 @@ def replicated(services: Any) -> Replicated:
     services.send("skeleton", first)
     services.replicate("skeleton")
     services.send("skeleton", second)
-    watch = CommandLines()
-    watch.start()
-    run_id = services.replicate("skeleton")
-    watch.stopped.set()
-    watch.join()
-    return Replicated(first + second, run_id, watch.seen, failing)
+    with command_lines() as seen:
+        run_id = services.replicate("skeleton")
+    return Replicated(first + second, run_id, seen, failing)
 
 
 def test_every_writer_is_at_the_end_of_the_log(services: Any, replicated: Replicated) -> None:
@@ -128,6 +110,8 @@ def test_the_last_task_and_its_asset_event_say_what_the_run_came_to(
     extra = asset_event(services, replicated.run_id, "check_writers")
     assert extra == services.airflow.returned("skeleton.replicate", replicated.run_id, "check_writers")
     assert (extra["records"], extra["duplicates"]) == (300, 0)
+    assert extra["engine"]["kind"] == "connect"
+    assert extra["engine"]["address"] == f"sc://localhost:{services.settings.spark_port}"
     assert extra["positions"] == {"cassandra": 899, "archive": 899}
     assert extra["lag"] == {"cassandra": 0, "archive": 0}
     assert extra["events"] >= extra["entities"] > 0
@@ -151,14 +135,18 @@ def test_the_audit_s_results_are_linked_for_people_who_may_see_them(
 
 
 def test_a_password_is_in_no_command_line(replicated: Replicated) -> None:
-    assert [line for line in replicated.command_lines if "spark_apps/capture.py" in line], (
+    assert [line for line in replicated.command_lines if "tidemark_workers.daemon" in line], (
         "no look came in time"
     )
     assert not [line for line in replicated.command_lines if MARKER in line]
 
 
 def test_a_password_is_in_no_log_xcom_or_template(services: Any, replicated: Replicated) -> None:
-    """The home holds Airflow's logs, its database (XComs, rendered templates) and what Spark left."""
+    """The home holds Airflow's logs, its database (XComs, rendered templates), and the log and the temporary
+    files of the Connect server.
+    """
+    assert (services.settings.home / "logs" / "spark-connect.log").stat().st_size
+    assert list((services.settings.home / "spark" / "tmp").iterdir())
     brokers_own = {"further.properties", "server.properties"}
     assert files_with(MARKER, services.settings.home.rglob("*")) == brokers_own
     assert files_with(MARKER, Path("/tmp").glob("tidemark-*/connections.json")) == set()

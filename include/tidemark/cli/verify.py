@@ -85,13 +85,13 @@ def _verify_one(opened: "OpenPipeline", writer: "Writer", everything: bool, look
 
 
 def _verify_journal(opened: "OpenPipeline", name: str) -> Outcome:
-    from tidemark.cli.journal.verify import local_spark
+    from tidemark.cli.journal.verify import pipeline_spark
     from tidemark.cli.output.verification import verification_table
     from tidemark.spark.jobs.verify import verify_with_spark
     from tidemark.verification.selection import EVERYTHING
 
     journal = opened.journal(name)
-    with local_spark(opened, "verify") as spark, opened.log.held("verify") as log:
+    with pipeline_spark(opened, "verify") as spark, opened.log.held("verify") as log:
         found = verify_with_spark(spark, journal, log, opened.positions, EVERYTHING)
     return {"kind": "journal", **found.to_dict()}, verification_table(found)
 

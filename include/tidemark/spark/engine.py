@@ -42,8 +42,6 @@ SESSION_SETTINGS = {
 }
 """The settings of every session, on either kind of engine."""
 
-_RETRIES = {"max_retries": 6, "max_backoff": 5_000}
-"""About 15 s: PySpark's own default goes on for more than ten minutes after a server is gone."""
 _CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
 _LOST_SESSION = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION", "NO_ACTIVE_SESSION")
 _SESSIONS = UUID("6a1f0c52-6a5e-4b0f-9d38-4d6f7f2f6f0e")
@@ -222,7 +220,8 @@ def _attach(connection: SparkConnection, name: str, library: str, attempt: str) 
         channel = _channel(name, connection, session_id(name, library, number))
         session = ConnectSession(channel, hook_factories=[lambda _: Tag()])
         session.release_session_on_close = False  # the next run of the same work goes on with it
-        session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
+        # About 15 s: PySpark's default goes on for more than ten minutes after a server is gone.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=5_000)])
         try:
             session.conf.set("spark.sql.session.timeZone", "UTC")
         except PySparkException as error:

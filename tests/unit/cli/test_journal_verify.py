@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import pytest
 from tests.support.found_in_memory import FoundInMemory, given_delivered
@@ -107,7 +107,7 @@ def compared(house, monkeypatch):
     def no_spark(opened, application) -> Iterator[None]:
         yield None
 
-    monkeypatch.setattr("tidemark.cli.journal.verify.local_spark", no_spark)
+    monkeypatch.setattr("tidemark.cli.journal.verify.pipeline_spark", no_spark)
     monkeypatch.setattr("tidemark.spark.jobs.diff.diff_with_spark", lambda *_: results[0])
     return results
 
@@ -141,3 +141,30 @@ def test_a_keyspace_that_no_writer_has(run, compared):
         1,
         True,
     )
+
+
+@pytest.mark.parametrize(
+    ("connection", "engine"),
+    [
+        ({"host": "sc://localhost:15002", "password": "t"}, "sc://localhost:15002"),
+        ({"host": "local[2]"}, None),
+        ({"host": "spark://master:7077"}, None),
+    ],
+)
+def test_whole_tables_are_read_on_the_pipelines_connect_server_or_in_this_process(
+    house, monkeypatch, connection, engine
+):
+    from tidemark.cli.journal.verify import pipeline_spark
+    from tidemark.cli.open_pipeline import open_pipeline
+
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", json.dumps({"conn_type": "spark", **connection}))
+    for name in ("SPARK_HOME", "SPARK_LOCAL_IP", "PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS"):
+        monkeypatch.setenv(name, "kept")
+    calls = []
+    monkeypatch.setattr(
+        "tidemark.spark.application.spark_session", lambda call: calls.append(call) or nullcontext()
+    )
+    with pipeline_spark(open_pipeline("orders"), "verify"):
+        pass
+    (call,) = calls
+    assert call.connections.spark is None if engine is None else call.connections.spark.address == engine

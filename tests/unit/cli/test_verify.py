@@ -233,7 +233,7 @@ def journal(installation, positions, monkeypatch, capsys) -> JournalWorld:
     monkeypatch.setattr("tidemark.consensus.control_plane.look_at_cluster", lambda _: house.consensus)
     monkeypatch.setattr("tidemark.app.open_pipeline.OpenPipeline.log", house.log)
     monkeypatch.setattr("tidemark.journal_tables.reader.JournalReader.open", lambda *_: tables)
-    monkeypatch.setattr("tidemark.cli.journal.verify.local_spark", lambda *_: nullcontext())
+    monkeypatch.setattr("tidemark.cli.journal.verify.pipeline_spark", lambda *_: nullcontext())
     monkeypatch.setattr(
         "tidemark.spark.jobs.verify.verify_with_spark",
         lambda spark, writer, log, of, selection: verify_entities(writer, log, of, ["k", "j"]),

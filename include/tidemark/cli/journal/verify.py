@@ -1,6 +1,7 @@
 """``tidemark journal verify``, ``diff`` and ``history``: a journal's tables compared and explained.
 
-Single entities are read in this process; for whole tables, Spark is started in it.
+Single entities are read in this process; whole tables by Spark, on the pipeline's Connect server or in this
+process.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def verify(
 
         topics = (topic,) if topic else ()
         selection = EntitySelection(topics=topics, from_t=from_t, to_t=to_t, sample=sample, seed=seed)
-        with local_spark(opened, "verify") as spark, opened.log.held("journal verify") as log:
+        with pipeline_spark(opened, "verify") as spark, opened.log.held("journal verify") as log:
             found = verify_with_spark(spark, journal, log, opened.positions, selection, most)
     if as_json:
         print_json(found.to_dict())
@@ -82,7 +83,7 @@ def diff(
         raise typer.BadParameter("name two keyspaces, the old one first: a,b", param_hint="--keyspaces")
     opened = open_pipeline(pipeline)
     old, new = opened.journals_of(names)
-    with local_spark(opened, "diff") as spark, opened.log.held("journal diff") as log:
+    with pipeline_spark(opened, "diff") as spark, opened.log.held("journal diff") as log:
         found = diff_with_spark(spark, old, new, log, opened.positions, most)
     if as_json:
         print_json(found.to_dict())
@@ -125,16 +126,34 @@ def history(
 
 
 @contextmanager
-def local_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSession]":
-    """A Spark session in this process, configured as those of the applications."""
+def pipeline_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSession]":
+    """A session on the pipeline's Connect server; with every other engine, Spark starts in this process."""
+    from tidemark.cli.connections import look_up
+    from tidemark.connections import BadConnection, SparkConnection
+    from tidemark.spark import application as job
+
+    name = opened.pipeline.spark.connection
+    try:
+        engine: SparkConnection | None = SparkConnection.from_airflow(name, look_up(name))
+    except BadConnection:  # a command works also where only Cassandra and the log are known
+        engine = None
+    if engine is None or not engine.is_connect:
+        _prepare_local_spark(Path(job.__file__).with_name("log4j2.properties"))
+        engine = None
+    connections = opened.connections.model_copy(update={"spark": engine})
+    call = job.Job(application, opened.pipeline, connections, None, argparse.Namespace())
+    with job.spark_session(call) as spark:
+        yield spark
+
+
+def _prepare_local_spark(logging: Path) -> None:
+    """Set the environment in which PySpark starts Spark in this process."""
     from tidemark.embedded.jars.class_archive import driver_java_options
     from tidemark.embedded.jars.ivy import pyspark_folder
     from tidemark.embedded.ports import LOOPBACK
     from tidemark.settings import Settings
-    from tidemark.spark import application as job
 
-    quiet = Path(job.__file__).with_name("log4j2.properties")
-    java = f"{driver_java_options(Settings.read())} -Dlog4j2.configurationFile=file:{quiet}"
+    java = f"{driver_java_options(Settings.read())} -Dlog4j2.configurationFile=file:{logging}"
     shown = str(sys.stderr.isatty()).lower()
     arguments = ["--conf", f"spark.ui.showConsoleProgress={shown}", "--driver-java-options", java]
     wanted = {
@@ -145,6 +164,3 @@ def local_spark(opened: "OpenPipeline", application: str) -> "Iterator[SparkSess
     }
     # Variables that are set already take precedence.
     os.environ.update({name: value for name, value in wanted.items() if name not in os.environ})
-    call = job.Job(application, opened.pipeline, opened.connections, None, argparse.Namespace())
-    with job.spark_session(call) as spark:
-        yield spark
