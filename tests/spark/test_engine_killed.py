@@ -17,8 +17,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
-from tests.support.compaction_samples import LATEST, of_keys
-from tests.support.compaction_world import HOUR, World
+from tests.support.compaction_world import given_latest
 from tests.support.connect_server import ConnectServer
 from tests.support.log_samples import given_binding, given_messages, publish_all
 from tests.support.waiting import wait_until
@@ -173,16 +172,9 @@ def test_a_delivery_is_finished_by_the_next_attempt(engine: Engine, tmp_path: Pa
 
 
 def test_a_compaction_is_finished_by_the_next_attempt(engine: Engine, tmp_path: Path) -> None:
-    def given_log(root: Path) -> World:
-        world = World(root, LATEST)
-        for text in ("abab", "aabc", "cba", "z"):
-            world.publish(*of_keys(text))
-        world.move(world.control.log_head().end)
-        upper = world.control.bindings_head().upper
-        world.control.advance_upper(world.control.bindings_head(), upper + 2 * HOUR)
-        return world
-
-    world, undisturbed = given_log(tmp_path / "log"), given_log(tmp_path / "other")
+    world, undisturbed = (
+        given_latest(tmp_path / name, "a b a b", "a a b c", "c b a") for name in ("log", "other")
+    )
 
     def compact(spark: "SparkSession") -> object:
         world.engine = SparkEngine(lambda: spark)
