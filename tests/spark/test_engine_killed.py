@@ -1,12 +1,13 @@
-"""The engine is killed in the middle of a capture, a delivery and a compaction; its Python workers are not.
+"""The engine is killed in the middle of a capture, a delivery and a compaction.
 
-They are suspended just before or after they have written a file, and go on when the next attempt, on a server
-that was started again, has finished: what they write then must change nothing.
+Its Python workers are suspended just before or after they have written a file. Those that do not end with the
+engine go on when the next attempt, on a server that was started again, has finished: what they write then
+must change nothing.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -16,8 +17,7 @@ import psutil
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import from_arrow_schema
-from tests.support.compaction_samples import LATEST, of_keys
-from tests.support.compaction_world import HOUR, World
+from tests.support.compaction_world import given_latest
 from tests.support.connect_server import ConnectServer
 from tests.support.log_samples import given_binding, given_messages, publish_all
 from tests.support.waiting import wait_until
@@ -61,27 +61,28 @@ class Engine:
             return work(engine.spark)
 
     @contextmanager
-    def killed_at(self, point: FaultPoint, work: Attempt) -> Iterator[list[psutil.Process]]:
-        """Work whose engine dies when a worker has reached a point; the workers, which are suspended there.
+    def killed_at(self, point: FaultPoint, work: Attempt) -> Iterator[None]:
+        """Work whose engine dies when a worker has reached a point, and is started again.
 
-        They go on at the end.
+        The workers, which are suspended there, go on at the end of the block.
         """
         self.patch.setenv(VARIABLE, f"{point}{PAUSE}")
         self.server.start()
         self.patch.delenv(VARIABLE)
-        with ThreadPoolExecutor(1) as threads:
-            attempt = threads.submit(self.attempt, work)
-            found = wait_until(self._suspended, 120, f"a worker at {point}")
-            self.server.kill()
-            with pytest.raises(EngineUnavailable):
-                attempt.result(120)
-        self.server.start()
+        found: list[psutil.Process] = []
         try:
-            yield found
+            with ThreadPoolExecutor(1) as threads:
+                attempt = threads.submit(self.attempt, work)
+                found = wait_until(self._suspended, 300, f"a worker at {point}")
+                self.server.kill()
+                with pytest.raises(EngineUnavailable):
+                    attempt.result(300)
+            self.server.start()
+            yield
         finally:
             for worker in found:
-                worker.resume()
-            self.server.stop()
+                with suppress(psutil.NoSuchProcess):
+                    worker.resume()
         psutil.wait_procs(found, 60)
         assert not [worker for worker in found if worker.is_running()]
 
@@ -171,16 +172,9 @@ def test_a_delivery_is_finished_by_the_next_attempt(engine: Engine, tmp_path: Pa
 
 
 def test_a_compaction_is_finished_by_the_next_attempt(engine: Engine, tmp_path: Path) -> None:
-    def given_log(root: Path) -> World:
-        world = World(root, LATEST)
-        for text in ("abab", "aabc", "cba", "z"):
-            world.publish(*of_keys(text))
-        world.move(world.control.log_head().end)
-        upper = world.control.bindings_head().upper
-        world.control.advance_upper(world.control.bindings_head(), upper + 2 * HOUR)
-        return world
-
-    world, undisturbed = given_log(tmp_path / "log"), given_log(tmp_path / "other")
+    world, undisturbed = (
+        given_latest(tmp_path / name, "a b a b", "a a b c", "c b a") for name in ("log", "other")
+    )
 
     def compact(spark: "SparkSession") -> object:
         world.engine = SparkEngine(lambda: spark)

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -102,10 +103,10 @@ def test_other_code_of_the_library_is_refused(
 def test_other_code_of_a_function_s_module_is_refused(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded_otherwise(monkeypatch, "tests.support.waiting")
+    loaded_otherwise(monkeypatch, "structlog.stdlib")
     with pytest.raises(OtherCode) as raised:
-        call_in_tasks(spark, str, [1], modules=["tests.support.waiting"])
-    assert raised.value.module == "tests.support.waiting"
+        call_in_tasks(spark, str, [1], modules=["structlog.stdlib"])
+    assert raised.value.module == "structlog.stdlib"
 
 
 def test_tasks_of_a_dataframe_refuse_other_code_too(
@@ -121,7 +122,7 @@ def test_tasks_of_a_dataframe_refuse_other_code_too(
 
 
 def test_the_same_code_is_the_same_in_tasks(spark: "SparkSession") -> None:
-    modules = ["tests.support.waiting"]
+    modules = ["structlog.stdlib"]
     here = CodeDigests.loaded(modules)
     assert call_in_tasks(spark, lambda _: CodeDigests.loaded(modules), [1], modules) == [here]
 
@@ -141,6 +142,14 @@ class Scribbling:
             Event().wait(0.01)
         return name
 
+    @contextmanager
+    def ended(self) -> Iterator["Scribbling"]:
+        """So that no operation goes on after a test that failed."""
+        try:
+            yield self
+        finally:
+            (self.folder / "enough").touch()
+
     def pid(self, name: str) -> int | None:
         path = self.folder / name
         return int(path.read_text() or 0) or None if path.exists() else None
@@ -156,11 +165,15 @@ def begin(spark: "SparkSession", threads: ThreadPoolExecutor, work: Any, name: s
     return threads.submit(run)
 
 
+ONLY_CONNECT = pytest.mark.parametrize("spark", ["connect"], indirect=True)
+"""An application's operations end with it."""
+
+
+@ONLY_CONNECT
 def test_what_is_interrupted_stops_writing_and_touches_no_other_operation(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    work = Scribbling(tmp_path)
-    with ThreadPoolExecutor(2) as threads:
+    with ThreadPoolExecutor(2) as threads, Scribbling(tmp_path).ended() as work:
         one, other = (begin(spark, threads, work, name) for name in ("orders-archive", "refunds-archive"))
         first = wait_until(lambda: work.pid("orders-archive"), 60, "the first operation")
         wait_until(lambda: work.pid("refunds-archive"), 60, "the second operation")
@@ -173,9 +186,9 @@ def test_what_is_interrupted_stops_writing_and_touches_no_other_operation(
         assert other.result(60) == ["refunds-archive"]
 
 
+@ONLY_CONNECT
 def test_a_block_that_fails_interrupts_its_operations(spark: "SparkSession", tmp_path: Path) -> None:
-    work = Scribbling(tmp_path)
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads, Scribbling(tmp_path).ended() as work:
         running = begin(spark, threads, work, "orders-archive")
         pid = wait_until(lambda: work.pid("orders-archive"), 60, "the operation")
         with pytest.raises(KeyboardInterrupt), tagged(spark, "orders-archive"):

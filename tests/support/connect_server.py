@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 from pydantic import SecretStr
@@ -31,7 +30,7 @@ class ConnectServer:
         self._heap = heap
         self._process: subprocess.Popen[bytes] | None = None
 
-    @cached_property
+    @property
     def service(self) -> Service:
         jars = ensure_jars(self.settings, only="spark")
         return spark_connect_service(self.settings, find_java(os.environ), jars, self._heap)
@@ -47,9 +46,10 @@ class ConnectServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
-        (program,) = self.service.programs
-        self.service.prepare()
+        """Start it with this process's environment, and wait until it answers."""
+        service = self.service
+        (program,) = service.programs
+        service.prepare()
         with (self.settings.home / "server.log").open("ab") as output:
             self._process = subprocess.Popen(
                 program.command,
@@ -59,7 +59,7 @@ class ConnectServer:
                 stderr=output,
                 start_new_session=True,
             )
-        wait_until(lambda: self.service.question(0.0) is None, 90, "an answer of the Connect server")
+        wait_until(lambda: service.question(0.0) is None, 240, "an answer of the Connect server")
 
     def kill(self) -> None:
         """``kill -9`` of the server. Its Python workers find out by themselves."""

@@ -41,7 +41,7 @@ class PartWriting:
 
 def write_parts_with(spark: "SparkSession") -> WriteParts:
     """A function that writes the parts of a binding in Spark tasks, one each."""
-    begun: set[tuple[str, int]] = set()
+    tokens: dict[str, int] = {}
 
     def write_parts(
         writer: Writer,
@@ -51,9 +51,9 @@ def write_parts_with(spark: "SparkSession") -> WriteParts:
         ticket: WriterTicket,
     ) -> list[PartDone]:
         tag = writer_tag(ticket.pipeline, ticket.writer)
-        if (tag, ticket.lease.token) not in begun:
+        if tokens.get(tag) != ticket.lease.token:
             interrupt(spark, tag)
-            begun.add((tag, ticket.lease.token))
+            tokens[tag] = ticket.lease.token
         with tagged(spark, tag):
             work = PartWriting(writer, log, frozenset(acknowledged), ticket)
             return call_in_tasks(spark, work, parts, function_modules(writer))

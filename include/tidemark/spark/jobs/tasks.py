@@ -20,7 +20,7 @@ from tidemark.cassandra.token_ranges import TokenRange, cut_ring, deal
 from tidemark.connections import CassandraConnection
 from tidemark.errors import TidemarkError
 from tidemark.spark.code_digests import CodeDigests
-from tidemark.spark.session_facts import core_count
+from tidemark.spark.session_facts import core_count, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,8 +82,11 @@ def call_in_tasks(
 def tagged(spark: "SparkSession", tag: str) -> Iterator[None]:
     """Tag the operations of the block, so that they can be interrupted; also by it when it fails.
 
-    An operation on a Connect server outlives the client that waits for it.
+    An operation on a Connect server outlives the client that waits for it; one of an application does not.
     """
+    if not is_connect(spark):
+        yield
+        return
     spark.addTag(tag)
     try:
         yield
@@ -98,6 +101,8 @@ def interrupt(spark: "SparkSession", tag: str) -> None:
     """Interrupt the session's operations with this tag. A server that is gone has none."""
     from pyspark.errors import PySparkException
 
+    if not is_connect(spark):
+        return
     try:
         spark.interruptTag(tag)
     except PySparkException as error:
