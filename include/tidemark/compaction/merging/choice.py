@@ -75,7 +75,9 @@ def _together(leaves: Sequence[ClosedPart], segment_bytes: int, limit: WorkLimit
     for size in sorted({_size_class(leaf) for leaf in older}):
         for run in _runs(older, size):
             taken = _within(run, most, limit.files)
-            if len(taken) >= NEIGHBOURS:
+            sizes = [leaf.bytes for leaf in taken]
+            # A large segment is not rewritten for the sake of a few small ones.
+            if len(taken) >= NEIGHBOURS and 4 * max(sizes) <= sum(sizes):
                 return MergeWork((tuple(taken),))
     return None
 
