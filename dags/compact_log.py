@@ -36,9 +36,9 @@ capture publishes meanwhile stay in the log. Positions and gates are never chang
 
 ### What it returns
 
-* `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `merge`: the number of
-  files before and after. `sweep`: the number of files removed and waiting. `tidemark log` shows the history of
-  compactions, with refusals and their reasons.
+* `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `merge`: the number
+  of files before and after. `sweep`: the number of files removed and waiting. `tidemark log` shows the
+  history of compactions, with refusals and their reasons.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
