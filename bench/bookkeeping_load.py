@@ -1,4 +1,4 @@
-"""Synthetic logs of any size for bench/bookkeeping.py: lists and bindings are real, old data files do not exist."""
+"""Synthetic logs of any size for bench/bookkeeping.py: lists and bindings are real, old data files missing."""
 
 import io
 from collections.abc import Iterator
