@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
@@ -48,7 +49,7 @@ class LogVerifier:
     def __init__(self, control: LogControl, folder: LogFolder, head: LogHead | None = None) -> None:
         self._folder = folder
         self.manifest = read_manifest(control.pipeline, folder, head or control.log_head())
-        self.bindings = [b for b in control.bindings_after(NOTHING_YET) if b.t <= self.manifest.t]
+        self.bindings = [b for b in Bindings(control, folder).every() if b.t <= self.manifest.t]
         self.losses = control.accepted_losses()
         self._problems: list[str] = []
         self._kept_below = 0

@@ -15,6 +15,7 @@ from typing import Any
 
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.binding_list import NO_LISTS, BindingLists
 
 MAX_FILES_PER_SEGMENT = 200
 SAME_AS_T = -1
@@ -105,6 +106,7 @@ class Manifest:
         end: The last id of the log, whether a message has it or not.
         compacted_below: Compaction may have removed messages with ids below this one.
         policies: The compaction policies that were ever applied: they decide how the rest may be used.
+        bindings: The lists of bindings that have left the control plane.
     """
 
     pipeline: str
@@ -113,6 +115,7 @@ class Manifest:
     end: int = NOTHING_YET
     compacted_below: int = 0
     policies: tuple[str, ...] = ()
+    bindings: BindingLists = NO_LISTS
 
     @property
     def keeps_state(self) -> bool:
@@ -169,7 +172,9 @@ class Manifest:
                 segments.append(Segment((file,)))
             else:
                 segments[-1] = Segment((*active.files, file))
-        return replace(self, segments=tuple(s for s in segments if s.files), t=t, end=end)
+        bindings = self.bindings.with_published(t, is_first=self.end == NOTHING_YET)
+        segments_ = tuple(s for s in segments if s.files)
+        return replace(self, segments=segments_, t=t, end=end, bindings=bindings)
 
     def with_compacted(self, segments: Sequence[Segment], below: int, policy: str) -> "Manifest":
         """The manifest after a compaction of the ids below ``below``, with these segments."""
@@ -191,6 +196,8 @@ class Manifest:
         }
         if self.policies:
             body["policies"] = self.policies
+        if self.bindings != NO_LISTS:
+            body["bindings"] = self.bindings.to_row()
         return (json.dumps(body, indent=1, sort_keys=True) + "\n").encode()
 
     @classmethod
@@ -199,7 +206,8 @@ class Manifest:
         body = json.loads(data)
         segments = tuple(Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments"))
         policies = tuple(body.pop("policies", ()))
-        return cls(segments=segments, policies=policies, **body)
+        bindings = BindingLists.from_row(body.pop("bindings", None))
+        return cls(segments=segments, policies=policies, bindings=bindings, **body)
 
 
 def digest_of(data: bytes) -> str:
