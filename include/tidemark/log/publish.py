@@ -22,6 +22,7 @@ from tidemark.log.model.captured import Captured
 from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.lease import head_for_publication
 
 events = structlog.get_logger()
 
@@ -157,13 +158,15 @@ def _make_current(
             if before_it not in archived:
                 archived[before_it] = _archived(control, folder, manifest, archiving)
             manifest = replace(manifest, bindings=archived[before_it])
-        path, digest = folder.write_manifest(manifest)
+        listed = folder.with_lists(manifest)
+        reach(FaultPoint.PUBLISH_LISTS_WRITTEN)
+        path, digest = folder.write_manifest(listed)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
         named = LogHead.naming(manifest, path, digest, folder.root)
         return control.replace_log(before.version, named), manifest.bindings
 
     # Readers and compaction change the same object.
-    return retry_outpaced(control.log_head, attempt)
+    return retry_outpaced(lambda: head_for_publication(control), attempt)
 
 
 def _archived(

@@ -269,7 +269,7 @@ paths = st.one_of(
 )
 def test_nothing_that_is_named_or_not_published_is_ever_touched(stored, named, t, end, plan, grace, drawn):
     condemned = {path: drawn.draw(st.integers(0, 20)) for path in sorted(stored)}
-    what_stays = NamedFiles(t, end, frozenset(named), plan)
+    what_stays = NamedFiles(t, end, frozenset(named), (plan,) if plan else ())
     files = [StoredFile(path, 1) for path in stored]
     swept = judge("orders", files, what_stays, condemned, now=20, grace=grace)
     gone = removed(swept)
@@ -295,7 +295,7 @@ def test_a_plan_stays_long_enough_for_a_person_to_approve_it(path):
 
 
 def test_the_plan_that_is_carried_out_and_what_is_known_to_be_settled_stay():
-    named = NamedFiles(1_000, 2, frozenset(), plan="a" * 64)
+    named = NamedFiles(1_000, 2, frozenset(), plans=("a" * 64,))
     assert not named.is_orphan(f"plans/{'a' * 64}.json")
     assert not named.is_orphan("plans/settled.json")
     assert named.is_orphan(f"plans/{'b' * 64}.json")

@@ -17,7 +17,7 @@ from tidemark.log.model.binding import Binding
 from tidemark.log.model.binding_list import BindingList, ListedBindings, fold, lines_from_bytes
 
 BINDINGS = "bindings"
-LIST_FILE = re.compile(rf"{BINDINGS}/(?P<t>\d{{20}})-[0-9a-f]{{12}}-\d+\.(jsonl\.gz|json)(\.runs)?")
+BINDING_LIST = re.compile(rf"{BINDINGS}/(?P<t>\d{{20}})-[0-9a-f]{{12}}-\d+\.(jsonl\.gz|json)(\.runs)?")
 
 
 class BindingListWriter:

@@ -143,7 +143,7 @@ class BindingLists:
         return cls(tuple(BindingList(**line) for line in row["lists"]), row["unlisted"], row["since"])
 
 
-NO_LISTS = BindingLists()
+NO_BINDING_LISTS = BindingLists()
 
 
 @dataclass(frozen=True, slots=True)
