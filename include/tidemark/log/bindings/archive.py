@@ -16,9 +16,11 @@ from tidemark.log.errors import BindingsMissing
 from tidemark.log.files.binding_lists import BindingListReader, BindingListWriter
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.binding_list import (
+    SIZES,
     BindingLists,
     LastBound,
     ListedBindings,
+    ListSizes,
     archivable,
     cut_lists,
 )
@@ -40,11 +42,13 @@ class Archiving:
         keep: The age in µs below which they stay.
         passed: Reads the last id that every consumer has finished with; called only where it matters.
         most: The greatest number of bindings to archive at once.
+        sizes: The sizes of lists.
     """
 
     keep: int
     passed: Callable[[], int]
     most: int = MOST
+    sizes: ListSizes = SIZES
 
 
 def archive_bindings(
@@ -57,7 +61,7 @@ def archive_bindings(
     is written and no writer's state is read.
     """
     head = control.bindings_head()
-    if head.newest is None or not lists.is_due(head.upper, archiving.keep):
+    if head.newest is None or not lists.is_due(head.upper, archiving.keep, archiving.sizes):
         return lists
     rows = _oldest_rows(control, lists)
     oldest = next(rows, None)
@@ -75,21 +79,20 @@ def archive_bindings(
                 break
     if not found:
         return replace(lists, since=oldest.t)
-    return _write(control.pipeline, root, lists, t, found)
+    return _write(BindingListWriter(control.pipeline, root, t), lists, found, archiving.sizes)
 
 
 def _write(
-    pipeline: str, root: str, lists: BindingLists, t: int, bindings: Sequence[Binding]
+    writer: BindingListWriter, lists: BindingLists, bindings: Sequence[Binding], sizes: ListSizes
 ) -> BindingLists:
-    writer, reader = BindingListWriter(pipeline, root, t), BindingListReader(pipeline, root)
-    before = _offsets_after(reader, lists)
-    for part in cut_lists(bindings):
+    before = _offsets_after(writer.reader, lists)
+    for part in cut_lists(bindings, sizes):
         listed = ListedBindings(before, part)
         # The binding that follows is a row: the newest one always is.
         lists = lists.with_list(writer.write(listed), part[-1].t + 1)
         before = listed.after
         reach(FaultPoint.BINDINGS_LISTED)
-        while lines := lists.foldable():
+        while lines := lists.foldable(sizes):
             lists = lists.with_fold(writer.fold(lines))
             reach(FaultPoint.BINDINGS_FOLDED)
     return lists

@@ -25,7 +25,7 @@ class BindingListWriter:
 
     def __init__(self, pipeline: str, root: str, t: int) -> None:
         self._folder = Folder(pipeline, root)
-        self._reader = BindingListReader(pipeline, root)
+        self.reader = BindingListReader(pipeline, root)
         self._stem = f"{BINDINGS}/{t:020d}-{uuid4().hex[:12]}"
         self._written = 0
 
@@ -40,7 +40,7 @@ class BindingListWriter:
     def fold(self, lines: Sequence[BindingList]) -> BindingList:
         """Write lines of one level into a file of their own; returns the line of the next level."""
         line, data = fold(lines, self._name("json"))
-        keys = (key for one in lines for key in self._reader.run_keys(one))
+        keys = (key for one in lines for key in self.reader.run_keys(one))
         self._put(line, data, run_index.encode(keys))
         return line
 

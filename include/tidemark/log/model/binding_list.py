@@ -1,8 +1,8 @@
 """Binding lists: bindings that have left the control plane, in immutable files that the manifest names.
 
-A list holds whole, consecutive bindings. The manifest has one line per list. Whenever ``FANOUT`` lines of one
-level are at the end, they move into a file of their own, and one line of the next level names that file: so
-the number of lines grows with the logarithm of the number of bindings. No list is ever written again.
+A list holds whole, consecutive bindings. The manifest has one line per list. Whenever 16 lines of one level
+are at the end, they move into a file of their own, and one line of the next level names that file: so the
+number of lines grows with the logarithm of the number of bindings. No list is ever written again.
 Nothing here touches a file system or decides that a row may be removed: ``log/bindings`` does.
 """
 
@@ -16,14 +16,25 @@ from typing import Any, Self
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, Slice, TopicPartition
 
-FANOUT = 16
-"""How many lines of one level become one line of the next."""
-LIST_BINDINGS = 1_000
-"""The greatest number of bindings in a list; fewer are worth a list only after ``LIST_SPAN``."""
-LIST_CHARACTERS = 16_000_000
-"""The size of its bindings at which a list is closed, so that reading one takes bounded memory."""
-LIST_SPAN = 24 * 3600 * 1_000_000
-"""The time in µs after which bindings become a list although they are few."""
+
+@dataclass(frozen=True, slots=True)
+class ListSizes:
+    """How large lists become.
+
+    Attributes:
+        bindings: The greatest number of bindings in a list; fewer are worth a list only after ``span``.
+        characters: The size of its bindings at which a list is closed: reading one takes bounded memory.
+        span: The time in µs after which bindings become a list although they are few.
+        fanout: How many lines of one level become one line of the next.
+    """
+
+    bindings: int = 1_000
+    characters: int = 16_000_000
+    span: int = 24 * 3600 * 1_000_000
+    fanout: int = 16
+
+
+SIZES = ListSizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +117,17 @@ class BindingLists:
         unlisted = max(self.unlisted - line.count, 0)
         return replace(self, lines=(*self.lines, line), unlisted=unlisted, since=since)
 
-    def foldable(self) -> tuple[BindingList, ...]:
+    def foldable(self, sizes: ListSizes = SIZES) -> tuple[BindingList, ...]:
         """The last lines, where they are to become one line of the next level; empty where they are not."""
-        last = self.lines[-FANOUT:]
-        return last if len(last) == FANOUT and len({line.level for line in last}) == 1 else ()
+        last = self.lines[-sizes.fanout :]
+        return last if len(last) == sizes.fanout and len({line.level for line in last}) == 1 else ()
 
     def with_fold(self, line: BindingList) -> Self:
-        """With one line instead of the last ``FANOUT``."""
-        return replace(self, lines=(*self.lines[:-FANOUT], line))
+        """With one line instead of the last ones, which it stands for."""
+        kept = tuple(one for one in self.lines if one.last_id < line.first_id)
+        return replace(self, lines=(*kept, line))
 
-    def is_due(self, now: int, keep: int) -> bool:
+    def is_due(self, now: int, keep: int, sizes: ListSizes = SIZES) -> bool:
         """Whether so many bindings are probably older than ``keep`` (µs) that a list is worth it.
 
         Estimated from their number and the time they took, so that asking costs nothing.
@@ -125,7 +137,7 @@ class BindingLists:
         old = now - keep - self.since
         if old <= 0:
             return False
-        return old >= LIST_SPAN or self.unlisted * old >= LIST_BINDINGS * max(now - self.since, 1)
+        return old >= sizes.span or self.unlisted * old >= sizes.bindings * max(now - self.since, 1)
 
     def to_row(self) -> dict[str, Any]:
         """The manifest's entry."""
@@ -245,9 +257,7 @@ def archivable(bindings: Iterable[Binding], passed: int, before: int, newest: in
         yield binding
 
 
-def cut_lists(
-    bindings: Sequence[Binding], most: int = LIST_BINDINGS, characters: int = LIST_CHARACTERS
-) -> list[tuple[Binding, ...]]:
+def cut_lists(bindings: Sequence[Binding], sizes: ListSizes = SIZES) -> list[tuple[Binding, ...]]:
     """Consecutive bindings divided into lists; a rest that fills no list waits, unless there is nothing
     else."""
     found: list[tuple[Binding, ...]] = []
@@ -256,7 +266,7 @@ def cut_lists(
     for binding in bindings:
         current.append(binding)
         size += len(binding.to_json())
-        if len(current) >= most or size >= characters:
+        if len(current) >= sizes.bindings or size >= sizes.characters:
             found.append(tuple(current))
             current, size = [], 0
     return found or ([tuple(current)] if current else [])
