@@ -1,7 +1,7 @@
 """A log whose bindings leave the control plane: small lists, captures without files, a consumer that is told
 how far it is."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.support.log_samples import SEGMENT_BYTES, captured_of, given_available
@@ -10,12 +10,14 @@ from tests.support.log_world import LogWorld
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus, ObjectKey, ObjectKind
 from tidemark.log.bind import bind
-from tidemark.log.bindings.archive import Archiving
+from tidemark.log.bindings.archive import Archiving, archive_bindings, remove_archived
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.audit_result import AuditRecord
-from tidemark.log.model.binding import Binding
+from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.binding_list import BindingLists, ListSizes
+from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, read_log
+from tidemark.log.state.control import LogHead
 
 KEEP = 100
 """How long bindings stay, in µs."""
@@ -69,6 +71,33 @@ class ArchiveWorld(LogWorld):
             self.publish(binding)
             found.append(binding)
         return found
+
+    def replicate_many(self, count: int, together: int = 25) -> None:
+        """As ``replicate``, but ``together`` bindings are published at once and no capture is recorded."""
+        head, begin = self.control.bindings_head(), self.records
+        manifest = read_log(self.control, self.folder)
+        for number in range(begin, begin + count):
+            self.now += 10
+            slices = (Slice("orders", 0, number, number + 1),)
+            binding = Binding(self.now, number, slices, f"run-{number}", (("orders", "first orders"),))
+            self.control.add_binding(head, binding)
+            head = self.control.bindings_head()
+            manifest = manifest.with_binding(binding.t, binding.end, (), SEGMENT_BYTES)
+            if (number + 1) % together == 0:
+                manifest = self._make_current(manifest)
+                head = self.control.bindings_head()
+        self.records += count
+        self._make_current(manifest)
+
+    def _make_current(self, manifest: Manifest) -> Manifest:
+        self.passed = manifest.end
+        archiving = Archiving(self.keep, lambda: self.passed, sizes=self.sizes)
+        lists = archive_bindings(self.control, str(self.root), manifest.bindings, manifest.t, archiving)
+        listed = replace(manifest, bindings=lists)
+        head, named = self.control.log_head(), self.folder.write_manifest(listed)
+        self.control.replace_log(head.version, LogHead.naming(listed, *named, str(self.root)))
+        remove_archived(self.control, str(self.root), lists)
+        return listed
 
     def rows(self, prefix: str) -> list[str]:
         """The rows of the bindings object that begin so."""

@@ -184,7 +184,7 @@ def _archived(
 def _remove_archived(control: LogControl, folder: LogFolder, lists: BindingLists) -> None:
     try:
         if removed := remove_archived(control, folder.root, lists):
-            events.info("bindings archived", pipeline=control.pipeline, rows=removed, lists=lists.count)
+            events.info("bindings archived", pipeline=control.pipeline, removed=removed, in_lists=lists.count)
     except (LogError, OSError) as error:
         events.warning("archived bindings not removed", pipeline=control.pipeline, error=str(error))
 

@@ -188,13 +188,13 @@ class Bindings:
             yield from self._listed(wanted, page[0].base)
         while page:
             for binding in page:
-                if previous is not None and binding.base > previous.end + 1:
-                    # Rows were removed since the last page was read.
-                    following = self._listed(_Range(after_id=previous.end), binding.base)
-                    yield from (one for one in following if wanted.wants(one))
-                previous = binding
                 if wanted.wants(binding):
+                    if previous is not None and binding.base > previous.end + 1:
+                        # Rows were removed since the last page was read.
+                        following = self._listed(_Range(after_id=previous.end), binding.base)
+                        yield from (one for one in following if wanted.wants(one))
                     yield binding
+                previous = binding
             if page[-1].t >= head.newest:
                 return
             page = self._control.binding_rows(page[-1].t, first=True)
@@ -218,7 +218,8 @@ class Bindings:
         """The wanted bindings of lists with ids below ``below``, which is where the rows begin."""
         lists = self._lists()
         if lists.last_id + 1 < below:
-            raise BindingsMissing(self._control.pipeline, lists.last_id + 1, below - 1)
+            last = lists.last_id if wanted.after_id is None else max(lists.last_id, wanted.after_id)
+            raise BindingsMissing(self._control.pipeline, last + 1, below - 1)
 
         def is_here(line: BindingList) -> bool:
             return line.first_id < below and wanted.has(line.last_id, line.last_t)
