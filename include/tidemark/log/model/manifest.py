@@ -302,8 +302,10 @@ class Manifest:
             if one.t < t:
                 earlier = max(earlier, one.last_id)
             elif one.first_t < t and not isinstance(one, LogFile):
-                is_index = isinstance(one, ListLine) and one.level
-                waiting += self.lists.read_index(one) if is_index else self.segment_of(one).files
+                if isinstance(one, ListLine) and one.level:
+                    waiting += self.lists.read_index(one)
+                else:
+                    waiting += self.segment_of(one).files
         return earlier
 
     def segment_of(self, leaf: ClosedPart) -> Segment:
@@ -398,13 +400,20 @@ class Manifest:
         policies = tuple(body.pop("policies", ()))
         if "format" not in body:
             segments = [Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments")]
-            return cls.of_segments(segments=segments, policies=policies, **body)
+            old = cls.of_segments(segments=segments, policies=policies, **body)
+            return replace(old, lists=lists or NoLists())
         del body["format"]
         bindings = BindingLists.from_row(body.pop("bindings", None))
         closed = tuple(ListLine(**row) for row in body.pop("closed"))
         active = Segment(tuple(LogFile(**row) for row in body.pop("active")))
-        found = {"closed": closed, "active": active, "policies": policies, "bindings": bindings}
-        return cls(**found, lists=lists or NoLists(), **body)
+        return cls(
+            closed=closed,
+            active=active,
+            policies=policies,
+            bindings=bindings,
+            lists=lists or NoLists(),
+            **body,
+        )
 
     @classmethod
     def of_segments(
