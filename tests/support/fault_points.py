@@ -12,12 +12,16 @@ def _of(*prefixes: str) -> tuple[FaultPoint, ...]:
 
 REPLICATE = _of("bind.", "capture.", "audit.", "publish.")
 """Walked in ``tests/unit/log/test_fault_walk.py``, like the next two."""
+ARCHIVE = _of("bindings.")
+"""Walked in ``tests/unit/log/test_archive.py``."""
 ACCEPT = (FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED)
 ACCEPT_PLAN = (FaultPoint.ACCEPT_PLANNED,)
 SWEEP = _of("sweep.")
 """Walked in ``tests/unit/log/test_sweep.py`` and ``tests/unit/compaction/test_fault_walk.py``."""
 COMPACT = _of("compact.")
 """Walked in ``tests/unit/compaction/test_fault_walk.py``."""
+MERGE = _of("merge.")
+"""Walked in ``tests/unit/compaction/test_merging.py``."""
 DELIVER = (
     FaultPoint.REGISTER_ENROLLED,
     *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
@@ -48,10 +52,12 @@ WORK = _of("work.")
 
 EVERY_LIST = (
     REPLICATE,
+    ARCHIVE,
     ACCEPT,
     ACCEPT_PLAN,
     SWEEP,
     COMPACT,
+    MERGE,
     DELIVER,
     FORGET_WRITER,
     FORGET_PIPELINE,

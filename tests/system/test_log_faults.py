@@ -12,6 +12,7 @@ from tests.support.services.log_runs import LogRuns, declare_log, expected_diges
 
 from tidemark.connections import Connections, SparkConnection
 from tidemark.faults import FaultPoint
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.publish import read_log
 
 pytestmark = pytest.mark.system
@@ -58,11 +59,11 @@ def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, services: Any,
 
     # Then: one binding, and exactly the files that an undisturbed run would have written.
     assert runs.replicate("run-3") is None
-    binding = runs.control.binding(t)
-    assert runs.control.bindings_after(-1) == [binding]
+    binding = Bindings(runs.control).at(t)
+    assert list(Bindings(runs.control).after(-1)) == [binding]
     assert [(s.partition, s.lower, s.upper) for s in binding.slices] == [(0, 0, 100), (1, 0, 100)]
     log = read_log(runs.control, runs.folder)
-    assert (log.end, log.count, len(log.segments)) == (199, 200, 1)
+    assert (log.end, log.count, log.segment_count) == (199, 200, 1)
     assert {file.path: file.digest for file in log.files} == expected_digests(
         runs, binding, tmp_path / "other"
     )

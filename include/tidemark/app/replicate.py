@@ -8,12 +8,16 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect, server_time
-from tidemark.clock import wall_clock
+from tidemark.clock import SECOND, wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
+from tidemark.delivery.compacted_history import needing_every_message
 from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.registration import passed_by_all
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import bind, find_unfinished, refuse_clock
+from tidemark.log.bindings.archive import Archiving
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
@@ -22,7 +26,7 @@ from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import NoSuchTopic, read_available
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.forgotten import refuse_forgotten
-from tidemark.pipeline.model import Pipeline, source_topics
+from tidemark.pipeline.model import Pipeline, WriterStart, source_topics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
@@ -71,9 +75,10 @@ def begin_run(
     consensus = open_control(connections)
     control = LogControl(consensus, pipeline.name)
     refuse_forgotten(control)
-    binding = find_unfinished(control, run_id)
+    bindings = Bindings(control, LogFolder(pipeline.name, pipeline.log.path))
+    binding = find_unfinished(control, run_id, bindings)
     if binding is None:
-        binding = _bind_new(pipeline, connections, control, run_id, next_offsets)
+        binding = _bind_new(pipeline, connections, control, run_id, next_offsets, bindings)
     else:
         gate = control.log_gate()
         if gate is not None and not retry and binding.run_id != run_id:
@@ -95,6 +100,7 @@ def _bind_new(
     control: LogControl,
     run_id: str,
     next_offsets: NextOffsets | None,
+    bindings: Bindings,
 ) -> Binding | None:
     now = wall_clock()
     refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
@@ -108,7 +114,8 @@ def _bind_new(
     if next_offsets and head.newest is None and not head.reached:
         head = control.start_from(head, next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
-    return bind(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
+    limit = pipeline.limits.max_records_per_run
+    return bind(control, available, limit, now, run_id, head, bindings)
 
 
 def audit_run(
@@ -120,11 +127,25 @@ def audit_run(
     if found := folder.read_audit(t):
         for line in found.to_lines():
             show(line)
-    return require_audit(control, folder, control.binding(t), wall_clock())
+    return require_audit(control, folder, Bindings(control, folder).at(t), wall_clock())
 
 
 def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:
     """Make the captured binding part of the log."""
     control = LogControl(open_control(connections), pipeline.name)
     folder = LogFolder(pipeline.name, pipeline.log.path)
-    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, wall_clock())
+    binding, archiving = Bindings(control, folder).at(t), archiving_of(pipeline, control)
+    return publish(control, folder, binding, pipeline.log.segment_bytes, wall_clock(), archiving)
+
+
+def archiving_of(pipeline: Pipeline, control: LogControl) -> Archiving:
+    """Which bindings leave the control plane: those older than ``log.keep_bindings`` that every registered
+    and declared writer has passed."""
+
+    def passed() -> int:
+        declared = [one.name for one in pipeline.writers if one.start is not WriterStart.LATEST]
+        is_compacted = control.log_head().compacted_below > 0
+        refused = needing_every_message(pipeline.writers) if is_compacted else ()
+        return passed_by_all(control, Positions(control.consensus, pipeline.name), declared, refused)
+
+    return Archiving(int(pipeline.log.bindings_kept.total_seconds() * SECOND), passed)

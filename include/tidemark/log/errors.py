@@ -12,6 +12,24 @@ class BadBinding(LogError):
 
 
 @with_fields
+class BindingsMissing(LogError):
+    """Ids of the log belong to no binding, neither in the control plane nor in a binding list."""
+
+    needs_person = True
+
+    pipeline: str
+    first_id: int
+    last_id: int
+
+    text = (
+        "{pipeline}: the bindings of ids {first_id} to {last_id} are missing: neither the control plane nor "
+        "a binding list of the current manifest has them. Nothing was read beyond the gap, delivered or "
+        "bound. Restore the control plane and the log's folder from backups of the same time; then look "
+        "with: tidemark log verify {pipeline}"
+    )
+
+
+@with_fields
 class ManifestDamaged(LogError):
     """The manifest's digest differs from the one in the control row."""
 
@@ -23,6 +41,21 @@ class ManifestDamaged(LogError):
     text = (
         "{pipeline}: manifest {path} is damaged (digest {found:.12} instead of {expected:.12}). Nothing was "
         "read from it. Restore the file from a backup of the log folder."
+    )
+
+
+@with_fields
+class ListDamaged(LogError):
+    """The digest of a list of segments differs from the one in the line that names it."""
+
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    text = (
+        "{pipeline}: the list of segments {path} is damaged (digest {found:.12} instead of {expected:.12}). "
+        "Nothing was read from it. Restore the file from a backup of the log folder."
     )
 
 

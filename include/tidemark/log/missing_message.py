@@ -7,6 +7,7 @@ a sweep has removed that record, the reason stays ambiguous.
 from enum import StrEnum
 
 from tidemark.errors import with_fields
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -67,11 +68,11 @@ def find_missing(control: LogControl, folder: LogFolder, manifest: Manifest, id_
     """Why the log has no message with an id; None where it has one."""
     if not 0 <= id_ <= manifest.end:
         return Missing.BEYOND_THE_END
-    if any(folder.count_between(file, id_, id_) for file in manifest.files if file.may_have(id_, id_)):
+    if any(folder.count_between(file, id_, id_) for file in manifest.files_between(id_, id_)):
         return None
     if id_ >= manifest.compacted_below:
         return Missing.HOLE
-    binding = control.bindings_after(id_ - 1)[0]
+    binding = next(Bindings(control, folder).after(id_ - 1))
     return _below_compaction(folder, control, binding, id_)
 
 

@@ -25,6 +25,7 @@ from tests.support.log_samples import (
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost, bind
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import BeyondTheEnd, FileMissing, FolderUnusable
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
@@ -67,7 +68,7 @@ class Source:
 
     def time_of(self, partition: int, offset: int) -> int | None:
         """The time an offset is bound at, in ms."""
-        for binding in self.control.bindings_after(-1):
+        for binding in list(Bindings(self.control).after(-1)):
             for s in binding.slices:
                 if s.partition == partition and s.lower <= offset < s.upper:
                     return binding.t // MS
@@ -86,7 +87,7 @@ def source() -> Source:
 
 
 def test_R3_2_the_ranges_processed_at_each_time(source):
-    found = {binding.t: binding.slices for binding in source.control.bindings_after(-1)}
+    found = {binding.t: binding.slices for binding in list(Bindings(source.control).after(-1))}
     assert found == {
         10 * MS: (Slice("p", 0, 0, 100), Slice("p", 1, 0, 40)),
         20 * MS: (Slice("p", 1, 40, 55),),
@@ -137,7 +138,7 @@ def test_R3_4_both_go_on_with_the_winner_s_row(source):
 
 def test_R3_4_the_loser_s_proposal_is_nowhere(source):
     contend(source)
-    assert [b.slices for b in source.control.bindings_after(-1) if b.t >= 60 * MS] == [WON]
+    assert [b.slices for b in list(Bindings(source.control).after(-1)) if b.t >= 60 * MS] == [WON]
 
 
 def test_R3_4_what_only_the_loser_had_seen_belongs_to_a_later_time(source):
@@ -173,7 +174,7 @@ def folder(tmp_path) -> LogFolder:
 
 def test_T5_a_new_log_has_no_segment_yet_and_its_next_id_is_0(control, folder):
     log = read_log(control, folder)
-    assert (len(log.segments), log.compacted_below, log.end + 1) == (0, 0, 0)
+    assert (log.segment_count, log.compacted_below, log.end + 1) == (0, 0, 0)
 
 
 def test_T6_a_log_without_a_path_is_refused_when_the_pipeline_is_loaded():
@@ -201,7 +202,7 @@ def test_T8_two_segments_of_1_record_each_make_2_the_next_id(control, folder):
         capture(folder, binding, {("orders", 0): {base: b"a"}})
         publish(control, folder, binding, 1, PUBLISHED_AT)
     log = read_log(control, folder)
-    assert (log.end + 1, next(log.files).first_id, len(log.segments)) == (2, 0, 2)
+    assert (log.end + 1, next(log.files).first_id, log.segment_count) == (2, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +241,14 @@ def given_files(records: int, each: int) -> list[LogFile]:
     ]
 
 
+def given_rolled(files: list[LogFile], segment_bytes: int) -> Manifest:
+    """A log with one of the files in each binding."""
+    log = Manifest("orders")
+    for number, file in enumerate(files, 1):
+        log = log.with_binding(number, file.last_id, [file], segment_bytes)
+    return log
+
+
 def first_ids(log: Manifest) -> list[int]:
     return [segment.files[0].first_id for segment in log.segments]
 
@@ -253,13 +262,13 @@ def test_T12_a_segment_of_at_most_10_bytes_is_full_after_37_and_not_before():
 
 
 def test_T13_two_records_of_37_bytes_fill_two_segments_of_37_bytes():
-    log = Manifest("orders").with_binding(10, 1, given_files(2, each=1), 37)
+    log = given_rolled(given_files(2, each=1), 37)
     assert (first_ids(log), [segment.bytes for segment in log.segments]) == ([0, 1], [37, 37])
 
 
 def test_T14_a_segment_of_1_MiB_holds_28340_records_of_37_bytes():
     """28,339 records are 1,048,543 bytes, one too few; in files of 436 records, 65 of them are 28,340."""
-    log = Manifest("orders").with_binding(10, 85_019, given_files(85_020, each=436), 2**20)
+    log = given_rolled(given_files(85_020, each=436), 2**20)
     assert first_ids(log) == [0, 28_340, 56_680]
     assert [sum(f.count for f in segment.files) for segment in log.segments] == [28_340] * 3
     assert [segment.bytes for segment in log.segments] == [1_048_580] * 3

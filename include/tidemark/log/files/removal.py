@@ -16,6 +16,8 @@ from tidemark.log.sweep import CONDEMNED
 
 AREAS = (
     "manifests",
+    "lists",
+    "bindings",
     "captured",
     "audits",
     "plans",
