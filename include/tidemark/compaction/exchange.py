@@ -1,7 +1,7 @@
 """The exchange of segments: a run of closed segments is replaced by others, and all other lines stay.
 
-What takes the place of the old segments is made and written before the swap. Where capture published meanwhile,
-only lines are exchanged again, in the manifest that is current then. Pure.
+What takes the place of the old segments is made and written before the swap. Where capture published
+meanwhile, only lines are exchanged again, in the manifest that is current then. Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -74,7 +74,7 @@ def exchange_files(
     outputs: Sequence[LogFile],
     segment_bytes: int,
 ) -> Exchange:
-    """The exchange that replaces files of closed segments: from the first segment with one of them to the last.
+    """The exchange that replaces files of closed segments, from the first segment with one to the last.
 
     Raises ``PlanOutdated`` where an input is no longer in a closed segment.
     """

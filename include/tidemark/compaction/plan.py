@@ -206,11 +206,22 @@ class _Fate:
         return cls(file, kept, file.bytes * kept // file.count if file.count else 0)
 
 
-def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[FileGroup]:
+def merged_groups(files: Iterable[LogFile], segment_bytes: int) -> tuple[FileGroup, ...]:
+    """The groups of two and more adjacent files that become one file, with nothing dropped."""
+    in_order = sorted(files, key=lambda file: (file.place, file.first_id))
+    fates = (_Fate.of(file, None) for file in in_order)
+    return tuple(
+        group
+        for _, neighbours in groupby(fates, key=lambda fate: fate.file.place)
+        for group in _groups(list(neighbours), segment_bytes, least=2)
+    )
+
+
+def _groups(fates: Sequence[_Fate], segment_bytes: int, least: int = NEIGHBOURS) -> Iterator[FileGroup]:
     """Groups of adjacent files: closed at half a segment, or at half of ``MOST_MESSAGES``."""
     for run in _runs(fates, segment_bytes):
         dirty = [number for number, fate in enumerate(run) if fate.is_dirty]
-        if dirty or len(run) >= NEIGHBOURS:
+        if dirty or len(run) >= least:
             files = tuple(fate.file for fate in run)
             yield FileGroup(files, sum(fate.kept for fate in run), sum(fate.bytes for fate in run))
 

@@ -1,7 +1,7 @@
 """Reads the log: messages by id, by binding or by namespace, in id order, with bounded memory.
 
-A reader reads the manifest once and then immutable lists and files, so publication and compaction do not affect it. A
-missing or damaged file raises an error before any of its messages is returned.
+A reader reads the manifest once and then immutable lists and files, so publication and compaction do not
+affect it. A missing or damaged file raises an error before any of its messages is returned.
 """
 
 from collections.abc import Iterator, Sequence

@@ -193,7 +193,7 @@ def read_named(control: LogControl, folder: LogFolder, now: int, stored: Collect
 
 
 class _Named:
-    """Gathers the stored files that manifests name. Each list is read once, however many manifests name it."""
+    """Gathers the stored files that manifests name. A list that several manifests name is read once."""
 
     def __init__(self, stored: Collection[str]) -> None:
         self._stored = stored

@@ -1,5 +1,7 @@
 """G12: below what is compacted nothing is delivered, unless it makes no difference to the target."""
 
+from dataclasses import replace
+
 import pytest
 from tests.support.log_samples import compact
 from tests.support.memory_writers import Shelf, Stream

@@ -56,7 +56,7 @@ def test_segments_are_closed_at_their_size(control, folder):
     for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
         capture(folder, binding, values)
         publish(control, folder, binding, 1, PUBLISHED_AT)
-    assert control.log_head().segments == 3
+    assert control.log_head().segments == 2
 
 
 def test_the_answer_is_the_head_that_the_control_plane_has(control, folder):

@@ -60,7 +60,7 @@ _ENCODING = {
 
 
 class LogFolder:
-    """The folder of one pipeline's log: ``files/``, ``captured/``, ``audits/``, ``manifests/``, ``lists/``."""
+    """The folder of one pipeline's log: data files, records of captures and audits, manifests and lists."""
 
     def __init__(self, pipeline: str, root: str) -> None:
         self.pipeline = pipeline
@@ -170,7 +170,7 @@ class LogFolder:
         return self._lists.write(manifest, plan)
 
     def write_manifest(self, manifest: Manifest, plan: str | None = None) -> tuple[str, str]:
-        """Write a new manifest, which is not the log yet, and the lists it lacks; returns its path and digest.
+        """Write a new manifest, which is not the log yet, and lists it lacks; returns its path and digest.
 
         For ``plan`` see ``with_lists``.
         """
@@ -182,7 +182,7 @@ class LogFolder:
         return path, digest
 
     def write_lists(self, parts: Iterable[ClosedPart], t: int, plan: str) -> tuple[ClosedPart, ...]:
-        """Write the lists of the segments that a plan makes; returns their lines, which no manifest has yet."""
+        """Write the lists of segments that a plan makes; returns their lines, which no manifest has yet."""
         return self._lists.write_parts(parts, t, plan)
 
     def read_manifest(self, path: str, digest: str) -> Manifest:

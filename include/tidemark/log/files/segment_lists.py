@@ -48,7 +48,7 @@ class SegmentLists:
         return with_lists(manifest, self._put(manifest.t, plan))
 
     def write_parts(self, parts: Iterable[ClosedPart], t: int, plan: str) -> tuple[ClosedPart, ...]:
-        """Write the lists of segments that a plan makes, before a manifest names them; returns their lines."""
+        """Write the lists of segments that a plan makes; returns their lines, which no manifest has yet."""
         return tuple(listed(parts, self._put(t, plan)))
 
     def _put(self, t: int, plan: str | None) -> Put:

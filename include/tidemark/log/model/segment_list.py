@@ -1,8 +1,8 @@
 """Lists of closed segments: the content of list files, their lines, and their index.
 
-A list is immutable. A segment's list holds the files of one closed segment, an index the lines of lists of one
-level. Old lines are folded into indexes, so the number of lines in a manifest grows with the logarithm of the
-number of segments. Pure: ``LogFolder`` writes and reads the files.
+A list is immutable. A segment's list holds the files of one closed segment, an index holds lines of a level.
+Old lines are folded into indexes, so the number of lines in a manifest grows with the logarithm of the number
+of segments. Pure: ``LogFolder`` writes and reads the files.
 """
 
 import json
