@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from uuid import uuid4
 
 import structlog
 
@@ -22,7 +23,8 @@ from services import own_services  # isort: skip
 from bookkeeping_load import KEPT, STEP, GrownLog  # isort: skip
 
 from tidemark.cassandra.driver import Session
-from tidemark.cassandra.session import connect
+from tidemark.cassandra.session import connect, disconnect_all
+from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import LightweightConsensus, create_schema
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Consensus
@@ -31,6 +33,7 @@ from tidemark.delivery.deliver import deliver_to
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.status import read_orphan_status
+from tidemark.embedded.ports import LOOPBACK
 from tidemark.log.bindings.archive import Archiving
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Binding
@@ -110,7 +113,7 @@ def measure(partitions: int, consensus: Consensus, session: Session | None, size
     with tempfile.TemporaryDirectory() as folder:
         logs = []
         for bindings in sizes:
-            name = f"bench-{partitions}-{bindings}"
+            name = f"bench-{partitions}-{bindings}-{uuid4().hex[:6]}"
             log = GrownLog(name, partitions, bindings, consensus, f"{folder}/{name}", session)
             began = time.monotonic()
             log.grow()
@@ -124,6 +127,8 @@ def measure(partitions: int, consensus: Consensus, session: Session | None, size
             for one in logs:
                 one.go_round()
         report(partitions, logs)
+        for one in logs:
+            one.log.forget()
 
 
 def report(partitions: int, logs: Sequence[Measured]) -> None:
@@ -147,24 +152,32 @@ def report(partitions: int, logs: Sequence[Measured]) -> None:
 
 
 @contextmanager
-def control_plane(in_memory: bool) -> Iterator[tuple[Consensus, Session | None]]:
+def control_plane(in_memory: bool, port: int | None) -> Iterator[tuple[Consensus, Session | None]]:
     if in_memory:
         yield MemoryConsensus(), None
-        return
-    with own_services(services=("cassandra",)) as own:
-        session = connect(own.cassandra)
-        create_schema(session, own.cassandra.control_replication)
-        yield LightweightConsensus(session), session
+    elif port:
+        yield _prepared(CassandraConnection(hosts=(LOOPBACK,), port=port))
+        disconnect_all()
+    else:
+        with own_services(services=("cassandra",), spark=False) as own:
+            yield _prepared(own.cassandra)
+
+
+def _prepared(connection: CassandraConnection) -> tuple[Consensus, Session]:
+    session = connect(connection)
+    create_schema(session, connection.control_replication)
+    return LightweightConsensus(session), session
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--memory", action="store_true", help="a control plane in memory")
+    parser.add_argument("--port", type=int, help="a Cassandra that is running, instead of one of its own")
     parser.add_argument("--partitions", type=int, choices=list(SIZES), action="append")
     parser.add_argument("--sizes", type=int, nargs="+", help="other numbers of bindings")
     arguments = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    with control_plane(arguments.memory) as (consensus, session):
+    with control_plane(arguments.memory, arguments.port) as (consensus, session):
         for partitions in arguments.partitions or SIZES:
             measure(partitions, consensus, session, arguments.sizes or SIZES[partitions])
 

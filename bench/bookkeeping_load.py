@@ -1,5 +1,4 @@
-"""Synthetic logs of any size for bench/bookkeeping.py: lists and bindings are real, old data files are
-missing."""
+"""Synthetic logs of any size for bench/bookkeeping.py: all lists and bindings, but no old data files."""
 
 import io
 from collections.abc import Iterator
@@ -147,6 +146,12 @@ class GrownLog:
                 waiting = []
         for one in waiting:
             one.result()
+
+    def forget(self) -> None:
+        """Remove the rows of the control plane."""
+        for kind, name in ((ObjectKind.BINDINGS, self.name), (ObjectKind.LOG, self.name)):
+            key = ObjectKey(kind, name)
+            self.consensus.forget(key, self.consensus.read(key, [HEAD]).version)
 
     def capture_next(self) -> Binding:
         """Bind and capture one more binding; its data files exist."""

@@ -31,9 +31,12 @@ class Own:
 
 @contextmanager
 def own_services(
-    pipeline: str | None = None, services: Sequence[str] = ("kafka", "cassandra")
+    pipeline: str | None = None, services: Sequence[str] = ("kafka", "cassandra"), *, spark: bool = True
 ) -> Iterator[Own]:
-    """Running services. ``pipeline``: the text of a pipeline file, with ``{folder}`` for its data."""
+    """Running services. ``pipeline``: the text of a pipeline file, with ``{folder}`` for its data.
+
+    ``spark`` says whether the measurement starts Spark, which needs its class archive.
+    """
     with tempfile.TemporaryDirectory() as folder:
         used: set[int] = set()
         for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
@@ -45,7 +48,8 @@ def own_services(
             (pipelines / "bench.yaml").write_text(pipeline.format(folder=folder))
         os.environ |= {"TIDEMARK_HOME": f"{folder}/home", "TIDEMARK_PIPELINES": str(pipelines)}
         settings = Settings.read()
-        ensure_class_archive(settings)
+        if spark:
+            ensure_class_archive(settings)
         make_home(settings)
         own = Own(
             settings,

@@ -7,6 +7,7 @@ import pytest
 from tests.support.compaction_samples import JOURNAL, added, deleted
 from tests.support.compaction_world import HOUR, World
 
+from tidemark.log.model import manifest
 from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.unit
@@ -67,12 +68,35 @@ def test_compact_refuses_a_policy_that_does_not_exist(run, compactable):
     assert "journal, latest, progress" in ended.err
 
 
-def test_compact_says_what_a_policy_of_none_means(run, compactable, installation):
+@pytest.fixture
+def keeping_all(control, root, installation, monkeypatch) -> LogControl:
+    """A log of policy none with small files in closed segments."""
     path = installation / "include" / "pipelines" / "orders.yaml"
     path.write_text(path.read_text() + "log: {compaction: {policy: none}}\n")
+    monkeypatch.setattr(manifest, "MAX_FILES_PER_SEGMENT", 2)
+    world = World(root, "none", segment_bytes=10**9, consensus=control._consensus)
+    for number in range(1, 6):
+        world.publish(added(number))
+    return control
+
+
+def test_compact_with_policy_none_shows_which_small_files_it_would_merge(run, keeping_all):
+    before = keeping_all.log_head()
     ended = run("log", "compact", "orders")
-    assert ended.code == 1
-    assert "its policy is `none`" in ended.err
+    assert ended.code == 0
+    assert "policy none, no message is dropped" in ended.out
+    assert "small files: 4 in 2 segments are written as 2 in 2" in ended.out
+    assert keeping_all.log_head() == before
+
+
+def test_compact_with_policy_none_merges_small_files_and_keeps_the_reason(run, keeping_all):
+    ended = run("log", "compact", "orders", "--execute", "--reason", "many files", "--by", "ann", "--json")
+    assert json.loads(ended.out)["merge"]["files_after"] == 2
+    head = keeping_all.log_head()
+    assert (head.count, head.compacted_below) == (5, 0)
+    (kept,) = keeping_all.decisions()
+    assert (kept.what, kept.who, kept.reason) == ("compact", "ann", "many files")
+    assert run("log", "verify", "orders").code == 0
 
 
 def test_compact_refuses_the_policy_of_journals_for_other_messages(run, compactable, installation):

@@ -18,6 +18,7 @@ from tidemark.compaction.merging.choice import WorkLimit, choose_work
 from tidemark.compaction.merging.merge import Merged, Merging, merge_small_files
 from tidemark.compaction.plan import merged_groups
 from tidemark.consensus.objects import Change
+from tidemark.faults import FaultPoint
 from tidemark.log.model import manifest as manifest_module
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
 from tidemark.log.state.lease import LogLost, read_lease, take_log
@@ -26,6 +27,8 @@ from tidemark.log.state.readers import Reading
 pytestmark = pytest.mark.unit
 
 FILE_BYTES = 10**6
+POINTS = (*MERGE, FaultPoint.COMPACT_FILE_STAGED, FaultPoint.COMPACT_FILE_NAMED)
+"""Merging and compaction write files by the same function."""
 
 
 @pytest.fixture(autouse=True)
@@ -147,7 +150,7 @@ def test_what_compaction_does_is_the_same_after_a_merge(tmp_path):
     assert logs[0][3].equals(logs[1][3])
 
 
-@pytest.mark.parametrize("point", MERGE)
+@pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("again", ["killed", "other"], ids=["the same process again", "another one"])
 def test_a_merge_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, point, again):
     world, whole = given_small_files(tmp_path / "killed"), given_small_files(tmp_path / "whole")
@@ -165,7 +168,7 @@ def test_a_merge_that_was_killed_is_finished_by_the_next(tmp_path, kill_at, poin
     assert without_attempts(world.stored()) == without_attempts(whole.stored())
 
 
-@pytest.mark.parametrize("point", MERGE)
+@pytest.mark.parametrize("point", POINTS)
 def test_what_is_published_at_any_point_stays(tmp_path, at_point, point):
     world = given_small_files(tmp_path)
     at_point(point, lambda: world.publish(Sent(b"new")))
@@ -174,7 +177,7 @@ def test_what_is_published_at_any_point_stays(tmp_path, at_point, point):
     assert world.control.log_head().count == 22
 
 
-@pytest.mark.parametrize("point", MERGE)
+@pytest.mark.parametrize("point", POINTS)
 def test_a_merge_that_was_overtaken_stops_and_the_other_one_counts(tmp_path, at_point, point):
     world = given_small_files(tmp_path)
 
@@ -189,7 +192,7 @@ def test_a_merge_that_was_overtaken_stops_and_the_other_one_counts(tmp_path, at_
     assert world.log.file_count == 8
 
 
-@pytest.mark.parametrize("point", MERGE)
+@pytest.mark.parametrize("point", POINTS)
 def test_a_reader_of_any_moment_finishes_on_what_it_opened(tmp_path, at_point, point):
     world = given_small_files(tmp_path)
     opened: list[Manifest] = []

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.list_samples import ListsInMemory
 from tests.support.log_samples import given_binding
 
+from tidemark.log.model import segment_list
 from tidemark.log.model.binding import Binding, TopicPartition
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
+from tidemark.log.model.segment_list import with_lists
 from tidemark.log.verify import range_problems
 
 pytestmark = pytest.mark.unit
@@ -58,14 +61,24 @@ def compacted(draw) -> Compacted:
             path = f"{place}-{ids[0]}"
             contents[path] = ids
             files.append(LogFile(path, part[-1][1], *place, ids[0], ids[-1], len(ids), 1, "", part[0][1]))
-    segment = Segment(tuple(sorted(files, key=lambda file: file.first_id)))
-    segments = (segment,) if files else ()
-    return Compacted(
-        bindings,
-        kept,
-        contents,
-        Manifest.of_segments("orders", segments, bindings[-1].t, end, end + 1, ("journal",)),
+    left, segments = sorted(files, key=lambda file: file.first_id), []
+    while left:
+        size = draw(st.integers(1, 6))
+        segments.append(Segment(tuple(left[:size])))
+        left = left[size:]
+    lists = ListsInMemory()
+    manifest = Manifest(
+        "orders",
+        tuple(segments),
+        t=bindings[-1].t,
+        end=end,
+        compacted_below=end + 1,
+        policies=("journal",),
+        lists=lists,
     )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_list, "FANOUT", 2)
+        return Compacted(bindings, kept, contents, with_lists(manifest, lists.put))
 
 
 @given(compacted())
@@ -93,4 +106,7 @@ def test_no_file_is_found_that_cannot_have_a_message_of_the_binding(log: Compact
 @given(compacted())
 def test_such_a_log_is_right_and_comes_back_from_its_bytes(log: Compacted):
     assert list(range_problems(log.manifest, log.bindings)) == []
-    assert Manifest.from_bytes(log.manifest.to_bytes()) == log.manifest
+    again = Manifest.from_bytes(log.manifest.to_bytes(), log.manifest.lists)
+    assert (again, list(again.files)) == (log.manifest, list(log.manifest.files))
+    firsts = [file.first_id for file in again.files]
+    assert (firsts, len(firsts)) == (sorted(firsts), len(log.contents))

@@ -5,16 +5,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.list_samples import ListsInMemory
 from tests.support.log_samples import given_binding
 
 from tidemark.log.model import segment_list
-from tidemark.log.model.manifest import ListLine, LogFile, Manifest, Segment, digest_of
+from tidemark.log.model.manifest import ListLine, LogFile, Manifest, Segment
 from tidemark.log.model.segment_list import (
     FANOUT,
     folded,
-    index_from_bytes,
     line_of,
-    segment_from_bytes,
     with_lists,
 )
 
@@ -22,30 +21,6 @@ pytestmark = pytest.mark.unit
 
 STORED = Path(__file__).parent / "manifests"
 LARGE = 10**9
-
-
-class ListsInMemory:
-    """Keeps lists by path, and counts what is read and written."""
-
-    def __init__(self) -> None:
-        self.content: dict[str, bytes] = {}
-        self.read: list[str] = []
-
-    def put(self, data: bytes) -> tuple[str, str]:
-        path = f"lists/{len(self.content)}"
-        self.content[path] = data
-        return path, digest_of(data)
-
-    def read_segment(self, line: ListLine) -> Segment:
-        return segment_from_bytes(self._read(line))
-
-    def read_index(self, line: ListLine) -> tuple[ListLine, ...]:
-        return index_from_bytes(self._read(line))
-
-    def _read(self, line: ListLine) -> bytes:
-        self.read.append(line.path)
-        assert digest_of(self.content[line.path]) == line.digest
-        return self.content[line.path]
 
 
 def given_file(number: int, partition: int = 0, width: int = 10) -> LogFile:

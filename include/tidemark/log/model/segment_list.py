@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tidemark.log.model.manifest import ClosedPart, ListLine, LogFile, Manifest, Segment, rows_to_bytes
 
-FANOUT = 32
+FANOUT = 16
 """The number of lines in an index. A manifest has fewer than twice as many lines of each level."""
 
 Put = Callable[[bytes], tuple[str, str]]
