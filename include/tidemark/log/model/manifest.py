@@ -403,8 +403,14 @@ class Manifest:
         bindings = BindingLists.from_row(body.pop("bindings", None))
         closed = tuple(ListLine(**row) for row in body.pop("closed"))
         active = Segment(tuple(LogFile(**row) for row in body.pop("active")))
-        found = {"closed": closed, "active": active, "policies": policies, "bindings": bindings}
-        return cls(**found, lists=lists or NoLists(), **body)
+        return cls(
+            closed=closed,
+            active=active,
+            policies=policies,
+            bindings=bindings,
+            lists=lists or NoLists(),
+            **body,
+        )
 
     @classmethod
     def of_segments(
