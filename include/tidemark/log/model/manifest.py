@@ -302,8 +302,10 @@ class Manifest:
             if one.t < t:
                 earlier = max(earlier, one.last_id)
             elif one.first_t < t and not isinstance(one, LogFile):
-                is_index = isinstance(one, ListLine) and one.level
-                waiting += self.lists.read_index(one) if is_index else self.segment_of(one).files
+                if isinstance(one, ListLine) and one.level:
+                    waiting += self.lists.read_index(one)
+                else:
+                    waiting += self.segment_of(one).files
         return earlier
 
     def segment_of(self, leaf: ClosedPart) -> Segment:
