@@ -41,6 +41,6 @@ def test_few_rows_stay_in_cassandra_and_no_read_meets_removed_ones(
 def tombstones_read(session: Any, consensus: LightweightConsensus, since: str) -> int:
     """How many tombstones Cassandra reads for more rows than there are from this row on."""
     values = (BINDINGS.kind, BINDINGS.name, since, "t/~", 1_000)
-    trace = session.execute(consensus._last.bind(values), trace=True).get_query_trace(max_wait=30)
+    trace = session.execute(consensus._last.bind(values), trace=True).get_query_trace(max_wait_sec=30)
     said = [re.search(r"and (\d+) tombstone", event.description) for event in trace.events]
     return max(int(found[1]) for found in said if found)
