@@ -20,7 +20,7 @@ from uuid import uuid4
 import structlog
 
 from services import own_services  # isort: skip
-from bookkeeping_load import GrownLog  # isort: skip
+from bookkeeping_load import KEPT, STEP, GrownLog  # isort: skip
 
 from tidemark.cassandra.driver import Session
 from tidemark.cassandra.session import connect, disconnect_all
@@ -34,6 +34,8 @@ from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.status import read_orphan_status
 from tidemark.embedded.ports import LOOPBACK
+from tidemark.log.bindings.archive import Archiving
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Binding
 from tidemark.log.publish import publish
 from tidemark.writers.files.kind import FilesDeclaration
@@ -77,13 +79,16 @@ class Measured:
 
     def go_round(self) -> None:
         binding = self.log.capture_next()
+        # A new run looks whether it has bound before, which the log must know however long ago that was.
+        self.time("find run", lambda: Bindings(self.log.control, self.log.folder).of_run(f"new-{binding.t}"))
         self.time("publish", lambda: self.publish(binding))
         self.time("open", lambda: PublishedLog.open(self.log.control, self.log.root))
         self.time("status", lambda: read_orphan_status(self.log.name, self.log.consensus))
         self.time("deliver", self.deliver)
 
     def publish(self, binding: Binding) -> None:
-        publish(self.log.control, self.log.folder, binding, SEGMENT_BYTES, binding.t)
+        archiving = Archiving(KEPT * STEP, lambda: binding.base - 1)
+        publish(self.log.control, self.log.folder, binding, SEGMENT_BYTES, binding.t, archiving)
 
     def deliver(self) -> None:
         log = PublishedLog.open(self.log.control, self.log.root)

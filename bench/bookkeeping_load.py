@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,10 +12,12 @@ import pyarrow as pa
 from tidemark.cassandra.driver import Session
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ABSENT, Change, Consensus, ObjectKey, ObjectKind, Snapshot
+from tidemark.log.files.binding_lists import BindingListWriter
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder, file_path, write_parquet
 from tidemark.log.files.segment_lists import LISTS
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice, reached_offsets
+from tidemark.log.model.binding_list import NO_BINDING_LISTS, BindingLists, ListedBindings
 from tidemark.log.model.captured import Captured, CapturedFile
 from tidemark.log.model.manifest import (
     MAX_FILES_PER_SEGMENT,
@@ -34,6 +36,8 @@ WIDTH = 10
 STEP = 1_000_000
 """The time between two bindings in µs."""
 AT_ONCE = 500
+KEPT, LISTED = 900, 100
+"""Bindings in the control plane at least, and in a list."""
 
 
 @dataclass
@@ -77,13 +81,26 @@ class GrownLog:
             Path(self.root, path).write_bytes(data)
             return path, digest_of(data)
 
-        log = with_lists(log, put)
+        log = replace(with_lists(log, put), bindings=self._listed(newest.t))
         path, digest = self.folder.write_manifest(log)
         self.control.replace_log(ABSENT, LogHead.naming(log, path, digest, self.root))
-        self._fill((f"t/{b.t:020d}", b.to_json()) for b in map(self.binding, range(self.bindings)))
+        rows = map(self.binding, range(log.bindings.count, self.bindings))
+        self._fill((f"t/{one.t:020d}", one.to_json()) for one in rows)
         reached = reached_offsets({}, newest.slices)
-        head = BindingsHead(ABSENT, newest.t + 1, newest.t, reached, {})
+        head = BindingsHead(ABSENT, newest.t + 1, newest.t, reached, {}, log.bindings.last_t)
         self.consensus.commit(self._key, self._version(), Change({HEAD: head.to_json()}))
+
+    def _listed(self, t: int) -> BindingLists:
+        """The lists of all bindings but the newest ``KEPT``, as archiving would have left them."""
+        lists, before = NO_BINDING_LISTS, ()
+        writer = BindingListWriter(self.name, self.root, t)
+        for first in range(0, self.bindings - KEPT - LISTED + 1, LISTED):
+            part = tuple(map(self.binding, range(first, first + LISTED)))
+            listed = ListedBindings(before, part)
+            lists, before = lists.with_list(writer.write(listed), part[-1].t + STEP), listed.after
+            while lines := lists.foldable():
+                lists = lists.with_fold(writer.fold(lines))
+        return replace(lists, unlisted=self.bindings - lists.count, since=lists.since or STEP)
 
     def _segments(self) -> Iterator[Segment]:
         files: list[LogFile] = []

@@ -137,6 +137,25 @@ def test_the_default_compaction_policy_follows_the_format(message_format, policy
     assert pipeline.log.compaction.policy == policy
 
 
+@pytest.mark.parametrize(
+    ("log", "kept"),
+    [
+        ({}, timedelta(days=7)),
+        ({"keep_bindings": "2h"}, timedelta(hours=2)),
+        ({"compaction": {"min_lag": "30d"}}, timedelta(days=30)),
+        ({"keep_bindings": "30d", "compaction": {"min_lag": "30d"}}, timedelta(days=30)),
+    ],
+    ids=["a week", "as the file says", "at least min_lag", "as long as min_lag"],
+)
+def test_bindings_are_kept_for_a_week_or_as_long_as_the_file_says(log, kept):
+    assert given_pipeline(log=log).log.bindings_kept == kept
+
+
+def test_bindings_that_compaction_needs_must_be_kept():
+    with pytest.raises(ValueError, match=r"min_lag is `3600s`.*Keep them for `3600s` or longer"):
+        given_pipeline(log={"keep_bindings": "30m"})
+
+
 def test_the_other_keys_of_the_log_do_not_lose_its_default_path():
     pipeline = given_pipeline(log={"segment_bytes": "512MiB", "compaction": {"min_lag": "7d"}})
     assert pipeline.log.path == "/home/tidemark/log/orders"
