@@ -20,12 +20,12 @@ from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.registration import Start
+from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import AnyWriter, WriterStart
+from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
@@ -83,7 +83,7 @@ def deliver(job: Job) -> dict[str, Any]:
                 limit=pipeline.limits.max_records_per_run,
                 reload=reload,
                 is_stopping=is_stopping,
-                start=_start(declared, log.end),
+                start=start_of(declared, log.end),
             )
 
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
@@ -109,13 +109,6 @@ def deliver(job: Job) -> dict[str, Any]:
             for declared, writer in writers
         }
     return {"end": log.end, "writers": outcomes}
-
-
-def _start(declared: AnyWriter, end: int) -> Start:
-    """The position at which a writer begins on its first run."""
-    if declared.start is WriterStart.RECREATED:
-        return WriterStart.RECREATED
-    return end if declared.start is WriterStart.LATEST else NOTHING_YET
 
 
 def _outcome(

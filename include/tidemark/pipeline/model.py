@@ -31,6 +31,7 @@ from tidemark.pipeline.parts import (
     DeadLetterSettings,
     Declaration,
     Expiry,
+    FollowDeclaration,
     Isolation,
     KafkaSource,
     Name,
@@ -57,6 +58,7 @@ __all__ = [
     "Consistency",
     "DeadLetterSettings",
     "Expiry",
+    "FollowDeclaration",
     "Isolation",
     "JournalDeclaration",
     "KafkaSource",
@@ -93,6 +95,7 @@ class Pipeline(Declaration):
     name: Name
     source: Source
     schedule: Cron | None = "*/5 * * * *"
+    follow: FollowDeclaration | None = None
     limits: RunLimits = RunLimits()
     log: CommitLog
     on_failure: OnFailure = OnFailure.STOP_WRITER

@@ -5,6 +5,7 @@ process calls ``check`` before every batch.
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -158,9 +159,42 @@ class WriterHold:
         return self.state.lease
 
 
-def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> WriterHold:
+FOLLOW = ".follow"
+"""How the first word of a holder ends that takes a lease for each round of a follow."""
+ROUNDS_PATIENCE = 20.0
+"""Seconds to wait for a round of a follow to give a lease back: rounds take a second or two."""
+_PAUSE = 0.05
+"""Seconds between two attempts. Much shorter than what a round does before it takes the lease again."""
+
+
+def is_round(lease: Lease) -> bool:
+    """Whether a round of a follow holds the lease: it will give it back in a moment."""
+    return lease.holder.split(" ")[0].endswith(FOLLOW)
+
+
+def take(
+    positions: Positions,
+    state: WriterState,
+    holder: str,
+    clock: Clock = wall_clock,
+    patience: float = ROUNDS_PATIENCE,
+) -> WriterHold:
     """Take a writer's lease; raises ``LeaseHeld`` while another holder has it. The same holder may take it
-    again."""
+    again.
+
+    A lease that a round of a follow holds is waited for, ``patience`` seconds at most.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return _take_now(positions, state, holder, clock)
+        except LeaseHeld as held:
+            if not is_round(held.lease) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
+def _take_now(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:
 
     def reload() -> WriterState:
         version, newer = positions.load_version(state.name)
