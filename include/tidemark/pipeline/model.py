@@ -95,12 +95,12 @@ class Pipeline(Declaration):
     name: Name
     source: Source
     schedule: Cron | None = "*/5 * * * *"
-    follow: FollowDeclaration | None = None
     limits: RunLimits = RunLimits()
     log: CommitLog
     on_failure: OnFailure = OnFailure.STOP_WRITER
     stopped_writers: StoppedWriters = StoppedWriters.FAIL
     writers: Annotated[tuple[AnyWriter, ...], Field(min_length=1)]
+    follow: FollowDeclaration | None = None
     expiry: Expiry | None = None
     expectations: Name = "default"
     dead_letters: DeadLetterSettings | None = None
