@@ -33,12 +33,13 @@ from journal_load import Load  # isort: skip
 from services import own_services  # isort: skip
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
+from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
-from tidemark.consensus.lightweight import LightweightConsensus
+from tidemark.log.state.followed import read_followed
 from tidemark.settings import ROOT, Settings
 
 PARTITIONS = 4
@@ -115,7 +116,13 @@ def measure(
     jars = ",".join(str(jar) for jar in ensure_jars(Settings.read(), only="spark").spark)
     environ = {**os.environ, "TIDEMARK_PIPELINES": str(folder / "pipelines"), "SPARK_LOCAL_IP": LOOPBACK}
     environ["PYSPARK_SUBMIT_ARGS"] = f"--master local[2] --jars {jars} pyspark-shell"
-    command = [sys.executable, str(ROOT / "spark_apps" / "follow.py"), "--pipeline", name]
+    command = [
+        sys.executable,
+        *os.environ.get("PROFILE", "").split(),
+        str(ROOT / "spark_apps" / "follow.py"),
+        "--pipeline",
+        name,
+    ]
     command += ["--connections", str(connections), "--run-id", "bench", "--summary", str(summary)]
     log = (folder / "follow.log").open("w")
     process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
@@ -123,7 +130,9 @@ def measure(
     producer = threading.Thread(target=produce, args=(kafka, name, rate, measured, over))
     try:
         session = connect(cassandra)
-        query = None
+        query, control = None, LightweightConsensus(session)
+        while not ((followed := read_followed(control, name)) and followed.rounds) and process.poll() is None:
+            time.sleep(0.2)
         producer.start()
         end, minute_ends = time.monotonic() + minutes * 60, time.monotonic() + 60
         while time.monotonic() < end:

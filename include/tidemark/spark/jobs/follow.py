@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
 from tidemark.connections import CassandraConnection, KafkaConnection
-from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_here
+from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
@@ -61,8 +61,10 @@ def write_parts_by_size(session: Session) -> WriteParts:
         acknowledged: Collection[int],
         ticket: WriterTicket,
     ) -> list[PartDone]:
-        is_small = all(part.binding.width <= IN_PROCESS for part in parts)
-        write = write_parts_here if is_small else write_parts_with(session())
+        if any(part.binding.width > IN_PROCESS for part in parts):
+            write = write_parts_with(session())
+        else:
+            write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
         return write(writer, parts, log, acknowledged, ticket)
 
     return write_parts
