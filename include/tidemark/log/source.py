@@ -147,9 +147,7 @@ def _look_at_all(source: SourceTopics, kafka: TopicOffsets) -> Available:
 
 
 def _look_at_some(kafka: TopicOffsets, topics: Iterable[str]) -> Available:
-    # The ids first, as in ``_look_at``; a topic that does not exist has none.
-    ids = kafka.ids(sorted(topics))
-    return Available({place: Offsets(*held) for place, held in kafka.offsets(sorted(ids)).items()}, ids)
+    return _look_at(kafka, sorted({*topics} & kafka.topics()))
 
 
 def _look_at(kafka: TopicOffsets, topics: Sequence[str]) -> Available:
