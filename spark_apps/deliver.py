@@ -19,6 +19,7 @@ from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import LeaseHeld, is_round
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.writer import Writer
@@ -147,6 +148,12 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
     except LogUnreadable:
         raise
     except Exception as error:
+        if isinstance(error, LeaseHeld) and is_round(error.lease):
+            events.info(
+                "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
+            )
+            state = positions.load(writer.name)
+            return Delivered(state.position if state else NOTHING_YET)
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))
