@@ -148,7 +148,7 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
     except LogUnreadable:
         raise
     except Exception as error:
-        if isinstance(error, LeaseHeld) and is_round(error.lease):
+        if isinstance(error, LeaseHeld) and is_round(error.lease.holder):
             events.info(
                 "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
             )

@@ -42,7 +42,7 @@ def follow(job: Job) -> dict[str, Any]:
         reader = stack.enter_context(closing(RecordReader(kafka, isolation)))
         tools = round_tools(session, reader, kafka, isolation, folder, suite, job.connections.control)
         opened = OpenPipeline(pipeline, job.connections)
-        rounds = stack.enter_context(closing(Rounds(opened, job.arguments.run_id, tools)))
+        rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(
             SampledReconciliation(rounds, pipeline.name, suite), lambda: merge_small_files(pipeline, rounds)
         )

@@ -152,7 +152,7 @@ class OpenPipeline:
         state = self.positions.load(name)
         followed = read_followed(self.consensus, self.pipeline.name)
         is_followed = followed is not None and followed.is_current(wall_clock())
-        if state is None or not (is_followed or (state.lease and is_round(state.lease))):
+        if state is None or not (is_followed or (state.lease and is_round(state.lease.holder))):
             yield self
             return
         # Not renewed: a renewal would be a change since the plan, and an action takes no minute.

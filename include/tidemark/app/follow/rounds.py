@@ -5,9 +5,10 @@ none of its own. Each round has its own run id and its own reader of the log, an
 while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 from uuid import uuid4
 
 import numpy as np
@@ -31,7 +32,7 @@ from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Writer
 from tidemark.log.capture import CaptureEngine, capture
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.binding import Binding, TopicPartition
+from tidemark.log.model.binding import Available, Binding, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
@@ -39,7 +40,6 @@ from tidemark.log.source import WatchedSource
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld
 from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
-from tidemark.writers.registry import build_writers
 
 IN_PROCESS = 5_000
 """The most offsets of a binding that this process captures and delivers itself: for so few, Spark's own steps
@@ -96,36 +96,64 @@ class RoundDone:
         return [f"{name}: {one.failure}" for name, one in self.delivered.items() if one.failure]
 
 
+class FollowedKafka(Protocol):
+    """The source's topics, through clients that stay connected: see ``WatchedSource``."""
+
+    def available(self) -> Available:
+        """See ``WatchedSource.available``."""
+
+    def still_available(self, topics: Iterable[str]) -> Available:
+        """See ``WatchedSource.still_available``."""
+
+    def ends(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """See ``WatchedSource.ends``."""
+
+    def close(self) -> None:
+        """Disconnect."""
+
+
 class Rounds:
-    """The rounds of one run. Everything is opened on first use and stays open until ``close``."""
+    """The rounds of one run, over a control plane and clients that stay open until ``close``."""
 
     def __init__(
-        self, opened: OpenPipeline, run_id: str, tools: RoundTools, clock: Clock = wall_clock
+        self,
+        opened: OpenPipeline,
+        run_id: str,
+        tools: RoundTools,
+        source: RunSource,
+        kafka: FollowedKafka,
+        clock: Clock = wall_clock,
     ) -> None:
-        self._opened, self._tools, self._clock = opened, tools, clock
-        self._pipeline, connections = opened.pipeline, opened.connections
-        self.holder = follow_holder(self._pipeline.name, run_id)
+        self._opened, self._tools, self._source = opened, tools, source
+        self._kafka, self._clock = kafka, clock
+        self._pipeline, name = opened.pipeline, opened.pipeline.name
+        self.holder = follow_holder(name, run_id)
         # A later attempt of the same run must not get this attempt's bindings again.
-        self._run_id = f"{run_id} {uuid4().hex[:12]}"
-        self._number = 0
-        self._kafka = WatchedSource(source_topics(self._pipeline), connections.kafka)
-        self.consensus = open_control(connections)
-        self._source = RunSource(
-            self.consensus,
-            self._kafka.available,
+        self._run_id, self._number = f"{run_id} {uuid4().hex[:12]}", 0
+        self.consensus = source.consensus
+        self.control = LogControl(self.consensus, name)
+        self.positions = Positions(self.consensus, name)
+        self.folder = LogFolder(name, self._pipeline.log.path)
+        self.writers: Sequence[tuple[AnyWriter, Writer]] = [
+            (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
+        ]
+        self._unmeasured: list[Binding] = []
+        self.reached: Mapping[TopicPartition, int] = {}
+        self.written_until = 0
+
+    @classmethod
+    def open(cls, opened: OpenPipeline, run_id: str, tools: RoundTools) -> "Rounds":
+        """The rounds of a pipeline, with its connections."""
+        connections = opened.connections
+        kafka = WatchedSource(source_topics(opened.pipeline), connections.kafka)
+        source = RunSource(
+            open_control(connections),
+            kafka.available,
             lambda: server_time(connect(connections.control)),
             opened.next_offsets,
             IN_PROCESS,
         )
-        self.control = LogControl(self.consensus, self._pipeline.name)
-        self.positions = Positions(self.consensus, self._pipeline.name)
-        self.folder = LogFolder(self._pipeline.name, self._pipeline.log.path)
-        self.writers: Sequence[tuple[AnyWriter, Writer]] = list(
-            zip(self._pipeline.writers, build_writers(self._pipeline, connections), strict=True)
-        )
-        self._unmeasured: list[Binding] = []
-        self.reached: Mapping[TopicPartition, int] = {}
-        self.written_until = 0
+        return cls(opened, run_id, tools, source, kafka)
 
     def ends(self) -> Mapping[TopicPartition, int]:
         """The next offsets of all partitions that were ever bound: one request to Kafka."""

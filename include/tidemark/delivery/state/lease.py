@@ -167,9 +167,9 @@ _PAUSE = 0.05
 """Seconds between two attempts. Much shorter than what a round does before it takes the lease again."""
 
 
-def is_round(lease: Lease) -> bool:
-    """Whether a round of a follow holds the lease: it will give it back in a moment."""
-    return lease.holder.split(" ")[0].endswith(FOLLOW)
+def is_round(holder: str) -> bool:
+    """Whether a round of a follow holds a lease by this name: it will give it back in a moment."""
+    return holder.split(" ")[0].endswith(FOLLOW)
 
 
 def take(
@@ -182,16 +182,19 @@ def take(
     """Take a writer's lease; raises ``LeaseHeld`` while another holder has it. The same holder may take it
     again.
 
-    A lease that a round of a follow holds is waited for, ``patience`` seconds at most.
+    A lease that a round of a follow holds is waited for, ``patience`` seconds at most. A round itself does
+    not wait: of two that follow one pipeline, one is dead.
     """
     deadline = time.monotonic() + patience
     while True:
         try:
             return _take_now(positions, state, holder, clock)
         except LeaseHeld as held:
-            if not is_round(held.lease) or time.monotonic() >= deadline:
+            waits = is_round(held.lease.holder) and not is_round(holder)
+            if not waits or time.monotonic() >= deadline:
                 raise
         time.sleep(_PAUSE)
+        state = positions.load(state.name) or state
 
 
 def _take_now(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:
