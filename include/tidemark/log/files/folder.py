@@ -112,6 +112,7 @@ class Folder:
     def create(self, path: str) -> Any:
         """A new file, opened for writing; an existing one is replaced."""
         with self._blamed():
+            self._fs.create_dir(posixpath.dirname(self.at(path)), recursive=True)
             return self._fs.open_output_stream(self.at(path))
 
     def adopt(self, path: str, final: str, digest: str) -> None:

@@ -6,6 +6,7 @@ records cost what the records cost. The session is opened when a round first nee
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
@@ -54,6 +55,10 @@ def round_tools(
 def write_parts_by_size(session: Session) -> WriteParts:
     """A function that writes the parts of small bindings in this process, and of others in Spark's tasks."""
 
+    @cache
+    def in_tasks() -> WriteParts:
+        return write_parts_with(session())
+
     def write_parts(
         writer: Writer,
         parts: Sequence[Part],
@@ -62,7 +67,7 @@ def write_parts_by_size(session: Session) -> WriteParts:
         ticket: WriterTicket,
     ) -> list[PartDone]:
         if any(part.binding.width > IN_PROCESS for part in parts):
-            write = write_parts_with(session())
+            write = in_tasks()
         else:
             write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
         return write(writer, parts, log, acknowledged, ticket)
