@@ -1,4 +1,4 @@
-"""A pipeline that is followed, with Kafka, the control plane and its writers in memory, and its log on disk."""
+"""A pipeline that is followed: Kafka, the control plane and the writers in memory, the log on disk."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -110,9 +110,9 @@ def round_kind(
     return RoundKind.IDLE if is_idle and not is_due else RoundKind.WHOLE
 
 
-def write_times_end(binding: Binding | None) -> int:
-    """The last write time that a binding may give, in µs; 0 for none."""
-    return binding.t + binding.width if binding is not None else 0
+def write_times_end(binding: Binding) -> int:
+    """The last write time that a binding may give, in µs."""
+    return binding.t + binding.width
 
 
 def is_due(last: int, every: int, now: int) -> bool:

@@ -140,6 +140,9 @@ class Rounds:
         self._unmeasured: list[Binding] = []
         self.reached: Mapping[TopicPartition, int] = {}
         self.written_until = 0
+        """The last write time of the newest binding, whichever run made it, in µs."""
+        self._newest: int | None = None
+        self._note_bindings()
 
     @classmethod
     def open(cls, opened: OpenPipeline, run_id: str, tools: RoundTools) -> "Rounds":
@@ -179,10 +182,16 @@ class Rounds:
             self._publish(binding)
             self._unmeasured.append(binding)
             del self._unmeasured[:-MOST_WAITING]
-            self.written_until = max(self.written_until, write_times_end(binding))
         done = self._deliver(is_stopping) if plan.deliver else RoundDone()
-        self.reached = self.control.bindings_head().reached
+        self._note_bindings()
         return done
+
+    def _note_bindings(self) -> None:
+        head = self.control.bindings_head()
+        self.reached = head.reached
+        if head.newest is not None and head.newest != self._newest:
+            self._newest = head.newest
+            self.written_until = write_times_end(self.control.binding(head.newest))
 
     def _publish(self, binding: Binding) -> None:
         pipeline = self._pipeline

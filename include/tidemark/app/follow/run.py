@@ -99,7 +99,7 @@ class FollowRun:
         self._pipeline, self._declared, self._rounds, self._consensus = pipeline, declared, rounds, consensus
         self._upkeep, self._clock, self._sleep = upkeep, clock, sleep
         now = clock()
-        self._timing = Timing(now)
+        self._timing = Timing(now, written_until=rounds.written_until)
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
         self._must_wait = False

@@ -19,8 +19,8 @@ from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
 READS_AGAIN = 3
-"""How often entities and pointers are read at most, where the writer delivers meanwhile and they seem wrong. A
-follow delivers every second."""
+"""How often entities and pointers are read at most, where the writer delivers meanwhile and they seem wrong:
+a follow delivers every second."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Operators' commands on a pipeline that is followed: they wait for a round, and no round comes in between."""
+"""Operators' commands on a followed pipeline: they wait for a round, and no round comes in between."""
 
 import threading
 

@@ -78,7 +78,6 @@ def test_a_round_waits_while_write_times_are_more_than_five_seconds_ahead():
 
 
 def test_the_end_of_a_bindings_write_times():
-    assert write_times_end(None) == 0
     assert write_times_end(given_binding(7 * SECOND, 0, ("orders", 0, 0, 40))) == 7 * SECOND + 40
 
 

@@ -11,7 +11,7 @@ from tests.support.pipeline_world import PipelineWorld
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.model.binding import CapturePlace
-from tidemark.log.model.gate import LogStopped
+from tidemark.log.model.gate import LogGateCause, LogStopped
 from tidemark.log.state.readers import readers
 
 pytestmark = pytest.mark.unit
@@ -77,8 +77,8 @@ def test_the_ends_are_one_request(world):
     rounds = world.rounds()
     rounds.whole()
     world.kafka.requests.clear()
-    assert rounds.ends() == {("orders", 0): 1, ("orders", 1): 0} or rounds.ends() == {("orders", 0): 1}
-    assert set(world.kafka.requests) == {"ends"}
+    assert rounds.ends() == {("orders", 0): 1}
+    assert world.kafka.requests == ["ends"]
 
 
 def test_small_bindings_say_that_they_are_captured_in_the_process(world):
@@ -170,7 +170,7 @@ def test_a_topic_that_was_made_again_closes_the_logs_gate(world):
     world.kafka.make_again(b"x", b"y")
     with pytest.raises(OffsetsLost):
         world.follow()
-    assert "made again" in str(world.house.control.log_gate().reason) or world.house.control.log_gate()
+    assert world.house.control.log_gate().cause is LogGateCause.LOST
 
 
 def test_a_capture_that_fails_its_audit_is_not_published(world, stream):
@@ -208,3 +208,11 @@ def test_after_a_crash_at_any_point_of_a_round_the_next_run_continues(
     state = world.house.positions.load("stream")
     assert stream.ids == list(range(8))
     assert (state.position, state.gate, world.house.control.log_head().end) == (7, None, 7)
+
+
+def test_a_new_attempt_knows_how_far_write_times_are(world):
+    """Otherwise its first round would go further ahead of the clock."""
+    world.kafka.send(b"a", b"b")
+    world.follow()
+    (binding,) = world.house.control.bindings_after(-1)
+    assert world.rounds("run-2").written_until == binding.t + 2
