@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -116,13 +117,7 @@ def measure(
     jars = ",".join(str(jar) for jar in ensure_jars(Settings.read(), only="spark").spark)
     environ = {**os.environ, "TIDEMARK_PIPELINES": str(folder / "pipelines"), "SPARK_LOCAL_IP": LOOPBACK}
     environ["PYSPARK_SUBMIT_ARGS"] = f"--master local[2] --jars {jars} pyspark-shell"
-    command = [
-        sys.executable,
-        *os.environ.get("PROFILE", "").split(),
-        str(ROOT / "spark_apps" / "follow.py"),
-        "--pipeline",
-        name,
-    ]
+    command = [sys.executable, str(ROOT / "spark_apps" / "follow.py"), "--pipeline", name]
     command += ["--connections", str(connections), "--run-id", "bench", "--summary", str(summary)]
     log = (folder / "follow.log").open("w")
     process = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
@@ -138,11 +133,7 @@ def measure(
         while time.monotonic() < end:
             if process.poll() is not None:
                 sys.exit(f"follow ended early:\n{(folder / 'follow.log').read_text()[-3000:]}")
-            if query is None and name in session.cluster.metadata.keyspaces:
-                if "pointer2" in session.cluster.metadata.keyspaces[name].tables:
-                    query = session.prepare(
-                        f"SELECT partition, offset FROM {name}.pointer2 WHERE topic = ? AND partition IN ?"
-                    )
+            query = query or pointer_query(session, name)
             if query is not None:
                 for row in session.execute(query, (name, list(range(PARTITIONS)))):
                     measured.arrived(row.partition, row.offset, time.monotonic())
@@ -159,6 +150,16 @@ def measure(
         log.close()
     show(measured, None)
     report(name, cassandra, folder, measured, json.loads(summary.read_text()))
+
+
+def pointer_query(session: Any, keyspace: str) -> Any:
+    """The statement that reads the pointers; None while there is no table."""
+    known = session.cluster.metadata.keyspaces.get(keyspace)
+    if known is None or "pointer2" not in known.tables:
+        return None
+    return session.prepare(
+        f"SELECT partition, offset FROM {keyspace}.pointer2 WHERE topic = ? AND partition IN ?"
+    )
 
 
 def show(measured: Measured, pid: int | None) -> None:
@@ -189,9 +190,8 @@ def report(
     full = [minute for minute in measured.minutes if minute.memory]
     if len(full) > 1:
         print(f"memory: {full[0].memory / 2**20:.0f} → {full[-1].memory / 2**20:.0f} MiB")
-    print(
-        f"files: {files} in the folder, {len(list(manifest.files))} in the log, {len(manifest.segments)} segments"
-    )
+    listed = len(list(manifest.files))
+    print(f"files: {files} in the folder, {listed} in the log, {len(manifest.segments)} segments")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -210,15 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         else:
             own = stack.enter_context(own_services())
             kafka, cassandra = own.kafka, own.cassandra
-        try:
-            measure(kafka, cassandra, folder, given.minutes, given.rate)
-        finally:
-            print(
-                (folder / "follow.log").read_text()[-int(os.environ.get("SHOW_LOG", "0")) or len("") :]
-                if os.environ.get("SHOW_LOG")
-                else "",
-                end="",
-            )
+        measure(kafka, cassandra, folder, given.minutes, given.rate)
     return 0
 
 
