@@ -1,4 +1,4 @@
-"""The long campaign of follow: an hour of rounds beside everything else, with deaths of task, engine and Kafka.
+"""The long campaign of follow: rounds beside everything else, with deaths of task, engine and Kafka.
 
     python tests/soak/follow.py [--minutes 60] [--seed 1]
 
@@ -29,8 +29,7 @@ from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.cassandra.session import disconnect_all
 from tidemark.cli.connections import look_up
 from tidemark.connections import Connections, SparkConnection
-from tidemark.embedded.lifecycle import up
-from tidemark.embedded.processes import all_records
+from tidemark.embedded.lifecycle import all_records, up
 from tidemark.log.publish import read_log
 from tidemark.settings import Settings
 

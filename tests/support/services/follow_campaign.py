@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -39,8 +39,10 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.operator.action_plan import ChangedMeanwhile
 from tidemark.delivery.state.lease import LeaseHeld
 from tidemark.errors import TidemarkError
+from tidemark.log.source import WatchedSource
 from tidemark.log.state.lease import LogHeld, LogLost
 from tidemark.log.sweep import sweep_log
+from tidemark.pipeline.model import source_topics
 
 ARCHIVE = """  - {{name: archive, kind: files, path: "{folder}/archive/{name}", format: parquet}}
 expiry: {{schedule: null, timezone: UTC}}
@@ -192,12 +194,11 @@ class FollowCampaign:
 
     def _is_done(self) -> bool:
         head, opened = self.follow.runs.control.log_head(), self.follow.opened
-        ends = self.follow.runs.control.bindings_head().reached
+        reached = self.follow.runs.control.bindings_head().reached
+        with closing(WatchedSource(source_topics(opened.pipeline), self.connections.kafka)) as kafka:
+            is_bound = bool(reached) and kafka.ends(reached) == reached
         states = [opened.positions.load(name) for name in (WRITER, "archive")]
-        sent = {(self.name, partition): last + 1 for partition, last in self.history.pointers.items()}
-        return all(ends.get(place, 0) >= end for place, end in sent.items()) and all(
-            state is not None and state.position == head.end for state in states
-        )
+        return is_bound and all(state is not None and state.position == head.end for state in states)
 
     def differing(self) -> Iterator[str]:
         """Everything that is not as one run over the same records leaves it."""
@@ -235,9 +236,8 @@ def given_campaign(
     """A campaign whose topic and keyspaces are gone afterwards."""
     name = f"follow-{uuid4().hex[:8]}"
     with given_followed(root, connections, name, patch, ARCHIVE) as follow:
-        once = declare_journal(
-            root, connections, name, f"{name}-once", f"{name}_once".replace("-", "_"), patch
-        )
+        other = f"{name}-once"
+        once = declare_journal(root, connections, name, other, other.replace("-", "_"), patch)
         session: Any = once.session
         try:
             yield FollowCampaign(follow, once, seed)
