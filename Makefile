@@ -43,6 +43,7 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/source.py
 	@$(BIN)/python bench/verify.py
 	@$(BIN)/python bench/compact.py
+	@$(BIN)/python bench/bookkeeping.py
 	@$(BIN)/python bench/expiry.py
 	@$(BIN)/python bench/work.py
 	@$(BIN)/python bench/follow.py

@@ -81,6 +81,6 @@ def _namespaces_at(
 ) -> tuple[dict[str, int], list[str]]:
     """The last finished id of every namespace that goes back, and the namespaces that have none any more."""
     going_back = [space for space, id_ in positions.namespaces(name).items() if id_ > position]
-    reached = log.last_ids(log.manifest.files, position)
+    reached = log.last_ids(log.manifest.files_between(0, position), position)
     moved = {space: reached[space] for space in going_back if space in reached}
     return moved, [space for space in going_back if space not in reached]
