@@ -14,6 +14,7 @@ from tidemark.app.expectations import pipeline_suite
 from tidemark.cassandra.session import connect
 from tidemark.clock import wall_clock
 from tidemark.consensus.lightweight import LightweightConsensus
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
 def capture_binding(job: Job) -> dict[str, Any]:
     """Capture and audit the binding, or verify its files where it is published already."""
     control = LogControl(LightweightConsensus(connect(job.connections.control)), job.pipeline.name)
-    binding = control.binding(job.arguments.t)
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
+    binding = Bindings(control, folder).at(job.arguments.t)
     if control.log_head().t < binding.t:
         try:
             return _capture_and_audit(job, control, folder, binding)

@@ -44,6 +44,7 @@ from tidemark.journal.action import append
 from tidemark.journal.codec.record import write_action
 from tidemark.journal.events import EncodedEvent, Events
 from tidemark.kafka.source_topics import SourceTopics
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.source import read_available
 from tidemark.verification.outputs.reconcile import reconcile_now, usual_extent
@@ -224,7 +225,7 @@ class Campaign:
         """A journal has the first topic of every name, and says which others it goes on without."""
         control = self.runs.control
         recreations = Recreations.of(control.accepted_losses())
-        bindings = {one.t: one for one in control.bindings_after(-1)}
+        bindings = {one.t: one for one in list(Bindings(control).after(-1))}
         expected: Counter[tuple[str, str]] = Counter()
         left = set()
         for one in messages.values():

@@ -34,9 +34,18 @@ class MortalConsensus:
         self._require_life()
         return self.inner.read(key, rows)
 
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
         self._require_life()
-        return self.inner.scan(key, prefix, before=before, limit=limit)
+        return self.inner.scan(key, prefix, since=since, before=before, limit=limit, first=first)
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         self._require_life()

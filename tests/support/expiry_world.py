@@ -22,6 +22,7 @@ from tidemark.journal.effect import Message
 from tidemark.journal.events import EncodedEvent, Events, PayloadMetadata
 from tidemark.journal.fold import fold
 from tidemark.journal.head import Head
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Offsets
 
 TOPIC, WRITER, RUN = "orders", "w", "orders.purge_expired r1"
@@ -83,7 +84,7 @@ class World:
     def deliver(self) -> None:
         """Bring the heads, and the writer, to the end of the log."""
         state = self.log.positions.load(WRITER)
-        for binding in self.log.control.bindings_after(state.position if state else -1):
+        for binding in list(Bindings(self.log.control).after(state.position if state else -1)):
             for s in binding.slices:
                 for offset in range(s.lower, s.upper):
                     id_ = binding.id_of(TOPIC, s.partition, offset)

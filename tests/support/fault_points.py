@@ -12,6 +12,8 @@ def _of(*prefixes: str) -> tuple[FaultPoint, ...]:
 
 REPLICATE = _of("bind.", "capture.", "audit.", "publish.")
 """Walked in ``tests/unit/log/test_fault_walk.py``, like the next two."""
+ARCHIVE = _of("bindings.")
+"""Walked in ``tests/unit/log/test_archive.py``."""
 ACCEPT = (FaultPoint.GATE_CLOSED, FaultPoint.ACCEPT_RECORDED, FaultPoint.ACCEPT_OPENED)
 ACCEPT_PLAN = (FaultPoint.ACCEPT_PLANNED,)
 SWEEP = _of("sweep.")
@@ -50,6 +52,7 @@ WORK = _of("work.")
 
 EVERY_LIST = (
     REPLICATE,
+    ARCHIVE,
     ACCEPT,
     ACCEPT_PLAN,
     SWEEP,

@@ -135,7 +135,6 @@ def _action(kind: str, key: str, timestamp: int, numbers: str, hours: str | None
 class ActionLog(LogInMemory):
     """A published log: the control plane's part of it and its folder."""
 
-    bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
     losses: list[AcceptedLoss] = field(default_factory=list)
     begins_at: int = 0
@@ -184,24 +183,11 @@ class ActionLog(LogInMemory):
             (self.batches[path],) = kept.combine_chunks().to_batches()
             yield LogFile(path, times[-1], *lane[0].place, ids[0], ids[-1], len(ids), 1, "", times[0])
 
-    def bindings_after(self, position: int) -> list[Binding]:
-        return [binding for binding in self.bindings if binding.end > position]
-
-    def offsets_before(
-        self, binding: Binding, is_same: Callable[[str, Binding], bool] = lambda topic, older: True
-    ) -> dict[tuple[str, int], int]:
-        older = [one for one in self.bindings if one.t < binding.t]
-        return {
-            place: offset
-            for one in older
-            for place, offset in one.offsets_at(one.end).items()
-            if is_same(place[0], one)
-        }
-
     def bindings_head(self) -> BindingsHead:
         reached = {(s.topic, s.partition): s.upper for one in self.bindings for s in one.slices}
         ids = {topic: id_ for one in self.bindings for topic, id_ in one.topics}
-        return BindingsHead(reached=reached, topic_ids=ids)
+        newest = self.bindings[-1].t if self.bindings else None
+        return BindingsHead(newest=newest, reached=reached, topic_ids=ids)
 
     def read_chosen(self, file: LogFile, choose: Callable[[pa.ChunkedArray], pa.Array]) -> Iterator[pa.Table]:
         for batch in self.read_file(file):

@@ -1,7 +1,7 @@
 """Bindings, messages and published logs in one line each: what the tests of the log start from."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,18 @@ class LogInMemory:
     rows_a_batch: int = 8_192
     """How many messages a reader of a file gets at once."""
     plane: LogControl = field(default_factory=lambda: LogControl(MemoryConsensus(), "orders"))
+    bindings: list[Binding] = field(default_factory=list)
+    """The bindings that were added here instead of to ``plane``, oldest first."""
+
+    @property
+    def root(self) -> str:
+        return "nowhere"
+
+    def binding_rows(
+        self, after: int, before: int | None = None, limit: int = 200, *, first: bool = False
+    ) -> list[Binding]:
+        found = [one for one in self.bindings if after < one.t and (before is None or one.t < before)]
+        return found[:limit] if first else found[-limit:]
 
     @property
     def pipeline(self) -> str:
@@ -51,7 +63,7 @@ class LogInMemory:
         return self.plane.log_rows(prefix)
 
     def bindings_head(self) -> BindingsHead:
-        return self.plane.bindings_head()
+        return replace(self.plane.bindings_head(), newest=self.bindings[-1].t if self.bindings else None)
 
     def scan_log(self, prefix: str, limit: int) -> Snapshot:
         return self.plane.scan_log(prefix, limit)

@@ -21,6 +21,7 @@ from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
 from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
 from tidemark.writers.files.kind import FilesDeclaration
@@ -58,7 +59,7 @@ class PipelineWorld(ControlPlaneWorld):
     def publish(self, **topics: Values) -> Binding:
         """Bind, capture and publish what the topics have next."""
         head = self.control.bindings_head()
-        previous = self.control.binding(head.newest) if head.newest is not None else None
+        previous = Bindings(self.control).at(head.newest) if head.newest is not None else None
         slices, values = [], {}
         for topic, given in sorted(topics.items()):
             lower = head.reached.get((topic, 0), 0)

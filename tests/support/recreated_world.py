@@ -30,6 +30,7 @@ from tidemark.delivery.writer import Check, Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.accept import accept, require_closed_gate
 from tidemark.log.bind import bind
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.capture import capture
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
@@ -372,7 +373,7 @@ class World(PipelineWorld):
     def _differing_entities(self, messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         """Entities of the first topic of every name, and of no other: the journal goes on without those."""
         recreations = Recreations.of(self.control.accepted_losses())
-        bindings = {one.t: one for one in self.control.bindings_after(-1)}
+        bindings = {one.t: one for one in list(Bindings(self.control).after(-1))}
         events: dict[tuple[str, str], int] = {}
         newer: set[str] = set()
         for one in messages:

@@ -20,6 +20,7 @@ from tidemark.compaction.compact import Compaction
 from tidemark.compaction.engine import InProcess
 from tidemark.connections import Connections
 from tidemark.faults import FaultPoint
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.state.followed import TERM
 
 pytestmark = pytest.mark.system
@@ -67,10 +68,10 @@ def test_rounds_deliver_idle_ones_bind_nothing_and_sigterm_ends_the_run_cleanly(
     append(follow, history, 200)
     follow.wait_for(history.pointers)
 
-    bindings = follow.runs.control.bindings_after(-1)
+    bindings = list(Bindings(follow.runs.control).every())
     upper = follow.runs.control.bindings_head().upper
     wait_until(lambda: follow.runs.control.bindings_head().upper > upper, 60, "upper to advance")
-    assert follow.runs.control.bindings_after(-1) == bindings
+    assert list(Bindings(follow.runs.control).every()) == bindings
 
     summary = attempt.stop()
     assert (summary["ended"], summary["records"]) == ("stopped", 400)

@@ -11,6 +11,7 @@ from tests.support.services.log_runs import LogRuns, declare_log, expected_diges
 
 from tidemark.connections import Connections
 from tidemark.faults import FaultPoint
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.publish import read_log
 
 pytestmark = pytest.mark.system
@@ -53,8 +54,8 @@ def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, services: Any,
 
     # Then: one binding, and exactly the files that an undisturbed run would have written.
     assert runs.replicate("run-3") is None
-    binding = runs.control.binding(t)
-    assert runs.control.bindings_after(-1) == [binding]
+    binding = Bindings(runs.control).at(t)
+    assert list(Bindings(runs.control).after(-1)) == [binding]
     assert [(s.partition, s.lower, s.upper) for s in binding.slices] == [(0, 0, 100), (1, 0, 100)]
     log = read_log(runs.control, runs.folder)
     assert (log.end, log.count, log.segment_count) == (199, 200, 1)

@@ -16,6 +16,7 @@ from tests.support.waiting import wait_until
 
 from tidemark.app.replicate import begin_run
 from tidemark.connections import Connections, KafkaConnection
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.publish import read_log
 from tidemark.log.read import select
 
@@ -80,7 +81,7 @@ def test_records_removed_before_their_capture_stop_the_log_until_a_person_accept
 
     # Way out: the lost offsets are holes, on record for ever.
     assert runs.accept("a test topic with a short retention").code == 0
-    assert runs.replicate("run-2") == runs.control.binding(t)
+    assert runs.replicate("run-2") == Bindings(runs.control).at(t)
     assert [(message["id"], message["offset"]) for message in messages(runs)] == [
         (n, n) for n in range(4, 10)
     ]
@@ -238,7 +239,7 @@ def test_two_binders_at_once_go_on_with_one_binding(services: Any, declare: Decl
     with ThreadPoolExecutor(3) as binders:
         answers = list(binders.map(lambda number: bind(f"run-{number}"), range(3)))
 
-    (binding,) = runs.control.bindings_after(-1)
+    (binding,) = list(Bindings(runs.control).after(-1))
     assert answers == [binding.t] * 3
 
 

@@ -24,6 +24,7 @@ from tidemark.cli.demo.orders import sample_actions
 from tidemark.connections import Connections
 from tidemark.delivery.status import WriterStatus
 from tidemark.embedded.errors import AirflowRefused
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.publish import read_log
 
 pytestmark = pytest.mark.system
@@ -83,7 +84,7 @@ def test_N_applications_that_are_killed_are_finished_by_their_retries(
     stories["killed_applications"].result()
     connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
     runs = LogRuns("killed", tmp_path, connections)
-    (binding,) = runs.control.bindings_after(-1)
+    (binding,) = list(Bindings(runs.control).after(-1))
     log = read_log(runs.control, runs.folder)
     assert (log.end, log.count) == (299, 300)
     assert {one.position for one in status_of(services, "killed").writers} == {299}

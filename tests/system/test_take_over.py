@@ -34,6 +34,7 @@ from tidemark.journal.events import EncodedEvent, Events
 from tidemark.journal.segments import head_segment
 from tidemark.kafka.consumer_groups import ReplicatorRuns
 from tidemark.log.bind import OffsetsLost
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Binding
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.writers.replicator.hand_back import HandBack
@@ -79,7 +80,7 @@ def opened(journal: JournalRuns) -> OpenPipeline:
 def bind(journal: JournalRuns, run_id: str = "run-1") -> Binding:
     plan = opened(journal).begin_run(run_id, retry=False)
     assert plan.t is not None
-    return journal.runs.control.binding(plan.t)
+    return Bindings(journal.runs.control).at(plan.t)
 
 
 def deliver(journal: JournalRuns) -> None:

@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from tidemark.cassandra.session import connect, server_time
-from tidemark.clock import wall_clock
+from tidemark.clock import SECOND, wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
 from tidemark.consensus.objects import Consensus
+from tidemark.delivery.compacted_history import needing_every_message
 from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.registration import passed_by_all
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import bind, find_unfinished, refuse_clock
+from tidemark.log.bindings.archive import Archiving
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import NOTHING_YET, Available, Binding, TopicPartition
@@ -23,7 +27,7 @@ from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import NoSuchTopic, read_available
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.forgotten import refuse_forgotten
-from tidemark.pipeline.model import Pipeline, source_topics
+from tidemark.pipeline.model import Pipeline, WriterStart, source_topics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
 
@@ -98,17 +102,22 @@ def begin_run(
     return begin_run_at(RunSource.of(pipeline, connections, next_offsets), pipeline, run_id, retry=retry)
 
 
-def begin_run_at(source: RunSource, pipeline: Pipeline, run_id: str, *, retry: bool) -> RunPlan:
+def begin_run_at(
+    source: RunSource, pipeline: Pipeline, run_id: str, *, retry: bool, is_new: bool = False
+) -> RunPlan:
     """Bind what is new, unless something older has to be finished first.
 
     A gate that closed over a binding stops every run but a retry: the binding's own run, or one that an
-    operator has started.
+    operator has started. ``is_new`` tells that no earlier attempt had this run id.
     """
     control = LogControl(source.consensus, pipeline.name)
     refuse_forgotten(control)
-    binding = find_unfinished(control, run_id)
+    bindings = Bindings(control, LogFolder(pipeline.name, pipeline.log.path))
+    if is_new:
+        bindings.expect_new(run_id)
+    binding = find_unfinished(control, run_id, bindings)
     if binding is None:
-        binding = _bind_new(source, pipeline, control, run_id)
+        binding = _bind_new(source, pipeline, control, run_id, bindings)
     else:
         gate = control.log_gate()
         if gate is not None and not retry and binding.run_id != run_id:
@@ -124,7 +133,9 @@ def begin_run_at(source: RunSource, pipeline: Pipeline, run_id: str, *, retry: b
     return RunPlan(t=binding.t, records=binding.width, lag=lag, stopped=stopped)
 
 
-def _bind_new(source: RunSource, pipeline: Pipeline, control: LogControl, run_id: str) -> Binding | None:
+def _bind_new(
+    source: RunSource, pipeline: Pipeline, control: LogControl, run_id: str, bindings: Bindings
+) -> Binding | None:
     now = wall_clock()
     refuse_clock(pipeline.name, now, source.server_time())
     # Read before Kafka's offsets: a binding in between would look like a partition that was truncated.
@@ -138,7 +149,7 @@ def _bind_new(source: RunSource, pipeline: Pipeline, control: LogControl, run_id
         head = control.start_from(head, source.next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
     limit = pipeline.limits.max_records_per_run
-    return bind(control, available, limit, now, run_id, head, source.in_process)
+    return bind(control, available, limit, now, run_id, head, bindings, source.in_process)
 
 
 def audit_run(
@@ -150,11 +161,25 @@ def audit_run(
     if found := folder.read_audit(t):
         for line in found.to_lines():
             show(line)
-    return require_audit(control, folder, control.binding(t), wall_clock())
+    return require_audit(control, folder, Bindings(control, folder).at(t), wall_clock())
 
 
 def publish_run(pipeline: Pipeline, connections: Connections, t: int) -> LogHead:
     """Make the captured binding part of the log."""
     control = LogControl(open_control(connections), pipeline.name)
     folder = LogFolder(pipeline.name, pipeline.log.path)
-    return publish(control, folder, control.binding(t), pipeline.log.segment_bytes, wall_clock())
+    binding, archiving = Bindings(control, folder).at(t), archiving_of(pipeline, control)
+    return publish(control, folder, binding, pipeline.log.segment_bytes, wall_clock(), archiving)
+
+
+def archiving_of(pipeline: Pipeline, control: LogControl) -> Archiving:
+    """Which bindings leave the control plane: those older than ``log.keep_bindings`` that every registered
+    and declared writer has passed."""
+
+    def passed() -> int:
+        declared = [one.name for one in pipeline.writers if one.start is not WriterStart.LATEST]
+        is_compacted = control.log_head().compacted_below > 0
+        refused = needing_every_message(pipeline.writers) if is_compacted else ()
+        return passed_by_all(control, Positions(control.consensus, pipeline.name), declared, refused)
+
+    return Archiving(int(pipeline.log.bindings_kept.total_seconds() * SECOND), passed)

@@ -19,6 +19,7 @@ from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import FAILURES, KEYSPACE, LightweightConsensus
 from tidemark.consensus.objects import Consensus, ObjectKind
 from tidemark.delivery.state.positions import Positions
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.recreated_topics import of_whole_topics
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
@@ -110,8 +111,13 @@ def _held(control: LogControl, topic: str, first_pointed: FirstPointed) -> str |
     if not losses:
         return None
     newest = losses[-1]
-    old = control.last_bound(topic, newest.after, newest.found)
+    bound_t, bound_id = newest.bound_t, newest.bound_id
+    if (
+        bound_t is None
+    ):  # accepted by an earlier version: as long as no binding was archived, its row is there
+        old = Bindings(control).last_of(topic, newest.after, newest.found)
+        bound_t, bound_id = (old.t, old.topic_ids.get(topic)) if old else (0, None)
     pointed = first_pointed({one.loss.partition for one in losses})
-    if old is None or pointed is None or pointed // 1000 > old.t // 1000:
+    if not bound_t or pointed is None or pointed // 1000 > bound_t // 1000:
         return None
-    return old.topic_ids.get(topic, UNKNOWN)
+    return bound_id or UNKNOWN

@@ -16,6 +16,7 @@ from tidemark.compaction.watermark import Watermark, find_watermark
 from tidemark.delivery.compacted_history import needing_every_message
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import registered_writers
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.manifest import LogFile, Manifest
@@ -122,7 +123,7 @@ class Questions:
         now = self.control.bindings_head().upper
         reached = self.find_positions()
         manifest = read_log(self.control, self._folder)
-        young = self.control.bindings_younger(now - settings.min_lag)
+        young = Bindings(self.control, self._folder).younger(now - settings.min_lag)
         held = holds(self.control)
         watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
         is_journal = isinstance(policy, JournalActions)
@@ -164,7 +165,7 @@ class Questions:
         recreations = Recreations.of(self.control.accepted_losses())
         if not recreations:
             return ()
-        found = topics_in_log(self.control.bindings_after(NOTHING_YET), recreations)
+        found = topics_in_log(Bindings(self.control, self._folder).every(), recreations)
         again = ((one.topic, one.first_id) for one in found if one.number and one.first_id < below)
         return tuple(sorted(again))
 

@@ -102,6 +102,9 @@ class LightweightConsensus:
         self._last = self._prepare_read(
             f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row DESC LIMIT ?"
         )
+        self._first = self._prepare_read(
+            f"SELECT row, body, version {where} AND row >= ? AND row < ? ORDER BY row ASC LIMIT ?"
+        )
         self._state = self._prepare_read(f"SELECT DISTINCT version, last_tx {where}")
         self._advance = session.prepare(
             f"UPDATE {table} SET version = ?, last_tx = ? WHERE kind = ? AND name = ? IF version = ?"
@@ -154,11 +157,24 @@ class LightweightConsensus:
         """
         return self._snapshot(key, self._rows, (key.kind, key.name, list(rows)))
 
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
         """See ``Consensus.scan``."""
         end = prefix + AFTER_EVERY_NAME
         upper = end if before is None else min(before, end)
-        snapshot = self._snapshot(key, self._last, (key.kind, key.name, prefix, upper, limit))
+        lower = prefix if since is None else max(since, prefix)
+        if lower >= upper:
+            return Snapshot(self._version(key)[0], {})
+        statement = self._first if first else self._last
+        snapshot = self._snapshot(key, statement, (key.kind, key.name, lower, upper, limit))
         return Snapshot(snapshot.version, dict(sorted(snapshot.rows.items())))
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:

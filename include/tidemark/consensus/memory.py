@@ -33,12 +33,24 @@ class MemoryConsensus:
         """See ``Consensus.committed``."""
         return self.read(key, rows)
 
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
         """See ``Consensus.scan``."""
         whole = self._whole(key)
-        names = sorted(n for n in whole.rows if n.startswith(prefix) and (before is None or n < before))[
-            -limit:
-        ]
+        names = sorted(
+            name
+            for name in whole.rows
+            if name.startswith(prefix) and name >= (since or "") and (before is None or name < before)
+        )
+        names = names[:limit] if first else names[-limit:]
         return Snapshot(whole.version, {name: whole.rows[name] for name in names})
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:

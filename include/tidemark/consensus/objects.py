@@ -164,8 +164,21 @@ class Consensus(Protocol):
         Sees every commit that returned before this call. A commit in progress may be seen or not.
         """
 
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
-        """The last ``limit`` rows whose names begin with ``prefix`` and sort before ``before``, in order."""
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
+        """The last ``limit`` rows whose names begin with ``prefix``, in order; with ``first`` the first ones.
+
+        Only rows that sort at or after ``since`` and before ``before``. Rows below ``since`` are not even
+        looked at: that matters where many of them were removed, which Cassandra reads like present ones.
+        """
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         """The sorted names of the objects of a kind that begin with ``prefix``, including objects without

@@ -24,6 +24,7 @@ from tidemark.delivery.binding_steps import (
     finish,
     settle,
 )
+from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.split_entities import is_any_split
 from tidemark.delivery.state.lease import LeaseLost, WriterHold
@@ -32,6 +33,7 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate, WriterState
 from tidemark.delivery.target import prepare_target
 from tidemark.delivery.writer import BadMessage, Part, TargetReplaced, Writer, Written
 from tidemark.delivery.writer_topics import LeftOutCount, Taken, WriterTopics
+from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
@@ -40,6 +42,25 @@ events = structlog.get_logger()
 
 TRIES = 2
 """The number of attempts to write a binding's parts before the target counts as failed."""
+
+
+@with_fields
+class BindingBeyondPosition(DeliveryError):
+    """A binding does not follow the writer's position: the messages between them would never be delivered."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    t: int
+    base: int
+    position: int
+
+    text = (
+        "{pipeline}/{writer}: the binding at {t} begins with id {base}, but the writer's position is "
+        "{position}, and what is between them would be left out. Nothing was written, and the position did "
+        "not move. Look at the log with: tidemark log verify {pipeline}"
+    )
 
 
 @dataclass(slots=True)
@@ -121,6 +142,10 @@ class Delivery:
         ``gate`` is the gate to commit with it; None opens it. Returns False where the delivery failed: the
         gate is closed then.
         """
+        if binding.base > self.position + 1:
+            raise BindingBeyondPosition(
+                self._log.control.pipeline, self._writer.name, binding.t, binding.base, self.position
+            )
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
             return self._stop(binding, files, done)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from tidemark.delivery.errors import DeliveryError
 from tidemark.delivery.writer import Part
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -58,6 +59,11 @@ class PublishedLog:
             yield replace(self, reading=taken).reopened()
 
     @property
+    def bindings(self) -> Bindings:
+        """The bindings of the pipeline, published or not."""
+        return Bindings(self.control, self.folder)
+
+    @property
     def end(self) -> int:
         """The last id of the log."""
         return self.manifest.end
@@ -65,9 +71,10 @@ class PublishedLog:
     def waiting(self, position: int) -> Iterator[tuple[Binding, Sequence[LogFile]]]:
         """The published bindings that end after a position, oldest first, each with the files that may have
         its messages."""
-        for binding in self.control.bindings_after(position):
-            if binding.t <= self.manifest.t:
-                yield binding, self.manifest.files_of(binding)
+        for binding in self.bindings.after(position):
+            if binding.t > self.manifest.t:
+                return
+            yield binding, self.manifest.files_of(binding)
 
     def last_ids(self, files: Iterable[LogFile], position: int, first_id: int = 0) -> dict[str, int]:
         """The last id between ``first_id`` and ``position`` of every namespace in these files. A file has one

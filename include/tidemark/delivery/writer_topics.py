@@ -21,6 +21,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import LeftOut, TopicStart, WriterState
 from tidemark.delivery.writer import Past, Writer
 from tidemark.errors import with_fields
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.model.recreated_topics import Recreation, Recreations, topics_in_log
@@ -166,7 +167,7 @@ class WriterTopics:
 
     def past(self, state: WriterState, binding: Binding) -> Past:
         """What ``Writer.examine`` gets for a binding."""
-        before = self._log.control.offsets_before
+        before = self._log.bindings.offsets_before
         offsets = before(binding, self._is_same(binding)) if self._recreations else before(binding)
         return Past(state.position, state.reached, offsets, state.theirs)
 
@@ -262,7 +263,7 @@ def find_beginning(writer: Writer, control: LogControl, end: int) -> Beginning:
         return NothingRecreated(control.pipeline, writer.name, problem)
 
     recreations = Recreations.of(control.accepted_losses())
-    bindings = control.bindings_after(NOTHING_YET)
+    bindings = list(Bindings(control).every())
     in_log = [one for one in topics_in_log(bindings, recreations) if writer.admits(one.topic)]
     following = (bindings[-1].end if bindings else NOTHING_YET) + 1
     starts = {

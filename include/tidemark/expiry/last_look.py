@@ -6,7 +6,7 @@ at or below the position are in the heads, and messages published since the log 
 later check of further entities reads their heads, and of the tail only the records that were added since.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +21,7 @@ from tidemark.expiry.heads import ExpiryHeads
 from tidemark.journal.codec.record import read_action, read_key
 from tidemark.journal.errors import Undecodable
 from tidemark.journal.head import Head
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import NOTHING_YET, Binding, Offsets, TopicPartition
 from tidemark.log.read import select
 from tidemark.log.state.control import LogControl
@@ -165,11 +166,11 @@ def read_logged(log: PublishedLog, after: int, topic: str, keys: Collection[str]
 def published_offsets(control: LogControl, t: int) -> dict[TopicPartition, int]:
     """The first offset of every partition that a log published up to ``t`` does not have."""
     reached = control.bindings_head().reached
-    return first_unpublished(reached, control.bindings_younger(t))
+    return first_unpublished(reached, Bindings(control).younger(t))
 
 
 def first_unpublished(
-    reached: Mapping[TopicPartition, int], unpublished: Sequence[Binding]
+    reached: Mapping[TopicPartition, int], unpublished: Iterable[Binding]
 ) -> dict[TopicPartition, int]:
     """The first unpublished offset of every partition.
 

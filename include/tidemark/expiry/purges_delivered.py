@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tidemark.delivery.state.positions import Positions
 from tidemark.expiry.overtaken_appends import SentPurge
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.state.control import LogControl
 
@@ -47,4 +48,5 @@ def read_not_passed(
     state = positions.load(writer)
     position = state.position if state else NOTHING_YET
     # Read after the position, so that a binding made meanwhile counts as not delivered.
-    return not_passed(wanted, control.bindings_head().reached, control.bindings_after(position), position)
+    reached = control.bindings_head().reached
+    return not_passed(wanted, reached, list(Bindings(control).after(position)), position)

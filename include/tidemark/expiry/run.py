@@ -71,10 +71,9 @@ class ExpiryRun:
 
         Includes the days since the last scheduled run, or since the log begins.
         """
-        through, control = read_days(self.log.control, self.writer).through, self.log.control
-        # Only before the first run, because this reads all bindings.
-        bindings = control.bindings_after(NOTHING_YET) if through is None else []
-        begun = bindings[0].t if bindings else None
+        through = read_days(self.log.control, self.writer).through
+        first = next(self.log.bindings.every(), None) if through is None else None
+        begun = first.t if first else None
         return self.days(days_due(start, end, through, self.zone, begun))
 
     def open_days(self, days: Iterable[date], *, is_scheduled: bool = False) -> None:
@@ -188,7 +187,7 @@ class ExpiryRun:
         state = self.positions.load(self.writer)
         position = state.position if state else NOTHING_YET
         upper = self.log.control.bindings_head().upper
-        waiting = [binding.t for binding in self.log.control.bindings_after(position)]
+        waiting = [binding.t for binding in self.log.bindings.after(position)]
         # The heads are read after the position, so that they include everything up to it.
         return {
             day: waits_for(day_end(day, self.zone), upper, waiting, len(self.find([day]))) for day in days

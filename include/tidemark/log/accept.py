@@ -10,6 +10,8 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.bindings.last_bound import with_last_bound
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.gate import LogGate
@@ -97,7 +99,9 @@ def _record(control: LogControl, gate: LogGate, acceptance: AuditEntry) -> None:
         closed = control.log_gate()
         if closed is None or not closed.is_about(gate):
             return
-        losses = [_accepted(control, head, closed, loss, acceptance) for loss in closed.losses]
+        losses = with_last_bound(
+            control, [_accepted(control, head, closed, loss, acceptance) for loss in closed.losses]
+        )
         known = {one.row for one in control.accepted_losses()}
         if not all(one.row in known for one in losses):
             control.record_losses(head, losses)
@@ -109,8 +113,8 @@ def _accepted(
     control: LogControl, head: BindingsHead, gate: LogGate, loss: Loss, acceptance: AuditEntry
 ) -> AcceptedLoss:
     if gate.t is not None:
-        after = ids_of(control.binding(gate.t), loss)[0] - 1
+        after = ids_of(Bindings(control).at(gate.t), loss)[0] - 1
     else:
-        after = control.binding(head.newest).end if head.newest is not None else NOTHING_YET
+        after = Bindings(control).at(head.newest).end if head.newest is not None else NOTHING_YET
     operator = (acceptance.who, acceptance.reason, acceptance.at)
     return AcceptedLoss(loss, gate.t, after, *operator, found=gate.at, is_planned=True)

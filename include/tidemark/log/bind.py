@@ -4,10 +4,13 @@ After this step no code reads a clock or the latest offsets of Kafka. Of two con
 both continue with its binding. Lost offsets close the log's gate; it opens by itself once nothing is lost.
 """
 
+from dataclasses import replace
+
 from tidemark.clock import SECOND
 from tidemark.consensus.objects import Outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import LogError
 from tidemark.log.model.binding import (
     NOTHING_YET,
@@ -72,16 +75,20 @@ def refuse_clock(pipeline: str, ours: int, servers: int) -> None:
         raise ClockOff(pipeline, ours - servers)
 
 
-def find_unfinished(control: LogControl, run_id: str) -> Binding | None:
+def find_unfinished(control: LogControl, run_id: str, bindings: Bindings | None = None) -> Binding | None:
     """The binding to finish before a new one is made: this run's own, else the oldest unpublished one,
     else None.
+
+    A run's own binding is found however long ago it was made: a run that is cleared after its binding has
+    left the control plane must not bind a second time.
     """
-    if own := control.binding_of_run(run_id):
+    door = bindings or Bindings(control)
+    if own := door.of_run(run_id):
         return own
     head, log = control.bindings_head(), control.log_head()
     if head.newest is None or head.newest <= log.t:
         return None
-    return control.bindings_after(log.end)[0]
+    return next(door.after(log.end))
 
 
 def bind(
@@ -91,6 +98,7 @@ def bind(
     now: int,
     run_id: str,
     head: BindingsHead | None = None,
+    bindings: Bindings | None = None,
     in_process: int = 0,
 ) -> Binding | None:
     """The binding that this run has to process; None where there is nothing new.
@@ -102,10 +110,10 @@ def bind(
     unbound offsets is opened where nothing is lost any more.
     """
     # Read first: any binding that is made after this read makes the compare-and-set fail.
-    before = head or control.bindings_head()
+    before, door = head or control.bindings_head(), bindings or Bindings(control)
     try:
-        binding = find_unfinished(control, run_id) or _bind_next(
-            control, before, available, limit, now, run_id, in_process
+        binding = find_unfinished(control, run_id, door) or _bind_next(
+            control, door, before, available, limit, now, run_id, in_process
         )
     except OffsetsLost as lost:
         close_for_losses(control, lost, now)
@@ -118,6 +126,7 @@ def bind(
 
 def _bind_next(
     control: LogControl,
+    door: Bindings,
     head: BindingsHead,
     available: Available,
     limit: int,
@@ -127,7 +136,7 @@ def _bind_next(
 ) -> Binding | None:
     if losses := list(find_losses(head.reached, head.topic_ids, available)):
         raise OffsetsLost(control.pipeline, tuple(losses))
-    previous = control.binding(head.newest) if head.newest is not None else None
+    previous = door.at(head.newest) if head.newest is not None else None
     t = next_time(now, head.upper, previous)
     slices = cut_slices(head.reached, available.offsets, limit)
     try:
@@ -145,14 +154,20 @@ def _bind_next(
         reach(FaultPoint.BIND_COMMITTED)
         return binding
     except Outpaced:
-        return find_unfinished(control, run_id)
+        if unfinished := find_unfinished(control, run_id, door):
+            return unfinished
+        again = control.bindings_head()
+        if replace(again, version=head.version, removed=head.removed) != head:
+            return None
+        # Only rows of archived bindings were removed since: what Kafka has was read after this state.
+        return _bind_next(control, door, again, available, limit, now, run_id)
 
 
 def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGate:
     """Close the log's gate because of lost offsets; returns the closed gate."""
     ids = None
     if lost.t is not None:
-        binding = control.binding(lost.t)
+        binding = Bindings(control).at(lost.t)
         owned = [ids_of(binding, loss) for loss in lost.losses]
         ids = (min(first for first, _ in owned), max(last for _, last in owned))
     gate = control.close_gate(LogGate(LogGateCause.LOST, lost.reason, lost.t, ids, lost.losses, None, now))

@@ -12,6 +12,24 @@ class BadBinding(LogError):
 
 
 @with_fields
+class BindingsMissing(LogError):
+    """Ids of the log belong to no binding, neither in the control plane nor in a binding list."""
+
+    needs_person = True
+
+    pipeline: str
+    first_id: int
+    last_id: int
+
+    text = (
+        "{pipeline}: the bindings of ids {first_id} to {last_id} are missing: neither the control plane nor "
+        "a binding list of the current manifest has them. Nothing was read beyond the gap, delivered or "
+        "bound. Restore the control plane and the log's folder from backups of the same time; then look "
+        "with: tidemark log verify {pipeline}"
+    )
+
+
+@with_fields
 class ManifestDamaged(LogError):
     """The manifest's digest differs from the one in the control row."""
 

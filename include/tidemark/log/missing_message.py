@@ -7,6 +7,7 @@ a sweep has removed that record, the reason stays ambiguous.
 from enum import StrEnum
 
 from tidemark.errors import with_fields
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
@@ -71,7 +72,7 @@ def find_missing(control: LogControl, folder: LogFolder, manifest: Manifest, id_
         return None
     if id_ >= manifest.compacted_below:
         return Missing.HOLE
-    binding = control.bindings_after(id_ - 1)[0]
+    binding = next(Bindings(control, folder).after(id_ - 1))
     return _below_compaction(folder, control, binding, id_)
 
 

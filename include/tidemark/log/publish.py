@@ -2,20 +2,29 @@
 
 It writes a new manifest file, then makes it the log by one compare-and-set. Publishing is idempotent. A
 capture without an audit is not published, nor one that failed its audit, unless an operator has accepted it.
+The same manifest names the lists of bindings that leave the control plane (``log/bindings/archive.py``).
 """
+
+from dataclasses import replace
+
+import structlog
 
 from tidemark.consensus.update import retry_outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.bindings.archive import Archiving, archive_bindings, remove_archived
 from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding
+from tidemark.log.model.binding_list import BindingLists
 from tidemark.log.model.captured import Captured
 from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import head_for_publication
+
+events = structlog.get_logger()
 
 
 @with_fields
@@ -96,9 +105,17 @@ def require_audit(control: LogControl, folder: LogFolder, binding: Binding, now:
 
 
 def publish(
-    control: LogControl, folder: LogFolder, binding: Binding, segment_bytes: int, now: int
+    control: LogControl,
+    folder: LogFolder,
+    binding: Binding,
+    segment_bytes: int,
+    now: int,
+    archiving: Archiving | None = None,
 ) -> LogHead:
-    """Add the binding's files to the log; returns the log's head afterwards."""
+    """Add the binding's files to the log; returns the log's head afterwards.
+
+    ``archiving`` says which bindings leave the control plane with this publication; None: none.
+    """
     published = control.log_head()
     if published.t >= binding.t:
         return published
@@ -107,32 +124,69 @@ def publish(
     require_audit(control, folder, binding, now)
     for file in captured.files:
         folder.verify(file)
-    published = _make_current(control, folder, binding, captured, segment_bytes)
+    published, lists = _make_current(control, folder, binding, captured, segment_bytes, archiving)
     reach(FaultPoint.PUBLISH_COMMITTED)
+    if archiving is not None:
+        _remove_archived(control, folder, lists)
     folder.sweep(published.t)
     return published
 
 
 def _make_current(
-    control: LogControl, folder: LogFolder, binding: Binding, captured: Captured, segment_bytes: int
-) -> LogHead:
-    """Add the files to the current manifest; starts over where another manifest became the log meanwhile."""
+    control: LogControl,
+    folder: LogFolder,
+    binding: Binding,
+    captured: Captured,
+    segment_bytes: int,
+    archiving: Archiving | None,
+) -> tuple[LogHead, BindingLists]:
+    """Add the files to the current manifest; starts over where another manifest became the log meanwhile.
 
-    def attempt(before: LogHead) -> LogHead:
+    Returns the log's head, and the binding lists of the manifest that this process has published.
+    """
+    archived: dict[BindingLists, BindingLists] = {}
+
+    def attempt(before: LogHead) -> tuple[LogHead, BindingLists]:
         if before.t >= binding.t:
-            return before
+            return before, BindingLists()
         _refuse_out_of_turn(control, binding, before)
         manifest = read_manifest(control.pipeline, folder, before).with_binding(
             binding.t, binding.end, captured.files, segment_bytes
         )
+        if archiving is not None:
+            before_it = manifest.bindings
+            if before_it not in archived:
+                archived[before_it] = _archived(control, folder, manifest, archiving)
+            manifest = replace(manifest, bindings=archived[before_it])
         listed = folder.with_lists(manifest)
         reach(FaultPoint.PUBLISH_LISTS_WRITTEN)
         path, digest = folder.write_manifest(listed)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
-        return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
+        named = LogHead.naming(manifest, path, digest, folder.root)
+        return control.replace_log(before.version, named), manifest.bindings
 
     # Readers and compaction change the same object.
     return retry_outpaced(lambda: head_for_publication(control), attempt)
+
+
+def _archived(
+    control: LogControl, folder: LogFolder, manifest: Manifest, archiving: Archiving
+) -> BindingLists:
+    """The manifest's binding lists with those bindings that leave now. A list that cannot be read or written
+    never stops a publication: the bindings stay where they are."""
+    try:
+        return archive_bindings(control, folder.root, manifest.bindings, manifest.t, archiving)
+    except (LogError, OSError) as error:
+        events.warning("bindings not archived", pipeline=control.pipeline, error=str(error))
+        return manifest.bindings
+
+
+def _remove_archived(control: LogControl, folder: LogFolder, lists: BindingLists) -> None:
+    try:
+        if removed := remove_archived(control, folder.root, lists):
+            events.info("bindings archived", pipeline=control.pipeline, removed=removed, in_lists=lists.count)
+    except (LogError, OSError) as error:
+        events.warning("archived bindings not removed", pipeline=control.pipeline, error=str(error))
 
 
 def _refuse_out_of_turn(control: LogControl, binding: Binding, head: LogHead) -> None:

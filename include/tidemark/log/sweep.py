@@ -19,6 +19,7 @@ from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import holding
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import FileMissing
+from tidemark.log.files.binding_lists import BINDING_LIST, BINDINGS, BindingListReader, files_of
 from tidemark.log.files.folder import STAGING, Folder, StoredFile
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.files.segment_lists import LISTS, PLAN_DIGITS
@@ -28,7 +29,7 @@ from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHold, read_lease, take_log
 from tidemark.log.state.readers import readers
 
-AREAS = ("files", "manifests", LISTS, "captured", "plans", STAGING)
+AREAS = ("files", "manifests", LISTS, BINDINGS, "captured", "plans", STAGING)
 """The folders that are swept."""
 CONDEMNED = "condemned.json"
 """The file with all orphans and the times (µs) at which a sweep first found them."""
@@ -69,7 +70,7 @@ class NamedFiles:
             return int(found["first"]) <= self.end and not self._is_planned(found["plan"])
         if found := _LIST.fullmatch(path):
             return int(found["t"]) <= self.t and not self._is_planned(found["plan"])
-        if found := _MANIFEST.fullmatch(path) or _CAPTURED.fullmatch(path):
+        if found := (_MANIFEST.fullmatch(path) or _CAPTURED.fullmatch(path) or BINDING_LIST.fullmatch(path)):
             return int(found["t"]) <= self.t
         if found := _PLAN.fullmatch(path):
             return not self._is_planned(found["plan"])
@@ -178,7 +179,11 @@ def read_named(control: LogControl, folder: LogFolder, now: int, stored: Collect
     named = _Named(stored)
     if head.manifest is not None:
         named.add(head.manifest)
-        named.add_manifest(read_manifest(control.pipeline, folder, head))
+        current = read_manifest(control.pipeline, folder, head)
+        named.add_manifest(current)
+        # No manifest ever drops a binding list, so the current one names those of every older manifest.
+        for path in files_of(BindingListReader(control.pipeline, folder.root), current.bindings.lines):
+            named.add(path)
     for path in sorted(manifests - {head.manifest}):
         named.add(path)
         # A reader that resumed after its deadline may name a manifest or lists that were removed.

@@ -5,10 +5,14 @@ Read-only. Problems are collected instead of raised, so that an operator sees al
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 import numpy as np
 
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.bindings.verify_lists import list_problems
 from tidemark.log.errors import LogError
+from tidemark.log.files.binding_lists import BindingListReader
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss, LossKind
@@ -29,6 +33,8 @@ class LogVerification:
     bytes: int
     messages: int
     bindings: int
+    archived: int
+    """How many of the bindings are in binding lists."""
     holes: int
     """Ids from ``compacted_below`` on that a binding owns and no message has: transaction markers, aborted
     records, losses."""
@@ -49,10 +55,17 @@ class LogVerifier:
     def __init__(self, control: LogControl, folder: LogFolder, head: LogHead | None = None) -> None:
         self._folder = folder
         self.manifest = read_manifest(control.pipeline, folder, head or control.log_head())
-        self.bindings = [b for b in control.bindings_after(NOTHING_YET) if b.t <= self.manifest.t]
+        self.bindings: list[Binding] = []
         self.losses = control.accepted_losses()
-        self._problems: list[str] = []
+        self._problems = list(list_problems(BindingListReader(control.pipeline, folder.root), self.manifest))
+        self._read_bindings(Bindings(control, folder))
         self._kept_below = 0
+
+    def _read_bindings(self, bindings: Bindings) -> None:
+        try:
+            self.bindings += takewhile(lambda one: one.t <= self.manifest.t, bindings.every())
+        except LogError as error:
+            self._problems += [str(error)] if str(error) not in self._problems else []
 
     def files(self) -> Iterator[LogFile]:
         """Verify all files; yields each one after its verification."""
@@ -101,6 +114,7 @@ class LogVerifier:
             bytes=manifest.bytes,
             messages=manifest.count,
             bindings=len(self.bindings),
+            archived=manifest.bindings.count,
             holes=owned - manifest.count - dropped,
             dropped=dropped,
             losses=tuple(self.losses),

@@ -195,7 +195,27 @@ class CommitLog(Declaration):
 
     path: Location
     segment_bytes: Size = 10**9
+    keep_bindings: Duration | None = None
+    """None: a week, or ``min_lag`` where that is longer."""
     compaction: CompactionDeclaration
+
+    @model_validator(mode="after")
+    def _keeps_bindings_that_compaction_needs(self) -> Self:
+        if self.bindings_kept < self.compaction.min_lag:
+            kept, needed = duration_text(self.bindings_kept), duration_text(self.compaction.min_lag)
+            text = (
+                f"is `{kept}`, but compaction.min_lag is `{needed}`, and compaction needs the bindings of "
+                f"that time. Keep them for `{needed}` or longer."
+            )
+            raise Disagreement([Finding(("keep_bindings",), text)])
+        return self
+
+    @property
+    def bindings_kept(self) -> timedelta:
+        """How long bindings stay in the control plane at least."""
+        if self.keep_bindings is None:
+            return max(timedelta(days=7), self.compaction.min_lag)
+        return self.keep_bindings
 
 
 class Expiry(Declaration):

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import takewhile
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -120,7 +121,7 @@ def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -
         raise NothingDelivered(writer.pipeline, writer.name)
     refuse_handed_back(state, positions.handed_back(state))
     refuse_other_shape(state, writer.shape)
-    bindings = [one for one in log.control.bindings_after(NOTHING_YET) if one.t <= log.manifest.t]
+    bindings = list(takewhile(lambda one: one.t <= log.manifest.t, log.bindings.every()))
     losses = log.control.accepted_losses()
     unclear_below = 0 if log.manifest.keeps_state else log.manifest.compacted_below
     return basis_of(writer, state, bindings, losses, positions.acknowledged(writer.name), unclear_below)

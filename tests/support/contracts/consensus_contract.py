@@ -288,6 +288,20 @@ class ConsensusContract:
             before = min(rows)
         assert pages == [["t/3", "t/4"], ["t/1", "t/2"], ["t/0"]]
 
+    def test_a_scan_that_begins_at_a_row_leaves_out_the_rows_below_it(
+        self, consensus: Consensus, key: ObjectKey
+    ):
+        consensus.commit(key, ABSENT, Change({f"t/{i}": str(i) for i in range(5)}))
+        assert list(consensus.scan(key, "t/", since="t/3").rows) == ["t/3", "t/4"]
+        assert list(consensus.scan(key, "t/", since="t/1", before="t/4", limit=2).rows) == ["t/2", "t/3"]
+        assert consensus.scan(key, "t/", since="t/5") == Snapshot(1, {})
+        assert consensus.scan(key, "t/", since="t/4", before="t/2") == Snapshot(1, {})
+
+    def test_a_scan_can_give_the_first_rows_instead_of_the_last(self, consensus: Consensus, key: ObjectKey):
+        consensus.commit(key, ABSENT, Change({"s": "", **{f"t/{i}": str(i) for i in range(5)}}))
+        assert list(consensus.scan(key, "t/", limit=2, first=True).rows) == ["t/0", "t/1"]
+        assert list(consensus.scan(key, "t/", since="t/2", limit=2, first=True).rows) == ["t/2", "t/3"]
+
     def test_a_scan_before_the_first_row_finds_nothing(self, consensus: Consensus, key: ObjectKey):
         consensus.commit(key, ABSENT, Change({"t/1": "a"}))
         snapshot = consensus.scan(key, "t/", before="t/1")

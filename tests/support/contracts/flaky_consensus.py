@@ -79,8 +79,17 @@ class FlakyConsensus:
     def committed(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         return self._inner.committed(key, rows)
 
-    def scan(self, key: ObjectKey, prefix: str, *, before: str | None = None, limit: int = 1000) -> Snapshot:
-        return self._inner.scan(key, prefix, before=before, limit=limit)
+    def scan(
+        self,
+        key: ObjectKey,
+        prefix: str,
+        *,
+        since: str | None = None,
+        before: str | None = None,
+        limit: int = 1000,
+        first: bool = False,
+    ) -> Snapshot:
+        return self._inner.scan(key, prefix, since=since, before=before, limit=limit, first=first)
 
     def names(self, kind: ObjectKind, prefix: str = "") -> list[str]:
         return self._inner.names(kind, prefix)

@@ -20,6 +20,7 @@ from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.writer_state import WriterState
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
@@ -81,7 +82,7 @@ class CassandraJournalWorld(ControlPlaneWorld):
         for record in records:
             found.setdefault((record.topic, record.partition), []).append(record)
         head = self.control.bindings_head()
-        previous = self.control.binding(head.newest) if head.newest is not None else None
+        previous = Bindings(self.control).at(head.newest) if head.newest is not None else None
         slices = [Slice(*place, of[0].offset, of[-1].offset + 1) for place, of in sorted(found.items())]
         after = previous.t + previous.width + 1 if previous else t
         base = previous.end + 1 if previous else 0

@@ -36,6 +36,7 @@ from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.errors import TidemarkError
 from tidemark.faults import PAUSE, VARIABLE, FaultPoint
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.capture import capture, write_files
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
@@ -106,7 +107,7 @@ class LogRuns:
             return None
         for ended in (self.capture(int(t)), self.step("audit", t), self.step("publish", t)):
             assert ended.code == 0, ended
-        return self.control.binding(int(t))
+        return Bindings(self.control).at(int(t))
 
     def bind(self, run_id: str, fault: FaultPoint | None = None) -> Ended:
         return self.step("bind", run_id, fault)
@@ -326,7 +327,7 @@ def publish_here(runs: LogRuns, run_id: str) -> Binding:
     """A whole run without Spark, for tests that are about what comes next."""
     t = begin_run(runs.pipeline, runs.connections, run_id, retry=True).t
     assert t is not None, "there was nothing new to bind"
-    binding = runs.control.binding(t)
+    binding = Bindings(runs.control).at(t)
     # Read by another client than Spark's: the same messages, in a tenth of the time.
     found = consumed(runs, binding)
 

@@ -30,6 +30,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.accept import accept
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, LossKind
 from tidemark.log.state.control import LogControl
@@ -301,7 +302,7 @@ class Plane:
 
     def bind(self, t: int, lower: int, upper: int, id_: str) -> None:
         newest = self.control.bindings_head().newest
-        base = 0 if newest is None else self.control.binding(newest).end + 1
+        base = 0 if newest is None else Bindings(self.control).at(newest).end + 1
         topics = {"orders": id_, "others": "others-id"}
         slices = [("orders", 0, lower, upper), ("others", 0, t, t + 1)]
         add_binding(self.control, given_binding(t, base, *slices, run_id=f"run-{t}", topic_ids=topics))

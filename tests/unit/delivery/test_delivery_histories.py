@@ -47,7 +47,6 @@ HOLE = "-"
 class MemoryLog(LogInMemory):
     """A published log: bindings of the topics ``a`` and ``b``, with holes."""
 
-    bindings: list[Binding] = field(default_factory=list)
     manifest: Manifest = field(default_factory=lambda: Manifest("orders"))
     reached: dict[str, int] = field(default_factory=lambda: {"a": 0, "b": 0})
 
@@ -62,10 +61,6 @@ class MemoryLog(LogInMemory):
         self.reached |= {topic: self.reached[topic] + len(text) for topic, text in given.items()}
         self.bindings.append(binding)
         self.manifest = self.manifest.with_binding(t, binding.end, files, NO_LIMIT)
-
-    def offsets_before(self, binding: Binding) -> dict[tuple[str, int], int]:
-        older = [one for one in self.bindings if one.t < binding.t]
-        return {place: offset for one in older for place, offset in one.offsets_at(one.end).items()}
 
     def _file(self, binding: Binding, topic: str, text: str) -> LogFile | None:
         lower = self.reached[topic]
@@ -85,9 +80,6 @@ class MemoryLog(LogInMemory):
     def ids(self) -> list[int]:
         """The ids of all messages."""
         return [id_ for file in self.manifest.files for id_ in self.batches[file.path]["id"].to_pylist()]
-
-    def bindings_after(self, position: int) -> list[Binding]:
-        return [binding for binding in self.bindings if binding.end > position]
 
 
 class History:

@@ -67,7 +67,8 @@ def test_a_writer_in_the_middle_of_a_binding_needs_all_of_it(house):
 )
 def test_ids_below_the_position_are_over_but_not_those_of_the_binding_under_way(position, expected):
     bindings = [given_binding(1_000, 0, ("a", 0, 0, 2)), given_binding(2_000, 2, ("a", 0, 2, 6))]
-    assert holds_below(position, [one for one in bindings if one.end > position]) == expected
+    following = next((one for one in bindings if one.end > position), None)
+    assert holds_below(position, following) == expected
 
 
 # Registering

@@ -17,6 +17,7 @@ LIBRARY = ROOT / "include" / "tidemark"
 THE_ROOT = "TidemarkError"
 
 SIGNALS = {
+    "BlockDamaged": "the reader of binding lists turns it into FileDamaged, with the file",
     "CannotEncode": "the statement that encodes rows turns it into RowRefused, with the table and the column",
     "DoesNotFit": "the scan turns it into ValueRefused, with the table and the column",
     "NoPlaceInArrow": "the description of a table turns it into TypeRefused, with the column",

@@ -9,6 +9,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.accept import NothingToAccept, accept, require_closed_gate
 from tidemark.log.bind import OffsetsLost, bind, close_for_losses
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Available, Offsets, Slice
 from tidemark.log.model.gate import LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind, find_losses_of, readable_slices
@@ -59,7 +60,7 @@ def lose(control: LogControl, kafka: Available) -> None:
 
 def lose_of_binding(control: LogControl, t: int, kafka: Available) -> tuple[Loss, ...]:
     """What a capture does when it finds that Kafka no longer has all that is bound."""
-    binding = control.binding(t)
+    binding = Bindings(control).at(t)
     losses = list(find_losses_of(binding.slices, binding.topic_ids, kafka))
     close_for_losses(control, OffsetsLost("shop", tuple(losses), t), 5_000)
     return tuple(losses)
@@ -241,7 +242,7 @@ def test_of_an_accepted_binding_what_is_left_is_captured(control, case):
     lose_of_binding(control, 1_000, given_kafka(case.found, **case.made_again))
     accept(control, require_closed_gate(control), ANN)
     assert control.log_gate() is None
-    assert readable_slices(control.binding(1_000), control.accepted_losses()) == case.readable
+    assert readable_slices(Bindings(control).at(1_000), control.accepted_losses()) == case.readable
 
 
 @pytest.mark.parametrize("case", UNCAPTURED)
@@ -249,7 +250,7 @@ def test_behind_an_accepted_binding_the_next_one_goes_on(control, case):
     given_bound(control, published=False)
     lose_of_binding(control, 1_000, given_kafka(case.found, **case.made_again))
     accept(control, require_closed_gate(control), ANN)
-    mark_published(control, control.binding(1_000))
+    mark_published(control, Bindings(control).at(1_000))
     binding = bind(control, given_kafka(case.later, **case.made_again), LIMIT, 8_000, "run-3")
     assert (binding.base, binding.slices) == (10, case.bound)
 

@@ -6,6 +6,7 @@ from tests.support.log_samples import add_binding, given_available, given_bindin
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.log.bind import bind, find_unfinished
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import CapturePlace, Offsets, Slice
 
 pytestmark = pytest.mark.unit
@@ -29,7 +30,7 @@ def test_the_first_binding_takes_everything_from_id_0(control):
 
 def test_a_binding_is_durable_before_it_is_answered(control):
     binding = bind(control, given_available(orders=5), LIMIT, NOW, "run-1")
-    assert control.binding(NOW) == binding
+    assert Bindings(control).at(NOW) == binding
 
 
 def test_the_next_binding_goes_on_where_the_last_one_ended(control):
@@ -181,7 +182,7 @@ def test_a_binding_made_while_a_binder_looks_around_comes_before_a_new_one(contr
 def test_a_small_binding_says_that_a_process_captures_it_and_keeps_saying_so(control):
     binding = bind(control, given_available(orders=5), LIMIT, NOW, "run-1", in_process=5)
     assert binding.captured_by is CapturePlace.PROCESS
-    assert control.binding(NOW) == binding
+    assert Bindings(control).at(NOW) == binding
 
 
 def test_a_larger_one_and_every_other_runs_are_captured_by_spark(control):

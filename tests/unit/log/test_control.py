@@ -7,6 +7,7 @@ from tests.support.log_samples import add_binding, given_binding, given_narrow_b
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Outpaced
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.state.control import PAGE, BindingsHead, LogControl, LogHead
@@ -25,9 +26,9 @@ class CountingConsensus(MemoryConsensus):
         super().__init__()
         self.scans = 0
 
-    def scan(self, key, prefix, *, before=None, limit=1000):
+    def scan(self, key, prefix, **bounds):
         self.scans += 1
-        return super().scan(key, prefix, before=before, limit=limit)
+        return super().scan(key, prefix, **bounds)
 
 
 @pytest.fixture
@@ -57,18 +58,18 @@ def test_nothing_is_bound_at_first(control):
 
 def test_a_binding_is_found_by_its_t(control):
     add_binding(control, FIRST)
-    assert control.binding(1_000) == FIRST
+    assert Bindings(control).at(1_000) == FIRST
 
 
 def test_a_binding_is_found_by_its_run(control):
     add_binding(control, FIRST)
     add_binding(control, SECOND)
-    assert control.binding_of_run("run-1") == FIRST
+    assert Bindings(control).of_run("run-1") == FIRST
 
 
 def test_a_run_that_made_no_binding_has_none(control):
     add_binding(control, FIRST)
-    assert control.binding_of_run("run-9") is None
+    assert Bindings(control).of_run("run-9") is None
 
 
 def test_the_head_tells_how_far_the_source_is_bound(control):
@@ -129,7 +130,7 @@ def test_a_head_from_before_ids_were_kept_has_none(control, consensus):
 
 def test_a_binding_that_was_never_made_is_refused_by_its_t(control):
     with pytest.raises(BadBinding, match=r"^orders: there is no binding at 1000\. Nothing was done;"):
-        control.binding(1_000)
+        Bindings(control).at(1_000)
 
 
 # Accepted losses
@@ -174,28 +175,28 @@ def test_a_loss_recorded_over_a_stale_head_is_outpaced_and_leaves_no_row(control
 def test_every_binding_is_beyond_nothing(control):
     add_binding(control, FIRST)
     add_binding(control, SECOND)
-    assert control.bindings_after(-1) == [FIRST, SECOND]
+    assert list(Bindings(control).after(-1)) == [FIRST, SECOND]
 
 
 def test_a_binding_that_a_position_has_finished_is_left_out(control):
     add_binding(control, FIRST)
     add_binding(control, SECOND)
-    assert control.bindings_after(5) == [SECOND]
+    assert list(Bindings(control).after(5)) == [SECOND]
 
 
 def test_a_binding_that_a_position_is_inside_of_is_there(control):
     add_binding(control, FIRST)
     add_binding(control, SECOND)
-    assert control.bindings_after(4) == [FIRST, SECOND]
+    assert list(Bindings(control).after(4)) == [FIRST, SECOND]
 
 
 def test_nothing_is_beyond_the_end(control):
     add_binding(control, FIRST)
-    assert control.bindings_after(5) == []
+    assert list(Bindings(control).after(5)) == []
 
 
 def test_nothing_is_beyond_a_position_when_nothing_is_bound(control):
-    assert control.bindings_after(-1) == []
+    assert list(Bindings(control).after(-1)) == []
 
 
 @pytest.mark.parametrize(
@@ -203,22 +204,22 @@ def test_nothing_is_beyond_a_position_when_nothing_is_bound(control):
     [(-1, 0), (0, 1), (49, 50), (50, 51), (199, 200), (249, 250), (250, 251), (448, 449)],
 )
 def test_bindings_of_several_pages_come_oldest_first(pages, position, first):
-    assert [binding.base for binding in pages.bindings_after(position)] == list(range(first, 450))
+    assert [binding.base for binding in list(Bindings(pages).after(position))] == list(range(first, 450))
 
 
 def test_a_position_at_the_end_of_several_pages_leaves_nothing(pages):
-    assert pages.bindings_after(449) == []
+    assert list(Bindings(pages).after(449)) == []
 
 
 @pytest.mark.parametrize("count", [PAGE, 2 * PAGE])
 def test_full_pages_are_read_whole(control, count):
     given_narrow_bindings(control, count)
-    assert len(control.bindings_after(-1)) == count
+    assert len(list(Bindings(control).after(-1))) == count
 
 
-def test_a_writer_that_is_almost_done_reads_one_page(control, consensus):
+def test_a_writer_that_has_one_binding_to_go_reads_one_page(control, consensus):
     given_narrow_bindings(control, 250)
-    control.bindings_after(240)
+    list(Bindings(control).after(248))
     assert consensus.scans == 1
 
 
@@ -259,5 +260,5 @@ def test_the_offsets_before_a_binding_are_those_of_its_own_partitions(control):
     third = given_binding(3_000, 9, ("orders", 0, 5, 6), ("orders", 1, 4, 5), ("orders", 2, 0, 1))
     for binding in (first, second, third):
         control.add_binding(control.bindings_head(), binding)
-    assert control.offsets_before(third) == {("orders", 0): 4, ("orders", 1): 3}
-    assert control.offsets_before(first) == {}
+    assert Bindings(control).offsets_before(third) == {("orders", 0): 4, ("orders", 1): 3}
+    assert Bindings(control).offsets_before(first) == {}

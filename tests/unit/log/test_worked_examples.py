@@ -25,6 +25,7 @@ from tests.support.log_samples import (
 
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.log.bind import OffsetsLost, bind
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.errors import BeyondTheEnd, FileMissing, FolderUnusable
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice
@@ -67,7 +68,7 @@ class Source:
 
     def time_of(self, partition: int, offset: int) -> int | None:
         """The time an offset is bound at, in ms."""
-        for binding in self.control.bindings_after(-1):
+        for binding in list(Bindings(self.control).after(-1)):
             for s in binding.slices:
                 if s.partition == partition and s.lower <= offset < s.upper:
                     return binding.t // MS
@@ -86,7 +87,7 @@ def source() -> Source:
 
 
 def test_R3_2_the_ranges_processed_at_each_time(source):
-    found = {binding.t: binding.slices for binding in source.control.bindings_after(-1)}
+    found = {binding.t: binding.slices for binding in list(Bindings(source.control).after(-1))}
     assert found == {
         10 * MS: (Slice("p", 0, 0, 100), Slice("p", 1, 0, 40)),
         20 * MS: (Slice("p", 1, 40, 55),),
@@ -137,7 +138,7 @@ def test_R3_4_both_go_on_with_the_winner_s_row(source):
 
 def test_R3_4_the_loser_s_proposal_is_nowhere(source):
     contend(source)
-    assert [b.slices for b in source.control.bindings_after(-1) if b.t >= 60 * MS] == [WON]
+    assert [b.slices for b in list(Bindings(source.control).after(-1)) if b.t >= 60 * MS] == [WON]
 
 
 def test_R3_4_what_only_the_loser_had_seen_belongs_to_a_later_time(source):

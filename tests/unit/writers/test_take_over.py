@@ -10,6 +10,7 @@ from tidemark.connections import CassandraConnection, Connections, KafkaConnecti
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import Available, Offsets, Slice, TopicPartition
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import Pipeline
@@ -54,7 +55,7 @@ class Source:
         return replicate.begin_run(declared, connections, run_id, retry=False, next_offsets=self.next_offsets)
 
     def slices(self) -> tuple[Slice, ...]:
-        return self.control.bindings_after(-1)[0].slices
+        return next(Bindings(self.control).after(-1)).slices
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidemark.app.follow.figures import latencies
 from tidemark.app.follow.pace import write_times_end
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.app.replicate import RunSource, begin_run_at
+from tidemark.app.replicate import RunSource, archiving_of, begin_run_at
 from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.control_plane import open_control
@@ -30,6 +30,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Writer
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.capture import CaptureEngine, capture
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Available, Binding, TopicPartition
@@ -134,6 +135,7 @@ class Rounds:
         self.control = LogControl(self.consensus, name)
         self.positions = Positions(self.consensus, name)
         self.folder = LogFolder(name, self._pipeline.log.path)
+        self._bindings = Bindings(self.control, self.folder)
         self.writers: Sequence[tuple[AnyWriter, Writer]] = [
             (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
         ]
@@ -174,11 +176,12 @@ class Rounds:
         if self._waits_for_a_writer():
             return RoundDone(must_wait=True)
         self._number += 1
-        plan = begin_run_at(self._source, self._pipeline, f"{self._run_id} {self._number}", retry=False)
+        run_id = f"{self._run_id} {self._number}"
+        plan = begin_run_at(self._source, self._pipeline, run_id, retry=False, is_new=True)
         if gate := self.control.log_gate():
             raise LogStopped(self._pipeline.name, gate)
         if plan.t is not None:
-            binding = self.control.binding(plan.t)
+            binding = self._bindings.at(plan.t)
             self._publish(binding)
             self._unmeasured.append(binding)
             del self._unmeasured[:-MOST_WAITING]
@@ -191,7 +194,7 @@ class Rounds:
         self.reached = head.reached
         if head.newest is not None and head.newest != self._newest:
             self._newest = head.newest
-            self.written_until = write_times_end(self.control.binding(head.newest))
+            self.written_until = write_times_end(self._bindings.at(head.newest))
 
     def _publish(self, binding: Binding) -> None:
         pipeline = self._pipeline
@@ -209,7 +212,8 @@ class Rounds:
             for line in record.to_lines() if not record.passed else ():
                 events.warning(line, pipeline=pipeline.name, t=binding.t)
             require_audit(self.control, self.folder, binding, self._clock())
-        publish(self.control, self.folder, binding, pipeline.log.segment_bytes, self._clock())
+        archiving = archiving_of(pipeline, self.control)
+        publish(self.control, self.folder, binding, pipeline.log.segment_bytes, self._clock(), archiving)
 
     def log(self, who: str) -> AbstractContextManager[PublishedLog]:
         """The log as it is now, under a reader of its own, until the end of the block."""

@@ -109,6 +109,8 @@ def verification_lines(found: LogVerification) -> Iterator[str]:
         f"{found.pipeline}: {found.files:,} files, {found.messages:,} messages, {_size(found.bytes)}; "
         f"ids 0 to {found.end:,} in {found.bindings:,} bindings"
     )
+    if found.archived:
+        yield f"  {found.archived:,} of the bindings are in binding lists, the others in the control plane"
     if found.compacted_below:
         yield f"  compacted below id {found.compacted_below:,}: {found.dropped:,} ids there have no message"
     if found.holes:

@@ -5,7 +5,7 @@ that has finished nothing. While a compaction holds the log, no writer is regist
 only writers that do not need every message.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -18,8 +18,10 @@ from tidemark.delivery.target import refuse_left_over
 from tidemark.delivery.writer import Writer
 from tidemark.delivery.writer_topics import Beginning, find_beginning
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.holds import holds
 from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
 from tidemark.pipeline.model import AnyWriter, WriterStart
 
@@ -100,33 +102,56 @@ def registered_writers(
     ``declared`` that begin at the end of the log. ``refused`` ones count only where they are registered or
     being registered: the others can never begin.
     """
+    found = _positions(control, positions, declared, refused)
+    return [
+        RegisteredWriter(name, position, _holds_below(control, position), name in declared)
+        for name, position in found.items()
+    ]
+
+
+def passed_by_all(
+    control: LogControl, positions: Positions, declared: Collection[str], refused: Collection[str] = ()
+) -> int:
+    """The last id that every consumer of a log has finished with: the writers of ``registered_writers``, and
+    the holders of a part of the log. −1 where there is no writer.
+    """
+    writers = _positions(control, positions, declared, refused).values()
+    if not writers:
+        return NOTHING_YET
+    return min((*writers, *(one.after for one in holds(control))))
+
+
+def _positions(
+    control: LogControl, positions: Positions, declared: Collection[str], refused: Collection[str]
+) -> dict[str, int]:
+    """The position that every writer has or may get by a rewind in progress; −1 for one that never ran."""
     on_list = enrolled(control)
     names = sorted({*on_list, *declared, *control.writer_names()})
     states = {name: positions.load(name) for name in names}
     waiting = {*declared} - {*refused}
-    return [
-        _registered(control, name, states[name], on_list.get(name), name in declared)
+    return {
+        name: _position(states[name], on_list.get(name))
         for name in names
         if states[name] or name in on_list or name in waiting
-    ]
+    }
 
 
-def _registered(
-    control: LogControl, name: str, state: WriterState | None, place: Enrolled | None, is_declared: bool
-) -> RegisteredWriter:
+def _position(state: WriterState | None, place: Enrolled | None) -> int:
     if state is None:
-        return RegisteredWriter(name, NOTHING_YET, NOTHING_YET, is_declared)
-    position = place.position(state.version, state.position) if place else state.position
-    return RegisteredWriter(
-        name, position, holds_below(position, control.bindings_after(position)), is_declared
-    )
+        return NOTHING_YET
+    return place.position(state.version, state.position) if place else state.position
 
 
-def holds_below(position: int, following: Sequence[Binding]) -> int:
+def _holds_below(control: LogControl, position: int) -> int:
+    if position == NOTHING_YET:
+        return NOTHING_YET
+    return holds_below(position, next(Bindings(control).after(position), None))
+
+
+def holds_below(position: int, following: Binding | None) -> int:
     """The id below which a writer at a position never reads again.
 
-    ``following`` are the bindings that end after the position, oldest first. A binding that the position is
-    inside of is delivered whole, so it counts from its first id.
+    ``following`` is the first binding that ends after the position. Where the position is inside of it, it is
+    delivered whole, so it counts from its first id.
     """
-    is_inside = bool(following) and following[0].base <= position
-    return min(position, following[0].base) if is_inside else position
+    return following.base if following and following.base <= position else position

@@ -17,6 +17,7 @@ from tidemark.log.sweep import CONDEMNED
 AREAS = (
     "manifests",
     "lists",
+    "bindings",
     "captured",
     "audits",
     "plans",

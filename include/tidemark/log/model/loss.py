@@ -6,7 +6,7 @@ longer be derived from any data. Nothing here reads Kafka or changes state.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from tidemark.log.model.binding import Available, Binding, Slice, TopicPartition
@@ -81,6 +81,9 @@ class AcceptedLoss:
         at: When it was accepted, in µs.
         found: When the gate was closed because of it, in µs: the same offsets can be lost more than once.
         is_planned: Whether the accepted plan listed the consequences for each writer.
+        bound_t: For a topic that was deleted or recreated, the time of the last binding of the old topic; 0
+            where it has none, None in rows of earlier versions.
+        bound_id: Kafka's id of the topic in that binding, where it is known.
     """
 
     loss: Loss
@@ -91,6 +94,8 @@ class AcceptedLoss:
     at: int
     found: int = 0
     is_planned: bool = False
+    bound_t: int | None = field(default=None, compare=False)
+    bound_id: str | None = field(default=None, compare=False)
 
     @property
     def row(self) -> str:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.binding_list import NO_BINDING_LISTS, BindingLists
 
 MAX_FILES_PER_SEGMENT = 200
 FORMAT = 2
@@ -216,6 +217,7 @@ class Manifest:
         compacted_below: Compaction may have removed messages with ids below this one.
         policies: The compaction policies that were ever applied: they decide how the rest may be used.
         lists: Reads the lists that the lines of ``closed`` name.
+        bindings: The lists of bindings that have left the control plane.
     """
 
     pipeline: str
@@ -225,6 +227,7 @@ class Manifest:
     end: int = NOTHING_YET
     compacted_below: int = 0
     policies: tuple[str, ...] = ()
+    bindings: BindingLists = NO_BINDING_LISTS
     lists: ListReader = field(default=NoLists(), compare=False, repr=False)
 
     @property
@@ -349,7 +352,9 @@ class Manifest:
         if files and active and is_full:
             closed, active = (*closed, self.active), ()
         added = sorted(files, key=lambda f: f.first_id)
-        return replace(self, closed=closed, active=Segment((*active, *added)), t=t, end=end)
+        bindings = self.bindings.with_published(t, is_first=self.end == NOTHING_YET)
+        active_ = Segment((*active, *added))
+        return replace(self, closed=closed, active=active_, t=t, end=end, bindings=bindings)
 
     def with_segments(self, closed: Iterable[ClosedPart], active: Segment) -> "Manifest":
         """The manifest with other segments of the same messages."""
@@ -382,6 +387,8 @@ class Manifest:
             "closed": lines,
             "active": [file.to_row() for file in self.active.files],
         }
+        if self.bindings != NO_BINDING_LISTS:
+            body["bindings"] = self.bindings.to_row()
         return rows_to_bytes(body)
 
     @classmethod
@@ -393,9 +400,11 @@ class Manifest:
             segments = [Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments")]
             return cls.of_segments(segments=segments, policies=policies, **body)
         del body["format"]
+        bindings = BindingLists.from_row(body.pop("bindings", None))
         closed = tuple(ListLine(**row) for row in body.pop("closed"))
         active = Segment(tuple(LogFile(**row) for row in body.pop("active")))
-        return cls(closed=closed, active=active, policies=policies, lists=lists or NoLists(), **body)
+        found = {"closed": closed, "active": active, "policies": policies, "bindings": bindings}
+        return cls(**found, lists=lists or NoLists(), **body)
 
     @classmethod
     def of_segments(

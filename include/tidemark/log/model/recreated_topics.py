@@ -10,7 +10,7 @@ which topic a journal's tables actually have, by the time at which their pointer
 have been removed, may not be registered, or may not have delivered anything yet.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tidemark.log.model.binding import Binding
@@ -114,7 +114,7 @@ def _is_older(one: AcceptedLoss, other: AcceptedLoss) -> bool:
     return one.after < other.after
 
 
-def topics_in_log(bindings: Sequence[Binding], recreations: Recreations) -> Iterator[TopicInLog]:
+def topics_in_log(bindings: Iterable[Binding], recreations: Recreations) -> Iterator[TopicInLog]:
     """Every topic that the log has bindings of, ordered by first id; ``bindings`` must be oldest first."""
     found: dict[tuple[str, int], TopicInLog] = {}
     for binding in bindings:

@@ -3,7 +3,8 @@
 Two objects per pipeline:
 
 - ``bindings``: the row ``head`` (how far the source is bound), one row per binding, one per run that created
-  a binding, and one per accepted loss.
+  a binding, and one per accepted loss. Old bindings leave with the rows of their runs: read bindings through
+  ``log/bindings/door.py``, which finds them wherever they are.
 - ``log``: the row ``head``, the row ``gate`` while the gate is closed, one row per capture that was accepted
   although it failed its audit, and one per decision of an operator.
 
@@ -31,7 +32,6 @@ from tidemark.consensus.objects import (
     Snapshot,
 )
 from tidemark.consensus.update import Patience, update
-from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, reached_after
@@ -40,9 +40,9 @@ from tidemark.log.model.manifest import Manifest
 HEAD = "head"
 GATE = "gate"
 DECISION = "decision/"
+BINDING = "t/"
+RUN = "run/"
 PAGE = 200
-_MUCH_YOUNGER = 3_600_000_000
-"""The greatest expected difference, in µs, between two clocks or between a binding's time and the clock."""
 
 Answer = TypeVar("Answer")
 
@@ -60,12 +60,14 @@ class BindingsHead:
     """The next offset of every partition ever bound."""
     topic_ids: dict[str, str] = field(default_factory=dict)
     """Kafka's id of every topic ever bound: at its last binding, or of its recreation accepted since."""
+    removed: int = NOTHING_YET
+    """The rows of bindings up to this time were removed, because binding lists have them; −1: none."""
 
     def to_json(self) -> str:
         """The row as the control plane keeps it."""
         places = [[topic, partition, offset] for (topic, partition), offset in sorted(self.reached.items())]
         row = {"upper": self.upper, "newest": self.newest, "reached": places, "topics": self.topic_ids}
-        return json.dumps(row)
+        return json.dumps(row if self.removed == NOTHING_YET else {**row, "removed": self.removed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,87 +143,53 @@ class LogControl:
 
     def bindings_head(self) -> BindingsHead:
         """How far the source is bound."""
-        snapshot = self._consensus.read(self._bindings, [HEAD])
-        if HEAD not in snapshot.rows:
-            return BindingsHead(version=snapshot.version)
-        body = json.loads(snapshot.rows[HEAD])
-        reached = {(topic, partition): offset for topic, partition, offset in body["reached"]}
-        return BindingsHead(snapshot.version, body["upper"], body["newest"], reached, body.get("topics", {}))
+        return _bindings_head(self._consensus.read(self._bindings, [HEAD]))
 
-    def binding(self, t: int) -> Binding:
-        """The binding at ``t``; raises ``BadBinding`` where there is none."""
+    def binding_at(self, t: int) -> Binding | None:
+        """The row of the binding at ``t``; None where it is not, or not any more, in the control plane."""
         rows = self._consensus.read(self._bindings, [_row(t)]).rows
-        if not rows:
-            raise BadBinding(
-                f"{self.pipeline}: there is no binding at {t}. Nothing was done; look at tidemark status."
-            )
-        return Binding.from_json(rows[_row(t)])
+        return Binding.from_json(rows[_row(t)]) if rows else None
 
-    def binding_of_run(self, run_id: str) -> Binding | None:
-        """The binding that a run has created; None where it has created none."""
-        rows = self._consensus.read(self._bindings, [f"run/{run_id}"]).rows
-        return self.binding(int(rows[f"run/{run_id}"])) if rows else None
+    def run_rows(self, run_id: str) -> tuple[int | None, BindingsHead]:
+        """The time of the binding that a run has created, where the control plane still has the run's row;
+        and the head at the same version."""
+        row = _run_row(run_id)
+        snapshot = self._consensus.read(self._bindings, [HEAD, row])
+        return int(snapshot.rows[row]) if row in snapshot.rows else None, _bindings_head(snapshot)
 
-    def bindings_after(self, position: int) -> list[Binding]:
-        """The bindings that own ids beyond ``position``, oldest first; reads no older page than necessary."""
-        found: list[Binding] = []
-        before = None
-        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
-            page = [Binding.from_json(body) for body in rows.values()]
-            found = [binding for binding in page if binding.end > position] + found
-            if page[0].end <= position or len(page) < PAGE:
-                break
-            before = min(rows)
-        return found
-
-    def bindings_younger(self, t: int) -> list[Binding]:
-        """The bindings with a time after ``t``, oldest first; reads no older page than necessary."""
-        found: list[Binding] = []
-        before = None
-        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
-            page = [Binding.from_json(body) for body in rows.values()]
-            found = [binding for binding in page if binding.t > t] + found
-            if page[0].t <= t or len(page) < PAGE:
-                break
-            before = min(rows)
-        return found
-
-    def offsets_before(
-        self, binding: Binding, is_same: Callable[[str, Binding], bool] = lambda topic, older: True
-    ) -> dict[TopicPartition, int]:
-        """The last offset bound before ``binding`` in each of its partitions; none for a new partition.
-
-        ``is_same`` tells whether a topic of an older binding is the same topic as in ``binding``, and not one
-        that was deleted since and recreated under the same name.
+    def binding_rows(
+        self, after: int, before: int | None = None, limit: int = PAGE, *, first: bool = False
+    ) -> list[Binding]:
+        """The last rows of bindings between two times (both excluded), oldest first; with ``first`` the
+        first ones. Only the door to bindings and what archives them read rows (``log/bindings``).
         """
-        wanted = {(s.topic, s.partition) for s in binding.slices}
-        found: dict[TopicPartition, int] = {}
-        before = _row(binding.t)
-        while wanted - found.keys():
-            rows = self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows
-            if not rows:
-                break
-            for body in reversed(list(rows.values())):
-                older = Binding.from_json(body)
-                own = older.offsets_at(older.end).items()
-                found = {**{place: at for place, at in own if is_same(place[0], older)}, **found}
-            before = min(rows)
-        return {place: offset for place, offset in found.items() if place in wanted}
+        rows = self._consensus.scan(
+            self._bindings,
+            BINDING,
+            since=_row(after + 1),
+            before=None if before is None else _row(before),
+            limit=limit,
+            first=first,
+        ).rows
+        return [Binding.from_json(body) for body in rows.values()]
 
-    def last_bound(self, topic: str, position: int, found: int) -> Binding | None:
-        """The last binding of ``topic`` that ends at or below ``position``; None where there is none.
+    def remove_bindings(self, bindings: Sequence[Binding]) -> None:
+        """Remove the rows of bindings that a binding list has, and of the runs that made them.
 
-        The search goes back in time from ``found`` (µs) plus the tolerated difference of clocks; 0 starts at
-        the newest binding.
+        The bindings must be consecutive, the first of them the oldest that the control plane has.
         """
-        before = _row(found + _MUCH_YOUNGER) if found else None
-        while rows := self._consensus.scan(self._bindings, "t/", before=before, limit=PAGE).rows:
-            for body in reversed(list(rows.values())):
-                binding = Binding.from_json(body)
-                if binding.end <= position and any(s.topic == topic for s in binding.slices):
-                    return binding
-            before = min(rows)
-        return None
+        last = bindings[-1].t
+        runs = {_run_row(binding.run_id): str(binding.t) for binding in bindings}
+
+        def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
+            head = _bindings_head(snapshot)
+            if head.removed >= last or head.newest is None or head.newest <= last:
+                return None, None
+            own = [row for row, t in runs.items() if snapshot.rows.get(row) == t]
+            rows = RowRange(_row(head.removed + 1), _row(last + 1))
+            return Change({HEAD: replace(head, removed=last).to_json()}, own, [rows]), None
+
+        update(self._consensus, self._bindings, [HEAD, *runs], decide)
 
     def add_binding(self, head: BindingsHead, binding: Binding) -> None:
         """Commit a binding; raises ``Outpaced`` where another process changed the bindings since ``head``."""
@@ -235,7 +203,7 @@ class LogControl:
         puts = {
             HEAD: after.to_json(),
             _row(binding.t): binding.to_json(),
-            f"run/{binding.run_id}": str(binding.t),
+            _run_row(binding.run_id): str(binding.t),
         }
         self._consensus.commit(self._bindings, head.version, Change(puts))
 
@@ -371,8 +339,27 @@ def _gate(snapshot: Snapshot) -> LogGate | None:
     return LogGate.from_json(snapshot.rows[GATE]) if GATE in snapshot.rows else None
 
 
+def _bindings_head(snapshot: Snapshot) -> BindingsHead:
+    if HEAD not in snapshot.rows:
+        return BindingsHead(version=snapshot.version)
+    body = json.loads(snapshot.rows[HEAD])
+    reached = {(topic, partition): offset for topic, partition, offset in body["reached"]}
+    return BindingsHead(
+        snapshot.version,
+        body["upper"],
+        body["newest"],
+        reached,
+        body.get("topics", {}),
+        body.get("removed", NOTHING_YET),
+    )
+
+
 def _row(t: int) -> str:
-    return f"t/{t:020d}"
+    return f"{BINDING}{t:020d}"
+
+
+def _run_row(run_id: str) -> str:
+    return f"{RUN}{run_id}"
 
 
 def _accepted(t: int) -> str:

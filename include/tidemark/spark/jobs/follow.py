@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
+from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
+from tidemark.errors import TidemarkError
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
@@ -26,6 +30,8 @@ from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal.writer import JournalWriter
+
+events = structlog.get_logger()
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -136,4 +142,14 @@ class SampledReconciliation:
 
 
 def merge_small_files(pipeline: Pipeline, rounds: Rounds) -> None:
-    """Merge small files of closed segments, and archive bindings that every consumer has passed."""
+    """Merge some of the small files of closed segments; publications archive bindings themselves.
+
+    Where another process holds the log, or an input is damaged, the next time does it.
+    """
+    log = pipeline.log
+    try:
+        merged = merge_log_files(rounds.control, log.path, log.segment_bytes, rounds.holder)
+    except TidemarkError as error:
+        events.warning("not merged", pipeline=pipeline.name, error=str(error))
+        return
+    events.info("merged", pipeline=pipeline.name, result=str(merged))

@@ -4,6 +4,7 @@ Nothing is repaired here and no position changes: a resume repairs what a redeli
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Any
 
 from tidemark.clock import Clock, wall_clock
@@ -46,8 +47,8 @@ def files_of_interval(writer: Writer, log: PublishedLog, from_t: int, to_t: int)
     """The names of the files of an interval's bindings (µs, both ends included); empty for other writers."""
     if not isinstance(writer, FilesWriter):
         return frozenset()
-    younger = log.control.bindings_younger(from_t - 1)
-    return frozenset(writer.final(binding) for binding in younger if binding.t <= to_t)
+    younger = takewhile(lambda binding: binding.t <= to_t, log.bindings.younger(from_t - 1))
+    return frozenset(writer.final(binding) for binding in younger)
 
 
 def verify_output(

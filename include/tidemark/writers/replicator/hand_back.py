@@ -21,6 +21,7 @@ from tidemark.delivery.writer_topics import recreated_topics
 from tidemark.faults import FaultPoint, reach
 from tidemark.journal_tables.statements import JournalTables
 from tidemark.kafka.consumer_groups import commit_offsets, refuse_members, replicator_group
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration, Pipeline
 
@@ -108,7 +109,7 @@ class HandBack:
         newest = self.control.bindings_head().newest
         if newest is None:
             return
-        binding = self.control.binding(newest)
+        binding = Bindings(self.control).at(newest)
         wait = binding.t + binding.width - self.clock()
         if wait >= 0:
             raise NotPossible(

@@ -10,6 +10,7 @@ from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.model.binding import CapturePlace
 from tidemark.log.model.gate import LogGateCause, LogStopped
 from tidemark.log.state.readers import readers
@@ -47,7 +48,7 @@ def test_every_round_has_a_binding_of_its_own(world, stream):
     for value in (b"a", b"b", b"c"):
         world.kafka.send(value)
         rounds.whole()
-    bindings = world.house.control.bindings_after(-1)
+    bindings = list(Bindings(world.house.control).every())
     assert [one.width for one in bindings] == [1, 1, 1]
     assert len({one.run_id for one in bindings}) == 3
     assert stream.ids == [0, 1, 2]
@@ -86,7 +87,7 @@ def test_small_bindings_say_that_they_are_captured_in_the_process(world):
     world.follow()
     world.kafka.send(*[b"b"] * 101)
     world.follow()
-    small, large = world.house.control.bindings_after(-1)
+    small, large = list(Bindings(world.house.control).every())
     assert (small.captured_by, large.captured_by) == (CapturePlace.PROCESS, CapturePlace.ENGINE)
 
 
@@ -214,5 +215,5 @@ def test_a_new_attempt_knows_how_far_write_times_are(world):
     """Otherwise its first round would go further ahead of the clock."""
     world.kafka.send(b"a", b"b")
     world.follow()
-    (binding,) = world.house.control.bindings_after(-1)
+    (binding,) = list(Bindings(world.house.control).every())
     assert world.rounds("run-2").written_until == binding.t + 2
