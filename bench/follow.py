@@ -11,6 +11,7 @@ the application's memory and round time in the first and the last minute, and th
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -190,6 +191,9 @@ def report(
     full = [minute for minute in measured.minutes if minute.memory]
     if len(full) > 1:
         print(f"memory: {full[0].memory / 2**20:.0f} → {full[-1].memory / 2**20:.0f} MiB")
+    times = re.findall(r"\bround_seconds=([0-9.]+)", (folder / "follow.log").read_text())
+    if len(times) > 2:  # the last line is about the whole run
+        print(f"round time, first and last minute: {times[0]} → {times[-2]} s")
     listed = len(list(manifest.files))
     print(f"files: {files} in the folder, {listed} in the log, {len(manifest.segments)} segments")
 

@@ -4,6 +4,7 @@ Decides nothing itself: ``pace`` says what is next. A signal to stop, or a close
 round, so nothing is left half done. An error of a round ends the run; the next attempt continues.
 """
 
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -75,7 +76,8 @@ class Upkeep:
 
     Attributes:
         reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
-        merge: Merges small files of the log.
+        merge: Merges small files of the log; called in a thread of its own, because it may take longer than a
+            round. Raises nothing.
     """
 
     reconcile: Callable[[], list[str]] = list
@@ -103,6 +105,7 @@ class FollowRun:
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
         self._must_wait = False
+        self._merging: threading.Thread | None = None
         before = read_followed(consensus, pipeline)
         self._followed = Followed(
             rounds.holder,
@@ -120,6 +123,8 @@ class FollowRun:
                 if step is FollowStep.ROUND:
                     self._round(is_stopping)
                     self._keep_up()
+        if self._merging is not None:
+            self._merging.join()
         self._end_minute()
         summary = {
             **self._total.to_dict(),
@@ -181,8 +186,9 @@ class FollowRun:
         if is_due(self._followed.reconciled, RECONCILED_EVERY, now):
             self._closed += self._upkeep.reconcile()
             self._followed = replace(self._followed, reconciled=now)
-        elif is_due(self._followed.merged, MERGED_EVERY, now):
-            self._upkeep.merge()
+        if is_due(self._followed.merged, MERGED_EVERY, now):
+            self._merging = threading.Thread(target=self._upkeep.merge, name="merge")
+            self._merging.start()
             self._followed = replace(self._followed, merged=now)
 
     def _end_minute(self) -> None:

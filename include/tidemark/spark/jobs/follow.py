@@ -5,7 +5,7 @@ records cost what the records cost. The session is opened when a round first nee
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
-from tidemark.errors import TidemarkError
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
@@ -149,7 +148,7 @@ def merge_small_files(pipeline: Pipeline, rounds: Rounds) -> None:
     log = pipeline.log
     try:
         merged = merge_log_files(rounds.control, log.path, log.segment_bytes, rounds.holder)
-    except TidemarkError as error:
-        events.warning("not merged", pipeline=pipeline.name, error=str(error))
+    except Exception as error:
+        events.warning("not merged", pipeline=pipeline.name, error=f"{type(error).__name__}: {error}")
         return
-    events.info("merged", pipeline=pipeline.name, result=str(merged))
+    events.info("merged", pipeline=pipeline.name, **asdict(merged))
