@@ -160,7 +160,7 @@ def _bind_next(
         if replace(again, version=head.version, removed=head.removed) != head:
             return None
         # Only rows of archived bindings were removed since: what Kafka has was read after this state.
-        return _bind_next(control, door, again, available, limit, now, run_id)
+        return _bind_next(control, door, again, available, limit, now, run_id, in_process)
 
 
 def close_for_losses(control: LogControl, lost: OffsetsLost, now: int) -> LogGate:
