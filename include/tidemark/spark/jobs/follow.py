@@ -25,7 +25,7 @@ from tidemark.log.kafka_records import RecordReader
 from tidemark.pipeline.model import Pipeline
 from tidemark.spark.jobs.capture import SparkCapture
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
-from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
+from tidemark.spark.jobs.reconcile import reconcile_sample
 from tidemark.verification.outputs.reconcile import is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal.writer import JournalWriter
@@ -132,8 +132,7 @@ class SampledReconciliation:
         after = unreconciled_after(self._pipeline, log.folder.root, writer.name, before, position)
         if after is None:
             return None
-        place = (writer, log, rounds.positions, self._suite, VerifiedInterval(), after, rounds.holder)
-        return reconcile_writer(None, *place)
+        return reconcile_sample(writer, log, rounds.positions, self._suite, after, rounds.holder)
 
     def _position(self, writer: str) -> int:
         state = self._rounds.positions.load(writer)
