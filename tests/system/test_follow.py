@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.connect_server import running_server
 from tests.support.services.follow_campaign import given_campaign
 from tests.support.services.follow_runs import FollowRuns, given_followed
 from tests.support.services.journal_histories import History
@@ -14,6 +15,7 @@ from tests.support.services.journal_runs import WRITER, make_again, send
 from tests.support.services.log_runs import publish_here
 from tests.support.waiting import wait_until
 
+from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.app.open_pipeline import resumes_by_itself
 from tidemark.clock import wall_clock
 from tidemark.compaction.compact import Compaction
@@ -202,3 +204,28 @@ def test_beside_everything_else_it_leaves_what_one_run_over_the_same_records_lea
         campaign.finish()
         assert campaign.failures == []
         assert list(campaign.differing()) == []
+
+
+def test_an_engine_that_dies_in_a_round_is_one_clear_error_and_the_next_attempt_goes_on(
+    services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, history: History
+) -> None:
+    with running_server(tmp_path / "engine") as server:
+        connections = Connections(
+            kafka=services.kafka,
+            cassandra={"cassandra_default": services.cassandra},
+            spark=server.connection,
+        )
+        name = f"follow-{uuid4().hex[:8]}"
+        with given_followed(tmp_path, connections, name, monkeypatch) as follow:
+            append(follow, history, 2 * IN_PROCESS)  # too much for the process alone
+            attempt = follow.start()
+            staging = Path(follow.runs.pipeline.log.path, "staging")
+            wait_until(lambda: any(staging.rglob("_temporary")), 180, "Spark to capture")
+            server.kill()
+            assert attempt.ended(240) == 1, attempt.output[-3_000:]
+            assert attempt.summary["kind"].startswith("Engine"), attempt.summary
+            server.start()
+            again = follow.following()
+            follow.wait_for(history.pointers, 240)
+            again.stop()
+            assert follow.journal.difference_to(history) == {}
