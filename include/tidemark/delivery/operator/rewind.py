@@ -32,12 +32,13 @@ def plan_rewind(
     position: int,
     writer: Writer | None = None,
     clock: Clock = wall_clock,
+    holder: str = "",
 ) -> ActionPlan:
     """Move the position back to ``position``; the next run delivers everything after it again.
 
     Without ``writer``, for one that is in no file any more, a rewind into the compacted part is refused.
     """
-    state = load_free(positions, name, clock())
+    state = load_free(positions, name, clock(), holder)
     first = state.first_position
     if not first <= position < state.position:
         goes = f"a rewind goes to an id from {first} to {state.position - 1}."

@@ -89,6 +89,10 @@ class Bindings:
             )
         return found
 
+    def expect_new(self, run_id: str) -> None:
+        """Search no list for this run: its id is made up just now, so that at most a row can have it."""
+        self._unknown_runs.add(run_id)
+
     def of_run(self, run_id: str) -> Binding | None:
         """The binding that a run has created, however long ago; None where it has created none."""
         t, head = self._control.run_rows(run_id)

@@ -308,10 +308,15 @@ class LogFolder:
                     yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
 
 
+def open_writer(sink: object) -> pq.ParquetWriter:
+    """Writes a file of the log, one row group a call of ``write_table``."""
+    return pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING)
+
+
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
     """Write messages, which must be in id order; returns their number."""
     count = 0
-    with pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING) as writer:
+    with open_writer(sink) as writer:
         for group in _regrouped(batches):
             count += group.num_rows
             writer.write_table(group, row_group_size=ROWS_PER_GROUP)

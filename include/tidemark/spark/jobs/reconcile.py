@@ -8,6 +8,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.log.expectations import Suite
 from tidemark.spark.jobs.verify import verify_with_spark
 from tidemark.verification.reconcile import reconcile
+from tidemark.verification.result import Verification
 from tidemark.verification.sample import verify_sample
 from tidemark.verification.selection import EVERYTHING, Entity, EntitySelection
 from tidemark.writers.journal.writer import JournalWriter
@@ -50,18 +51,42 @@ def reconcile_writer(
     ``after``: the writer's position before the delivery. Returns the result for the summary; None where the
     declaration switches verification off, or where nothing has to be in the tables yet.
     """
-    state = positions.load(writer.name)
-    if state is None or not state.expects_anything:
-        return None  # without a message of its re-created topic, the writer has no tables yet
-    root, count = log.folder.root, writer.declared.reconcile
-    sample: tuple[Entity, ...] = ()
-    if selection := extent.selection:
-        found = verify_with_spark(spark, writer, log, positions, selection)
-    elif count:
-        found, sample = verify_sample(writer, log, positions, after, count)
-    else:
+    selection = extent.selection
+    if selection is None:
+        return reconcile_sample(writer, log, positions, suite, after, holder)
+    if not _expects_anything(writer, positions):
         return None
-    record = reconcile(writer, positions, root, found, sample, suite, holder)
+    found = verify_with_spark(spark, writer, log, positions, selection)
+    return _judged(writer, log, positions, suite, holder, found, ())
+
+
+def reconcile_sample(
+    writer: JournalWriter, log: PublishedLog, positions: Positions, suite: Suite, after: int, holder: str
+) -> dict[str, Any] | None:
+    """As ``reconcile_writer``, for a sample, which needs no Spark."""
+    count = writer.declared.reconcile
+    if not count or not _expects_anything(writer, positions):
+        return None
+    found, sample = verify_sample(writer, log, positions, after, count)
+    return _judged(writer, log, positions, suite, holder, found, sample)
+
+
+def _expects_anything(writer: JournalWriter, positions: Positions) -> bool:
+    """Without a message of its re-created topic, a writer has no tables yet."""
+    state = positions.load(writer.name)
+    return state is not None and state.expects_anything
+
+
+def _judged(
+    writer: JournalWriter,
+    log: PublishedLog,
+    positions: Positions,
+    suite: Suite,
+    holder: str,
+    found: Verification,
+    sample: tuple[Entity, ...],
+) -> dict[str, Any]:
+    record = reconcile(writer, positions, log.folder.root, found, sample, suite, holder)
     return {
         "position": record.position,
         "passed": record.passed,
