@@ -8,7 +8,6 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-SPARK ?= local
 PYTEST := $(BIN)/python -m pytest
 
 help: ## Show this list
@@ -25,8 +24,8 @@ test: lint ## All tests: checks, then the rings unit, spark and system
 	@$(PYTEST) tests/spark
 	@$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/system
 
-up: $(INSTALLED) ## Start Kafka, Cassandra and Airflow (SPARK=cluster: a Spark cluster too)
-	@$(BIN)/tidemark services up --spark $(SPARK)
+up: $(INSTALLED) ## Start Kafka, Cassandra, Spark and Airflow (SPARK=connect, local or cluster: kept until changed)
+	@$(BIN)/tidemark services up $(if $(SPARK),--spark $(SPARK))
 
 down: $(INSTALLED) ## Stop them; the data stays
 	@$(BIN)/tidemark services down

@@ -13,6 +13,7 @@ from tidemark.embedded.home import make_home
 from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
+from tidemark.embedded.state import SparkMode
 from tidemark.settings import Settings
 
 
@@ -26,7 +27,7 @@ class Own:
 
     def start(self, *services: str) -> None:
         """Start services, except those that are running."""
-        up(self.settings, services, "local", cassandra_heap="2g")
+        up(self.settings, services, SparkMode.LOCAL, cassandra_heap="2g")
 
 
 @contextmanager
@@ -36,7 +37,7 @@ def own_services(
     """Running services. ``pipeline``: the text of a pipeline file, with ``{folder}`` for its data."""
     with tempfile.TemporaryDirectory() as folder:
         used: set[int] = set()
-        for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
+        for service in ("KAFKA", "CASSANDRA", "AIRFLOW", "SPARK"):
             used.add(port := free_port(used))
             os.environ[f"TIDEMARK_{service}_PORT"] = str(port)
         pipelines = Path(folder, "pipelines")

@@ -32,7 +32,7 @@ def sweep(arguments: argparse.Namespace) -> dict[str, Any]:
     connections = WorkConnections.load(arguments.connections)
     journals: dict[str, Any] = {}
     errors: dict[str, str] = {}
-    with named_session("work.sweep_work") as spark:
+    with named_session("work.sweep_work", connections.spark) as spark:
         for name in arguments.journal:
             try:
                 journals[name] = sweep_one(spark, connections, Address.parse(name), arguments.dry_run)

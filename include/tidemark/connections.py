@@ -1,4 +1,4 @@
-"""Addresses and credentials of Kafka and Cassandra, read from Airflow's connections.
+"""Addresses and credentials of Kafka, Cassandra and Spark, read from Airflow's connections.
 
 Airflow's connections are the only place for secrets. This module converts them for each client library and
 passes them to a Spark application in a file that only its owner can read. It never prints a secret, and a
@@ -19,6 +19,17 @@ from tidemark.errors import TidemarkError, with_fields
 CONTROL = "cassandra_default"
 """The connection whose cluster holds the control plane."""
 
+CONNECT_PORT = 15002
+"""Where a Spark Connect server listens unless it is told otherwise."""
+
+SECRET_NAMES = "(?i)secret|password|token|jaas|keystore"
+"""Names of settings whose values Spark must not show."""
+SECRET_OPTIONS = f"{SECRET_NAMES}|url"
+"""Names of a data source's options whose values Spark must not show."""
+SECRET_TEXTS = "(?i)(secret|password|token|jaas|keystore).*"
+"""What Spark must not show of a plan's or a request's text: such a name, and the rest of its line."""
+
+_CONNECT = "sc://"
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _SECURITY_KEYS = frozenset(
@@ -241,6 +252,60 @@ class CassandraConnection(_Connection):
         return self.ca_file is not None or self.certificate_file is not None
 
 
+class SparkConnection(_Connection):
+    """Which engine runs Spark, with the fields of Airflow's Spark connection.
+
+    Attributes:
+        address: ``sc://host:port`` for a Spark Connect server; ``local[*]``, ``spark://host:port`` and every
+            other master start an application.
+        token: What a Connect server requires of its clients; None if it requires nothing.
+        use_tls: Whether the connection to a Connect server is encrypted.
+        ca_file: The file with the authority's certificate; None for the authorities this machine trusts.
+    """
+
+    address: str
+    token: SecretStr | None = None
+    use_tls: bool = False
+    ca_file: str | None = None
+
+    @classmethod
+    def from_airflow(cls, name: str, connection: Mapping[str, Any]) -> "SparkConnection":
+        """Read Airflow's connection: the master or server as host and port, the token as password."""
+        host, port = str(connection.get("host") or ""), connection.get("port")
+        if not host:
+            raise BadConnection(name, "has no host. Give one, such as sc://localhost:15002 or local[2].")
+        if not host.startswith(_CONNECT):
+            return cls.build(name, address=f"{host}:{port}" if port else host)
+        try:
+            place = urlsplit(host)
+            where, number = place.hostname, place.port or port or CONNECT_PORT
+        except ValueError:
+            where, number = None, None
+        if not where or place.path.strip("/"):
+            raise BadConnection(name, "its host must be sc://HOST:PORT. The token is its password.")
+        extra = _extra_of(name, connection)
+        token, use_tls = _token(name, connection, extra), _is_true(extra.get("use_ssl"))
+        if token and not use_tls and where != "localhost":
+            raise BadConnection(
+                name,
+                f"a token is sent to {where} over TLS only. Set use_ssl to true in its extra; "
+                "for a server on this machine, use the host name localhost.",
+            )
+        given = _given(token=token, use_tls=use_tls, ca_file=extra.get("ca_file"))
+        return cls.build(name, address=f"{_CONNECT}{where}:{number}", **given)
+
+    @property
+    def is_connect(self) -> bool:
+        """Whether it names a Spark Connect server, which stays up, instead of a master."""
+        return self.address.startswith(_CONNECT)
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """The host and port of a Connect server."""
+        place = urlsplit(self.address)
+        return place.hostname or "", place.port or CONNECT_PORT
+
+
 class OtherConnection(_Connection):
     """How to reach a service that only one kind of writer knows: the fields of any of Airflow's
     connections."""
@@ -267,12 +332,14 @@ class Connections(_Connection):
         cassandra: By the name of the connection: a writer may name its own.
         kafka_targets: The targets of Kafka writers, by the name of the connection.
         others: What writers of other packages need, by the name of the connection.
+        spark: The engine of an application; None for code that uses no Spark.
     """
 
     kafka: KafkaConnection
     cassandra: dict[str, CassandraConnection]
     kafka_targets: dict[str, KafkaConnection] = Field(default_factory=dict)
     others: dict[str, OtherConnection] = Field(default_factory=dict)
+    spark: SparkConnection | None = None
 
     @property
     def control(self) -> CassandraConnection:
@@ -284,8 +351,9 @@ class Connections(_Connection):
         cassandra = {name: connection.revealed() for name, connection in self.cassandra.items()}
         targets = {name: connection.revealed() for name, connection in self.kafka_targets.items()}
         others = {name: connection.revealed() for name, connection in self.others.items()}
-        kafka = self.kafka.revealed()
-        _hand_over(path, {"kafka": kafka, "cassandra": cassandra, "kafka_targets": targets, "others": others})
+        revealed = {"cassandra": cassandra, "kafka_targets": targets, "others": others}
+        spark = self.spark.revealed() if self.spark else None
+        _hand_over(path, {"kafka": self.kafka.revealed(), "spark": spark, **revealed})
 
     @classmethod
     def load(cls, path: Path) -> "Connections":
@@ -294,14 +362,21 @@ class Connections(_Connection):
 
 
 class WorkConnections(_Connection):
-    """The connections of work journals."""
+    """The connections of work journals.
+
+    Attributes:
+        cassandra: By the name of the connection.
+        spark: The engine of the application that sweeps them.
+    """
 
     cassandra: dict[str, CassandraConnection]
-    """By the name of the connection."""
+    spark: SparkConnection | None = None
 
     def write(self, path: Path) -> None:
         """See ``Connections.write``."""
-        _hand_over(path, {"cassandra": {name: one.revealed() for name, one in self.cassandra.items()}})
+        cassandra = {name: one.revealed() for name, one in self.cassandra.items()}
+        spark = self.spark.revealed() if self.spark else None
+        _hand_over(path, {"cassandra": cassandra, "spark": spark})
 
     @classmethod
     def load(cls, path: Path) -> "WorkConnections":
@@ -376,6 +451,25 @@ def _json_object(text: str, name: str, problem: str) -> dict[str, Any]:
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
+
+
+def _token(name: str, connection: Mapping[str, Any], extra: Mapping[str, Any]) -> str | None:
+    """The token of a Connect server: the password, or the content of the file that ``token_file`` names."""
+    if connection.get("password") or not extra.get("token_file"):
+        return connection.get("password") or None
+    try:
+        return Path(extra["token_file"]).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise BadConnection(
+            name,
+            f"its token_file {extra['token_file']} cannot be read ({error.strerror}). The embedded server "
+            "makes it when it starts: tidemark services down --only spark, then tidemark services up.",
+        ) from None
+
+
+def _is_true(value: Any) -> bool:
+    """A switch in a connection's extra, which people write as a JSON boolean or as text."""
+    return str(value or "").lower() in ("true", "1", "yes")
 
 
 def _reveal(secret: SecretStr | None) -> str | None:

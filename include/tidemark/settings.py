@@ -41,6 +41,7 @@ class Settings:
         kafka_port: The port of the embedded Kafka.
         cassandra_port: The port of the embedded Cassandra.
         airflow_port: The port of Airflow's API server.
+        spark_port: The port of the embedded Spark Connect server.
         work_folders: The folders of work journals' files.
         transform_packages: Packages and modules whose functions pipeline files may name; by default none.
     """
@@ -52,6 +53,7 @@ class Settings:
     kafka_port: int
     cassandra_port: int
     airflow_port: int
+    spark_port: int
     work_folders: tuple[Path, ...]
     transform_packages: tuple[str, ...] = ()
 
@@ -69,6 +71,7 @@ class Settings:
             kafka_port=_port(env, "TIDEMARK_KAFKA_PORT", 9092),
             cassandra_port=_port(env, "TIDEMARK_CASSANDRA_PORT", 9042),
             airflow_port=_port(env, "TIDEMARK_AIRFLOW_PORT", 8080),
+            spark_port=_port(env, "TIDEMARK_SPARK_PORT", 15002),
             work_folders=(root / "include" / "work", *_folders(env, "TIDEMARK_WORK")),
             transform_packages=tuple(_packages(env)),
         )

@@ -22,10 +22,17 @@ def look_up(name: str) -> dict[str, Any]:
 
 
 def pipeline_connections(pipeline: "Pipeline") -> "Connections":
-    """All connections that a pipeline's applications need."""
+    """All connections that a pipeline needs, except to Spark."""
     from tidemark.pipeline.connections import collect_connections
 
     return collect_connections(pipeline, look_up)
+
+
+def engine_connections(pipeline: "Pipeline") -> "Connections":
+    """All connections that a pipeline's Spark applications need, with their engine's."""
+    from tidemark.pipeline.connections import collect_engine_connections
+
+    return collect_engine_connections(pipeline, look_up)
 
 
 def open_pipeline(name: str) -> "OpenPipeline":

@@ -1,7 +1,7 @@
 """``tidemark services``: Kafka, Cassandra, Airflow and Spark on this machine."""
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,8 +16,9 @@ from tidemark.embedded.jars.lock_file import Conf
 from tidemark.embedded.lifecycle import down as stop_services
 from tidemark.embedded.lifecycle import up as start_services
 from tidemark.embedded.logs import checked_services, read_log
-from tidemark.embedded.services import cassandra
+from tidemark.embedded.services import cassandra, spark_connect
 from tidemark.embedded.services.airflow import passwords_file
+from tidemark.embedded.state import SparkMode
 from tidemark.embedded.status import is_healthy, service_status
 from tidemark.settings import Settings
 
@@ -29,13 +30,19 @@ Only = Annotated[str, typer.Option(help="Only these, separated by commas, e.g. k
 @app.command()
 def up(
     spark: Annotated[
-        Literal["local", "cluster"] | None,
-        typer.Option(help="Where Spark runs: inside each application, or as a cluster of three processes."),
+        SparkMode | None,
+        typer.Option(
+            help="Where Spark runs: in a server that stays up, inside each application, or in a cluster of "
+            "three processes. Kept until another mode is given; at first connect."
+        ),
     ] = None,
     only: Only = "",
     cassandra_heap: Annotated[
         str, typer.Option(envvar="TIDEMARK_CASSANDRA_HEAP", help="Memory for Cassandra, e.g. 1g or 2g.")
     ] = cassandra.HEAP,
+    spark_heap: Annotated[
+        str, typer.Option(envvar="TIDEMARK_SPARK_HEAP", help="Memory for Spark's Connect server, e.g. 2g.")
+    ] = spark_connect.HEAP,
     as_json: Json = False,
 ) -> None:
     """Start services that do not run, and wait until all answer."""
@@ -46,6 +53,7 @@ def up(
             checked_services(only),
             spark,
             cassandra_heap=cassandra_heap,
+            spark_heap=spark_heap,
             report=show.service,
             fetching=show.fetching,
         )

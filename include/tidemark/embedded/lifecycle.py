@@ -19,7 +19,7 @@ from tidemark.embedded.jars.lock_file import version_of
 from tidemark.embedded.java import Java, find_java
 from tidemark.embedded.ports import free_port, is_free
 from tidemark.embedded.processes import PidFile, stop
-from tidemark.embedded.services import airflow, cassandra, kafka, spark
+from tidemark.embedded.services import airflow, cassandra, kafka, spark_cluster, spark_connect
 from tidemark.embedded.services.service import SERVICES, Service
 from tidemark.embedded.services.starting import Report, refuse_taken_ports, start_service
 from tidemark.embedded.state import SparkMode, State
@@ -29,9 +29,20 @@ INTERNAL_PORTS = {
     "kafka": kafka.INTERNAL_PORTS,
     "cassandra": cassandra.INTERNAL_PORTS,
     "airflow": airflow.INTERNAL_PORTS,
-    "spark": spark.INTERNAL_PORTS,
+    "spark": (),
+    "cluster": spark_cluster.INTERNAL_PORTS,
 }
+_OF_MODE = {SparkMode.CONNECT: "spark", SparkMode.CLUSTER: "cluster"}
+"""The service that runs Spark; none in local mode."""
 BUSY = "waiting for another command in this home"
+
+
+@dataclass(frozen=True, slots=True)
+class Heaps:
+    """The memory of services, as Java takes it."""
+
+    cassandra: str
+    spark: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +60,14 @@ def up(
     spark_mode: SparkMode | None = None,
     *,
     cassandra_heap: str = cassandra.HEAP,
+    spark_heap: str = spark_connect.HEAP,
     report: Report = lambda service, phase: None,
     fetching: Progress = lambda _: None,
 ) -> Running:
     """Start the services that do not run yet; returns when all answer.
 
-    Without ``only``: Kafka, Cassandra and Airflow, and in cluster mode Spark. The mode is kept until another
-    one is given; it determines Airflow's connection ``spark_default``.
+    Without ``only``: Kafka, Cassandra, Airflow and what the mode of Spark needs. The mode is kept until
+    another one is given; it determines Airflow's connection ``spark_default``.
     """
     make_home(settings)
     java = find_java(os.environ)
@@ -63,17 +75,18 @@ def up(
         report("java", java.warning)
     with at_work(settings, lambda: report("", BUSY)):
         before = State.read(settings)
-        mode = spark_mode or ("cluster" if "spark" in only else before.spark)
-        usual = SERVICES if mode == "cluster" else [name for name in SERVICES if name != "spark"]
-        wanted = [name for name in SERVICES if name in (only or usual)]
+        mode = spark_mode or before.spark
+        wanted = [name for name in SERVICES if name in (only or services_of_mode(mode))]
         state = replace(before, spark=mode, java_home=str(java.home), versions=_versions(java))
         state = _with_ports(settings, state, wanted)
         state.write(settings)
         if before.spark != mode and "airflow" in wanted:
             _stop(settings, ["airflow"], "stopping, because Spark's mode has changed", report)
-        if spark_mode == "local" and not only:
-            _stop(settings, ["spark"], "stopping, because Spark's mode is local now", report)
-        services = [_service(name, settings, state, java, cassandra_heap, fetching) for name in wanted]
+        if spark_mode and not only:
+            others = {*_OF_MODE.values()} - {*services_of_mode(mode)}
+            _stop(settings, others, f"stopping, because Spark's mode is {mode} now", report)
+        heaps = Heaps(cassandra_heap, spark_heap)
+        services = [_service(name, settings, state, java, heaps, fetching) for name in wanted]
         _start_all(settings, services, report)
     return Running(settings, state, {service.name: service.address for service in services})
 
@@ -95,28 +108,39 @@ def all_records(settings: Settings) -> list[PidFile]:
 
 def service_of(program: str) -> str:
     """The service a program belongs to: ``airflow-scheduler`` → ``airflow``."""
+    if program.startswith(("spark-master", "spark-worker")):
+        return "cluster"
     return program.split("-")[0]
 
 
+def services_of_mode(mode: SparkMode) -> list[str]:
+    """The services that ``up`` starts in this mode of Spark."""
+    return [name for name in SERVICES if name not in _OF_MODE.values() or name == _OF_MODE.get(mode)]
+
+
 def _service(
-    name: str, settings: Settings, state: State, java: Java, cassandra_heap: str, fetching: Progress
+    name: str, settings: Settings, state: State, java: Java, heaps: Heaps, fetching: Progress
 ) -> Service:
     match name:
         case "kafka":
             return kafka.kafka_service(settings, state, java, ensure_jars(settings, progress=fetching))
         case "cassandra":
             jars = ensure_jars(settings, progress=fetching)
-            return cassandra.cassandra_service(settings, state, java, jars, cassandra_heap)
+            return cassandra.cassandra_service(settings, state, java, jars, heaps.cassandra)
         case "airflow":
             return airflow.airflow_service(settings, state)
+        case "spark":
+            jars = ensure_jars(settings, "spark", fetching)
+            return spark_connect.spark_connect_service(settings, java, jars, heaps.spark)
         case _:
-            return spark.spark_service(settings, state, java)
+            return spark_cluster.spark_cluster_service(settings, state, java)
 
 
 def _with_ports(settings: Settings, state: State, wanted: Collection[str]) -> State:
     """Choose internal ports; a port that another process took while its service was down is replaced."""
     live = {service_of(record.name) for record in all_records(settings) if record.process()}
-    used = {settings.kafka_port, settings.cassandra_port, settings.airflow_port, *state.ports.values()}
+    public = (settings.kafka_port, settings.cassandra_port, settings.airflow_port, settings.spark_port)
+    used = {*public, *state.ports.values()}
     chosen: dict[str, int] = {}
     for service in wanted:
         for name in INTERNAL_PORTS[service]:

@@ -9,19 +9,19 @@ from tidemark.embedded.errors import NoLog, UnknownService
 from tidemark.embedded.processes import tail
 from tidemark.embedded.services.airflow import COMPONENTS
 from tidemark.embedded.services.service import SERVICES
-from tidemark.embedded.services.spark import WORKERS
+from tidemark.embedded.services.spark_cluster import WORKERS
 from tidemark.settings import Settings
 
 PROGRAMS = (
     *("kafka", "cassandra"),
     *(f"airflow-{component}" for component in COMPONENTS),
-    *("spark-master", *(f"spark-worker-{number}" for number in range(1, WORKERS + 1))),
+    *("spark-connect", "spark-master", *(f"spark-worker-{number}" for number in range(1, WORKERS + 1))),
 )
-_FIRST = {"airflow": "airflow-scheduler", "spark": "spark-master"}
+_FIRST = {"airflow": "airflow-scheduler", "spark": "spark-connect", "cluster": "spark-master"}
 
 
 def log_file(settings: Settings, name: str) -> Path:
-    """The log of a program; ``airflow`` alone means its scheduler, ``spark`` its master."""
+    """The log of a program; ``airflow`` alone means its scheduler, ``spark`` the Connect server."""
     program = _FIRST.get(name, name)
     if program not in PROGRAMS:
         raise UnknownService(name, PROGRAMS, _guess(name, PROGRAMS))

@@ -6,12 +6,15 @@ from typing import Literal
 
 import psutil
 
-from tidemark.embedded.lifecycle import all_records, service_of
+from tidemark.embedded.lifecycle import all_records, service_of, services_of_mode
 from tidemark.embedded.processes import PidFile, family
-from tidemark.embedded.services import airflow, cassandra, kafka, spark
+from tidemark.embedded.services import airflow, cassandra, kafka, spark_cluster, spark_connect
 from tidemark.embedded.services.service import SERVICES
 from tidemark.embedded.state import State
 from tidemark.settings import Settings
+
+_FRONT = {"airflow": "airflow-api-server", "spark": "spark-connect", "cluster": "spark-master"}
+"""The program of a service that answers its health check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,11 @@ def service_status(settings: Settings) -> list[ProgramStatus]:
     for name in SERVICES:
         mine = [record for record in records if service_of(record.name) == name]
         if not mine:
-            if name != "spark" or state.spark == "cluster":
+            if name in services_of_mode(state.spark):
                 lines.append(ProgramStatus(name, name, "stopped"))
             continue
         alive = [record for record in mine if record.process()]
-        complaint = _ask(name, state, mine) if len(alive) == len(mine) else None
+        complaint = _ask(name, settings, state, mine) if len(alive) == len(mine) else None
         lines += [_line(name, record, complaint) for record in mine]
     return lines
 
@@ -71,9 +74,9 @@ def _line(service: str, record: PidFile, complaint: str | None) -> ProgramStatus
     )
 
 
-def _ask(name: str, state: State, records: list[PidFile]) -> str | None:
+def _ask(name: str, settings: Settings, state: State, records: list[PidFile]) -> str | None:
     """The health check of ``up``, on the port the service was started with."""
-    front = {"airflow": "airflow-api-server", "spark": "spark-master"}.get(name, name)
+    front = _FRONT.get(name, name)
     port = next((record.port for record in records if record.name == front), None)
     if port is None:
         return f"{front} was not started"
@@ -85,8 +88,10 @@ def _ask(name: str, state: State, records: list[PidFile]) -> str | None:
         case "airflow":
             since = max(record.created for record in records)
             return airflow.ask_airflow(port, since)
+        case "spark":
+            return spark_connect.ask_connect(settings, port)
         case _:
-            return spark.ask_spark(state.ports["spark.master_ui"])
+            return spark_cluster.ask_cluster(state.ports["spark.master_ui"])
 
 
 def uptime(line: ProgramStatus) -> str:

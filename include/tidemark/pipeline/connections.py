@@ -9,6 +9,7 @@ from tidemark.connections import (
     Connections,
     KafkaConnection,
     OtherConnection,
+    SparkConnection,
 )
 from tidemark.pipeline.model import Pipeline
 from tidemark.pipeline.writers import ConnectionType
@@ -18,7 +19,7 @@ Lookup = Callable[[str], Mapping[str, Any]]
 
 
 def collect_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
-    """All connections that the pipeline's applications need."""
+    """All connections that the pipeline needs, except to Spark: most code does not use it."""
     kafka = pipeline.source.kafka.connection
     needed = {one for writer in pipeline.writers for one in writer.connections()}
 
@@ -34,3 +35,10 @@ def collect_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
         kafka_targets={name: KafkaConnection.from_airflow(name, look_up(name)) for name in targets},
         others={name: OtherConnection.from_airflow(name, look_up(name)) for name in others},
     )
+
+
+def collect_engine_connections(pipeline: Pipeline, look_up: Lookup) -> Connections:
+    """All connections that the pipeline's Spark applications need."""
+    name = pipeline.spark.connection
+    spark = SparkConnection.from_airflow(name, look_up(name))
+    return collect_connections(pipeline, look_up).model_copy(update={"spark": spark})

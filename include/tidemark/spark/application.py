@@ -12,24 +12,27 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from tidemark.connections import Connections
+from tidemark.connections import Connections, SparkConnection
 from tidemark.errors import TidemarkError
 from tidemark.log.audit import prepare_audit
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
-from tidemark.settings import Settings
-from tidemark.spark.library_archive import ensure_package
+from tidemark.spark.engine import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log = structlog.get_logger()
+
+_engine: ContextVar[dict[str, Any] | None] = ContextVar("engine", default=None)
+"""The part of the running application's summary that says which engine it used, if it opened a session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
     """
     summary = _summary_path(argv)
     started = time.monotonic()
+    engine: dict[str, Any] = {}
+    reporting = _engine.set(engine)
     try:
         result = work()
         code, outcome = 0, {"ok": True, **result}
@@ -87,6 +92,9 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
     except Exception as error:
         code, outcome = 1, {"ok": False, "error": cause_of(error), "kind": type(error).__name__}
         traceback.print_exc()
+    finally:
+        _engine.reset(reporting)
+    outcome |= engine
     outcome["seconds"] = round(time.monotonic() - started, 3)
     if summary:
         summary.write_text(json.dumps(outcome))
@@ -108,29 +116,16 @@ def cause_of(error: Exception) -> str:
 
 def spark_session(job: Job) -> "AbstractContextManager[SparkSession]":
     """The session of a pipeline's application; see ``named_session``."""
-    return named_session(f"{job.pipeline.name}.{job.application}")
+    return named_session(f"{job.pipeline.name}.{job.application}", job.connections.spark)
 
 
 @contextmanager
-def named_session(name: str) -> "Iterator[SparkSession]":
-    """A session in UTC, without the web UI, that redacts secrets in plans and logs. Stopped at the end."""
-    from pyspark.sql import SparkSession
-
-    spark = (
-        SparkSession.builder.appName(name)
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "2000")
-        .config("spark.redaction.regex", "(?i)secret|password|token|jaas|keystore")
-        .config("spark.sql.redaction.options.regex", "(?i)url|secret|password|token|jaas|keystore")
-        .getOrCreate()
-    )
-    try:
-        # Executors get the driver's library: it does not have to be installed there.
-        spark.sparkContext.addPyFile(str(ensure_package(Settings.read().home / "packages")))
-        yield spark
-    finally:
-        spark.stop()
+def named_session(name: str, connection: SparkConnection | None) -> "Iterator[SparkSession]":
+    """A session on the connection's engine, which the application's summary will name; see ``engine``."""
+    with open_session(name, connection) as engine:
+        if (report := _engine.get()) is not None:
+            report["engine"] = engine.to_dict()
+        yield engine.spark
 
 
 def load_audit_beside(threads: Executor) -> None:

@@ -17,7 +17,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tidemark.settings import Settings
-from tidemark_airflow.connections import pipeline_connections
+from tidemark_airflow.connections import engine_connections
 from tidemark_airflow.failures import ApplicationFailed
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class SparkAppOperator(SparkSubmitOperator):
         """Write the connections that the application needs."""
         from tidemark.pipeline.loader import find_pipeline
 
-        pipeline_connections(find_pipeline(self.pipeline)).write(path)
+        engine_connections(find_pipeline(self.pipeline)).write(path)
 
     def _equip(self, summary: Path, connections: Path) -> None:
         """Set everything that the application needs beside its own arguments."""

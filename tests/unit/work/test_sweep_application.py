@@ -18,7 +18,7 @@ def application() -> dict[str, Any]:
     """The application, without Spark and without journals."""
     found = runpy.run_path(str(ROOT / "spark_apps" / "sweep_work.py"))
     inside = found["main"].__globals__
-    inside["named_session"] = lambda name: nullcontext()
+    inside["named_session"] = lambda name, connection: nullcontext()
     return inside
 
 

@@ -41,11 +41,16 @@ def archive_path(settings: Settings, java: Java) -> Path:
 def driver_java_options(settings: Settings, messages: int = 0) -> str:
     """Java options for a driver: the archive if there is one, and the quick compiler for few messages."""
     compiler = QUICK if messages < MANY_MESSAGES else ""
-    archive = archive_path(settings, find_java(os.environ))
+    return f"{archive_option(settings, find_java(os.environ))} {compiler}".strip()
+
+
+def archive_option(settings: Settings, java: Java) -> str:
+    """The Java option that uses the archive; empty if there is none."""
+    archive = archive_path(settings, java)
     if not archive.is_file():
-        return compiler
+        return ""
     quote = '"' if " " in str(archive) else ""  # Spark splits the options as a shell would
-    return f"-XX:SharedArchiveFile={quote}{archive}{quote} {compiler}".rstrip()
+    return f"-XX:SharedArchiveFile={quote}{archive}{quote}"
 
 
 def ensure_class_archive(settings: Settings) -> Path:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from tidemark.embedded.jars.ivy import pyspark_folder
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.state import State
+from tidemark.embedded.services.spark_connect import HOST, token_file
+from tidemark.embedded.state import SparkMode, State
 from tidemark.settings import Settings
 
 
@@ -35,10 +36,15 @@ def airflow_environment(
 
 def embedded_connections(settings: Settings, state: State) -> dict[str, str]:
     """The three connections as Airflow's environment variables."""
-    if state.spark == "cluster":
-        spark: dict[str, object] = {"host": f"spark://{LOOPBACK}", "port": state.ports["spark.master"]}
-    else:
-        spark = {"host": "local[2]"}
+    match state.spark:
+        case SparkMode.CONNECT:
+            # The token is not in the environment: other programs that inherit it have no use for it.
+            spark: dict[str, object] = {"host": f"sc://{HOST}", "port": settings.spark_port}
+            spark["extra"] = {"token_file": str(token_file(settings))}
+        case SparkMode.CLUSTER:
+            spark = {"host": f"spark://{LOOPBACK}", "port": state.ports["spark.master"]}
+        case SparkMode.LOCAL:
+            spark = {"host": "local[2]"}
     connections: dict[str, dict[str, object]] = {
         "KAFKA": {"conn_type": "kafka", "extra": {"bootstrap.servers": f"{LOOPBACK}:{settings.kafka_port}"}},
         "CASSANDRA": {"conn_type": "cassandra", "host": LOOPBACK, "port": settings.cassandra_port},
@@ -82,6 +88,7 @@ def _places(settings: Settings) -> dict[str, str]:
         "TIDEMARK_KAFKA_PORT": str(settings.kafka_port),
         "TIDEMARK_CASSANDRA_PORT": str(settings.cassandra_port),
         "TIDEMARK_AIRFLOW_PORT": str(settings.airflow_port),
+        "TIDEMARK_SPARK_PORT": str(settings.spark_port),
     }
 
 

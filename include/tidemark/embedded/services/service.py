@@ -8,8 +8,8 @@ from pathlib import Path
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.settings import Settings
 
-SERVICES = ("kafka", "cassandra", "airflow", "spark")
-"""All services, in the order of output. Spark is one only in cluster mode."""
+SERVICES = ("kafka", "cassandra", "airflow", "spark", "cluster")
+"""All services, in the order of output. Of the last two, Spark's mode decides which one is used, if any."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""Spark: a standalone cluster of one master and two workers with one core each.
-
-Optional: without it Spark runs inside the driver (``local[2]``), which needs no service.
-"""
+"""Spark's standalone cluster of one master and two workers with one core each: used in cluster mode only."""
 
 import json
 import os
@@ -24,7 +21,7 @@ INTERNAL_PORTS = (
 WORKER_MEMORY = "2g"
 
 
-def spark_service(settings: Settings, state: State, java: Java) -> Service:
+def spark_cluster_service(settings: Settings, state: State, java: Java) -> Service:
     """The cluster of this home, ready to be started."""
     folder, ports = settings.home / "spark", state.ports
     logging = folder / "log4j2.properties"
@@ -74,17 +71,17 @@ def spark_service(settings: Settings, state: State, java: Java) -> Service:
         for number in range(1, WORKERS + 1)
     )
     return Service(
-        name="spark",
-        title="Spark",
+        name="cluster",
+        title="Spark's cluster",
         programs=(master, *workers),
         prepare=prepare,
-        question=lambda _: ask_spark(ports["spark.master_ui"]),
+        question=lambda _: ask_cluster(ports["spark.master_ui"]),
         deadline=90.0,
         address=url,
     )
 
 
-def ask_spark(port: int) -> str | None:
+def ask_cluster(port: int) -> str | None:
     """Request the master's workers; None when all are alive, else how many are."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/json/", timeout=5) as answer:
