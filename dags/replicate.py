@@ -170,13 +170,13 @@ def replicate(pipeline: Pipeline) -> DAG:
         else:
             bound >> gates >> deliver
         bound >> capture >> audit >> publish(pipeline.name) >> deliver
-        bound >> deliver >> reconciled >> checked
-        deliver >> stopped
-        bound >> stopped >> start_resume
         # A closed gate stays visible however the other tasks ended.
         still_closed = check_gates.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
+        bound >> deliver
+        bound >> stopped >> start_resume
         bound >> still_closed
-        [reconciled, start_resume] >> still_closed
+        # Side by side: whether the output is as it should be, `deliver` has found out and recorded.
+        deliver >> [reconciled, checked, stopped, still_closed]
     return dag
 
 
