@@ -12,6 +12,10 @@ class ApplicationFailed(AirflowException):
     """A Spark application ended with an error; the text is the application's own."""
 
 
+class ApplicationStopped(AirflowException):
+    """A Spark application was stopped by a signal to its task."""
+
+
 @contextmanager
 def no_retry_if_person_needed() -> Iterator[None]:
     """Turn an error with ``needs_person`` into a failure without retries; others pass and are retried."""

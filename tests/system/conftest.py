@@ -21,13 +21,14 @@ from tests.support.waiting import wait_until
 
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.cli.demo.main import send_actions
-from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.connections import CassandraConnection, KafkaConnection, SparkConnection
 from tidemark.embedded.home import make_home
 from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.lifecycle import down, up
 from tidemark.embedded.ports import LOOPBACK, free_port
 from tidemark.embedded.services.airflow_api import AirflowApi
-from tidemark.embedded.state import State
+from tidemark.embedded.services.spark_connect import token_file
+from tidemark.embedded.state import SparkMode, State
 from tidemark.journal.action import Action
 from tidemark.settings import Settings
 
@@ -121,6 +122,12 @@ class Services:
     @property
     def cassandra(self) -> CassandraConnection:
         return CassandraConnection(hosts=(LOOPBACK,), port=self.settings.cassandra_port)
+
+    @property
+    def spark(self) -> SparkConnection:
+        """The Connect server."""
+        port, token = self.settings.spark_port, token_file(self.settings).read_text().strip()
+        return SparkConnection(address=f"sc://localhost:{port}", token=token)
 
     @property
     def session(self) -> Any:
@@ -281,6 +288,7 @@ def start_services(folder: Path) -> dict[str, str]:
     for name in ("idle", "unreachable", "killed", "compacted"):
         declare(pipelines, name)
     declare(pipelines, "clustered", spark="spark_cluster")
+    declare(pipelines, "submitted", spark="spark_local")
     declare(pipelines, "skeleton", kafka="kafka_marked", cassandra="cassandra_marked")
     declare(pipelines, "mistrusted", kafka="kafka_mistrusted", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
@@ -290,7 +298,7 @@ def start_services(folder: Path) -> dict[str, str]:
     (pipelines / "broken.yaml").write_text(BROKEN)
     used: set[int] = set()
     environment = {"TIDEMARK_HOME": str(folder / "home"), "TIDEMARK_PIPELINES": str(pipelines)}
-    for service in ("KAFKA", "CASSANDRA", "AIRFLOW"):
+    for service in ("KAFKA", "CASSANDRA", "AIRFLOW", "SPARK"):
         port = free_port(used)
         environment[f"TIDEMARK_{service}_PORT"] = str(port)
         used.add(port)
@@ -308,7 +316,8 @@ def start_services(folder: Path) -> dict[str, str]:
         for name, value in further.items():
             patch.setenv(name, value)
         try:
-            up(settings, ("kafka", "cassandra", "spark", "airflow"), "local", cassandra_heap="1g")
+            wanted = ("kafka", "cassandra", "spark", "cluster", "airflow")
+            up(settings, wanted, SparkMode.CONNECT, cassandra_heap="1g", spark_heap="1g")
         except BaseException:
             down(settings)
             raise

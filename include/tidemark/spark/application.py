@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,8 @@ from tidemark.errors import TidemarkError
 from tidemark.log.audit import prepare_audit
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
-from tidemark.spark.engine import open_session
+from tidemark.spark.engine import OpenEngine, open_session
+from tidemark.spark.shared_path import check_shared_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,18 +115,28 @@ def cause_of(error: Exception) -> str:
     return (raised or [type(error).__name__])[0].strip()
 
 
-def spark_session(job: Job) -> "AbstractContextManager[SparkSession]":
-    """The session of a pipeline's application; see ``named_session``."""
-    return named_session(f"{job.pipeline.name}.{job.application}", job.connections.spark)
+@contextmanager
+def spark_session(job: Job) -> "Iterator[SparkSession]":
+    """The session of a pipeline's application, whose engine sees the same log."""
+    with _reported(f"{job.pipeline.name}.{job.application}", job.connections.spark) as engine:
+        check_shared_path(engine, job.pipeline.name, job.pipeline.log.path)
+        yield engine.spark
 
 
 @contextmanager
 def named_session(name: str, connection: SparkConnection | None) -> "Iterator[SparkSession]":
-    """A session on the connection's engine, which the application's summary will name; see ``engine``."""
+    """The session of an application that is of no pipeline."""
+    with _reported(name, connection) as engine:
+        yield engine.spark
+
+
+@contextmanager
+def _reported(name: str, connection: SparkConnection | None) -> Iterator[OpenEngine]:
+    """A session on the connection's engine, which the application's summary will name."""
     with open_session(name, connection) as engine:
         if (report := _engine.get()) is not None:
             report["engine"] = engine.to_dict()
-        yield engine.spark
+        yield engine
 
 
 def load_audit_beside(threads: Executor) -> None:

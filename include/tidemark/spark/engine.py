@@ -13,13 +13,14 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Any
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 import structlog
 
@@ -48,6 +49,8 @@ _LOST_SESSION = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION", "NO_ACTIV
 _SESSIONS = UUID("6a1f0c52-6a5e-4b0f-9d38-4d6f7f2f6f0e")
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 
+_open: "list[OpenEngine]" = []
+
 log = structlog.get_logger()
 
 
@@ -69,6 +72,14 @@ class OpenEngine:
     address: str
     waited: float
     """Seconds from the first attempt until the session could be used."""
+    attempt: str = ""
+    """The tag of all operations that this process starts on a Connect server."""
+
+    def interrupt(self) -> None:
+        """Cancel what this process has running on a Connect server, as far as it still answers."""
+        if self.kind is EngineKind.CONNECT:
+            with suppress(Exception):
+                self.spark.interruptTag(self.attempt)
 
     def to_dict(self) -> dict[str, Any]:
         """For an application's summary."""
@@ -89,12 +100,28 @@ def open_session(
             yield engine
         return
     with _connected(name, connection, patience) as engine:
+        _open.append(engine)
         try:
             yield engine
-        except Exception as error:
-            if (lost := engine_error(error, connection.address)) is None:
-                raise
-            raise lost from error
+        except BaseException as error:
+            if lost := engine_error(error, connection.address):
+                raise lost from error
+            engine.interrupt()  # the server would go on with it although its result is of no use any more
+            raise
+        finally:
+            _open.remove(engine)
+
+
+def interrupt_open_sessions(patience: float = 2.0) -> None:
+    """Cancel everything that this process has running on Connect servers; may be called in a signal handler.
+
+    In other threads, because the interrupted one may hold a lock of the client.
+    """
+    threads = [Thread(target=engine.interrupt, daemon=True) for engine in list(_open)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(patience)
 
 
 def engine_error(error: BaseException, address: str) -> EngineError | None:
@@ -156,8 +183,8 @@ def _connected(name: str, connection: SparkConnection, patience: float) -> Itera
     session: Any = None
     try:
         try:
-            library = _library()
-            session = _attach(connection, name, library)
+            library, attempt = _library(), f"attempt-{uuid4().hex}"
+            session = _attach(connection, name, library, attempt)
             ConnectSession._set_default_and_active_session(session)
             _refuse_other_version(connection, session)
             for key, value in SESSION_SETTINGS.items():
@@ -165,7 +192,8 @@ def _connected(name: str, connection: SparkConnection, patience: float) -> Itera
             _send_library(session, library)
         except Exception as error:
             raise engine_error(error, connection.address) or error from None
-        yield OpenEngine(session, EngineKind.CONNECT, connection.address, time.monotonic() - began)
+        waited = time.monotonic() - began
+        yield OpenEngine(session, EngineKind.CONNECT, connection.address, waited, attempt)
     finally:
         if session is not None:
             session.stop()
@@ -173,7 +201,7 @@ def _connected(name: str, connection: SparkConnection, patience: float) -> Itera
             os.environ.pop(_CONNECT_MODE, None)
 
 
-def _attach(connection: SparkConnection, name: str, library: str) -> Any:
+def _attach(connection: SparkConnection, name: str, library: str, attempt: str) -> Any:
     """The server's session for this work; a new one where the server has closed the last after a long rest.
 
     A closed session's id is refused for as long as the server remembers it, so ids are numbered.
@@ -182,8 +210,17 @@ def _attach(connection: SparkConnection, name: str, library: str) -> Any:
     from pyspark.sql.connect.client.retries import DefaultPolicy
     from pyspark.sql.connect.session import SparkSession as ConnectSession
 
+    class Tag(ConnectSession.Hook):
+        """Tags every operation, whichever thread starts it."""
+
+        def on_execute_plan(self, request: Any) -> Any:
+            """See ``SparkSession.Hook.on_execute_plan``."""
+            request.tags.append(attempt)
+            return request
+
     for number in count():
-        session = ConnectSession(_channel(name, connection, session_id(name, library, number)))
+        channel = _channel(name, connection, session_id(name, library, number))
+        session = ConnectSession(channel, hook_factories=[lambda _: Tag()])
         session.release_session_on_close = False  # the next run of the same work goes on with it
         session.client.set_retry_policies([DefaultPolicy(**_RETRIES)])
         try:

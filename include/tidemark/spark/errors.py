@@ -53,3 +53,22 @@ class EngineMismatch(EngineError):
         "started. Restart the engine with this installation's PySpark (embedded services: tidemark services "
         "down --only spark, then up), or install the engine's version here."
     )
+
+
+@with_fields
+class PathNotShared(EngineError):
+    """A path of a pipeline is not the same folder for the engine as for its client."""
+
+    needs_person = True
+
+    address: str
+    pipeline: str
+    path: str
+    host: str
+    problem: str
+
+    text = (
+        "{pipeline}: {path} is not the same folder for the Spark engine {address}: {host} {problem}. Nothing "
+        "was captured or delivered. Mount the same file system under the same path for Airflow and for "
+        "Spark, or set log.path to a location that both can reach, such as s3://…"
+    )

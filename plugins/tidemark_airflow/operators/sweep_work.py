@@ -52,4 +52,4 @@ class SweepWorkOperator(SparkAppOperator):
                 found[name] = CassandraConnection.from_airflow(name, look_up(name))
             except Exception as error:
                 self.log.error("%s: %s", name, error)
-        WorkConnections(cassandra=found).write(path)
+        WorkConnections(cassandra=found, spark=self.find_engine()).write(path)

@@ -60,7 +60,7 @@ listener.name.secured.ssl.keystore.location={folder / "keystore.pem"}
 def further_connections(
     settings: Settings, master_port: int, secured_port: int, certificate: Path
 ) -> dict[str, str]:
-    """Connections with the marked password, and one for the Spark cluster."""
+    """Connections with the marked password, and two that start applications: in the cluster, and alone."""
     marked = {
         "bootstrap.servers": f"{LOOPBACK}:{secured_port}",
         "security.protocol": "SASL_SSL",
@@ -87,5 +87,6 @@ def further_connections(
             "host": f"spark://{LOOPBACK}",
             "port": master_port,
         },
+        "SPARK_LOCAL": {"conn_type": "spark", "host": "local[2]"},
     }
     return {f"AIRFLOW_CONN_{name}": json.dumps(value) for name, value in connections.items()}

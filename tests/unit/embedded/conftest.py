@@ -16,6 +16,7 @@ from tidemark.settings import Settings
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     ports = {"TIDEMARK_KAFKA_PORT": "1", "TIDEMARK_CASSANDRA_PORT": "2", "TIDEMARK_AIRFLOW_PORT": "3"}
+    ports["TIDEMARK_SPARK_PORT"] = "4"
     places = {"TIDEMARK_HOME": str(tmp_path / "home"), "TIDEMARK_CACHE": str(tmp_path / "cache")}
     return Settings.read({**ports, **places})
 

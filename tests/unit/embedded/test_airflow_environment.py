@@ -9,7 +9,7 @@ import pytest
 
 from tidemark.embedded.services.airflow import passwords_file, write_secrets
 from tidemark.embedded.services.airflow_environment import airflow_environment, embedded_connections
-from tidemark.embedded.state import State
+from tidemark.embedded.state import SparkMode, State
 from tidemark.settings import ROOT, Settings
 
 pytestmark = pytest.mark.unit
@@ -23,6 +23,7 @@ def settings(tmp_path) -> Settings:
         "TIDEMARK_KAFKA_PORT": "19092",
         "TIDEMARK_CASSANDRA_PORT": "19042",
         "TIDEMARK_AIRFLOW_PORT": "18080",
+        "TIDEMARK_SPARK_PORT": "18502",
     }
     return Settings.read({**ports, "TIDEMARK_HOME": str(tmp_path), "TIDEMARK_PIPELINES": "/a:/b"})
 
@@ -82,11 +83,18 @@ def test_connections_lead_to_the_services_of_this_home(settings):
     kafka, cassandra, spark = map(json.loads, embedded_connections(settings, STATE).values())
     assert kafka == {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:19092"}}
     assert cassandra == {"conn_type": "cassandra", "host": "127.0.0.1", "port": 19042}
+    token = {"token_file": str(settings.home / "spark" / "token")}
+    assert spark == {"conn_type": "spark", "host": "sc://localhost", "port": 18502, "extra": token}
+
+
+def test_in_local_mode_spark_is_started_by_each_application(settings):
+    local = State(STATE.ports, SparkMode.LOCAL)
+    spark = json.loads(embedded_connections(settings, local)["AIRFLOW_CONN_SPARK_DEFAULT"])
     assert spark == {"conn_type": "spark", "host": "local[2]"}
 
 
 def test_in_cluster_mode_spark_is_the_cluster(settings):
-    cluster = State(STATE.ports, "cluster")
+    cluster = State(STATE.ports, SparkMode.CLUSTER)
     spark = json.loads(embedded_connections(settings, cluster)["AIRFLOW_CONN_SPARK_DEFAULT"])
     assert spark == {"conn_type": "spark", "host": "spark://127.0.0.1", "port": 17077}
 

@@ -9,17 +9,17 @@ import pytest
 from tidemark.embedded.errors import HomeNotWritable, NotAHome, StateDamaged
 from tidemark.embedded.files import TEMPLATES, filled, write_atomically
 from tidemark.embedded.home import MARKER, make_home, remove_home
-from tidemark.embedded.state import State
+from tidemark.embedded.state import SparkMode, State
 
 pytestmark = pytest.mark.unit
 
 
 def test_a_new_home_remembers_nothing(settings):
-    assert State.read(settings) == State(ports={}, spark="local", versions={}, java_home=None)
+    assert State.read(settings) == State(ports={}, spark=SparkMode.CONNECT, versions={}, java_home=None)
 
 
 def test_state_reads_back_as_it_was_written(settings):
-    state = State({"kafka.controller": 17}, "cluster", {"kafka": "4.3.1"}, "/usr/lib/jvm/17")
+    state = State({"kafka.controller": 17}, SparkMode.CLUSTER, {"kafka": "4.3.1"}, "/usr/lib/jvm/17")
     state.write(settings)
     assert State.read(settings) == state
     assert State.read(settings).with_ports({"x": 1}).ports == {"kafka.controller": 17, "x": 1}

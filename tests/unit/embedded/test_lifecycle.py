@@ -1,5 +1,6 @@
 """Up and down, with shell scripts for services: what runs is left alone, what fails is told."""
 
+import json
 import os
 import socket
 import threading
@@ -9,13 +10,20 @@ import psutil
 import pytest
 
 from tidemark.embedded import lifecycle
-from tidemark.embedded.errors import EmbeddedError, OnAnotherPort, PortTaken, ServiceDied, ServiceSilent
+from tidemark.embedded.errors import (
+    EmbeddedError,
+    OnAnotherPort,
+    PortTaken,
+    ServiceDied,
+    ServiceSilent,
+    StateDamaged,
+)
 from tidemark.embedded.java import Java
-from tidemark.embedded.lifecycle import all_records, down, up
+from tidemark.embedded.lifecycle import all_records, down, service_of, up
 from tidemark.embedded.ports import free_port
 from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services.service import Program, Service
-from tidemark.embedded.state import State
+from tidemark.embedded.state import SparkMode, State
 from tidemark.embedded.status import is_healthy, service_status
 
 pytestmark = [pytest.mark.unit, pytest.mark.usefixtures("nothing_left")]
@@ -33,19 +41,21 @@ class Toys:
             "cassandra": free_port(),
             "airflow": free_port(),
             "spark": free_port(),
+            "cluster": free_port(),
         }
-        self.scripts = dict.fromkeys(("kafka", "cassandra", "airflow-scheduler", "spark-master"), LIVES)
+        programs = ("kafka", "cassandra", "airflow-scheduler", "spark-connect", "spark-master")
+        self.scripts = dict.fromkeys(programs, LIVES)
         self.answers: dict[str, str | None] = {}
         self.prepared: list[str] = []
 
-    def service(self, name, settings, state, java, heap, fetching) -> Service:
+    def service(self, name, settings, state, java, heaps, fetching) -> Service:
         programs = tuple(
             Program(
                 *(program, program.title(), ("/bin/sh", "-c", script), {"PATH": os.defpath}, self.root),
                 *(self.ports[name], f"TIDEMARK_{name.upper()}_PORT"),
             )
             for program, script in self.scripts.items()
-            if program.split("-")[0] == name
+            if service_of(program) == name
         )
         return Service(
             *(name, name.title(), programs, lambda: self.prepared.append(name)),
@@ -73,7 +83,7 @@ def kill(settings, program: str) -> None:
 
 def test_up_starts_everything_but_a_cluster_and_says_where_it_is(settings, toys):
     running = up(settings)
-    assert set(pids(settings)) == {"kafka", "cassandra", "airflow-scheduler"}
+    assert set(pids(settings)) == {"kafka", "cassandra", "airflow-scheduler", "spark-connect"}
     assert running.addresses["kafka"] == f"somewhere:{toys.ports['kafka']}"
     assert running.state == State.read(settings)
 
@@ -84,7 +94,7 @@ def test_up_again_does_nothing(settings, toys):
     reports = []
     up(settings, report=lambda name, phase: reports.append((name, phase)))
     assert pids(settings) == before
-    assert sorted(toys.prepared) == ["airflow", "cassandra", "kafka"]
+    assert sorted(toys.prepared) == ["airflow", "cassandra", "kafka", "spark"]
     assert ("kafka", f"running at somewhere:{toys.ports['kafka']}, as before") in reports
 
 
@@ -129,7 +139,7 @@ def test_down_stops_everything_keeps_the_data_and_may_be_repeated(settings, toys
     up(settings)
     (settings.home / "data").write_text("kept")
     running = list(pids(settings).values())
-    assert down(settings) == 3
+    assert down(settings) == 4
     assert [
         pid for pid in running if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"
     ] == []
@@ -145,7 +155,7 @@ def test_down_in_a_place_without_a_home_does_nothing_and_makes_nothing(settings)
 def test_down_can_be_told_to_stop_one_service(settings, toys):
     up(settings)
     assert down(settings, ["kafka"]) == 1
-    assert set(pids(settings)) == {"cassandra", "airflow-scheduler"}
+    assert set(pids(settings)) == {"cassandra", "airflow-scheduler", "spark-connect"}
 
 
 def test_two_homes_do_not_see_each_other(settings, toys, tmp_path):
@@ -166,7 +176,7 @@ def test_a_process_that_dies_while_starting_is_told_with_its_last_words(settings
         up(settings)
     assert died.value.last_lines == ["first", "the disk is made of cheese"]
     assert died.value.log == settings.home / "logs" / "kafka.log"
-    assert set(pids(settings)) == {"cassandra", "airflow-scheduler"}, "the others came up"
+    assert set(pids(settings)) == {"cassandra", "airflow-scheduler", "spark-connect"}, "the others came up"
 
 
 def test_a_process_that_runs_but_never_answers_is_told_with_what_it_said(settings, toys):
@@ -202,24 +212,53 @@ def test_another_port_for_something_that_runs_is_refused(settings, toys):
 
 def test_a_change_of_sparks_mode_restarts_airflow_and_is_remembered(settings, toys):
     up(settings)
-    local = pids(settings)
-    up(settings, spark_mode="cluster")
+    connect = pids(settings)
+    up(settings, spark_mode=SparkMode.CLUSTER)
     cluster = pids(settings)
-    assert cluster["airflow-scheduler"] != local["airflow-scheduler"]
-    assert cluster["kafka"] == local["kafka"]
+    assert cluster["airflow-scheduler"] != connect["airflow-scheduler"]
+    assert cluster["kafka"] == connect["kafka"]
     assert "spark-master" in cluster
-    assert State.read(settings).spark == "cluster"
+    assert "spark-connect" not in cluster
+    assert State.read(settings).spark is SparkMode.CLUSTER
     up(settings)
     assert pids(settings) == cluster
-    up(settings, spark_mode="local")
-    assert "spark-master" not in pids(settings)
 
 
-def test_a_cluster_beside_airflow_in_local_mode_is_left_alone(settings, toys):
-    up(settings, ["spark"])
-    up(settings, ["airflow"], "local")
+def test_in_local_mode_spark_is_no_service(settings, toys):
     up(settings)
-    assert set(pids(settings)) == {"spark-master", "airflow-scheduler", "kafka", "cassandra"}
+    up(settings, spark_mode=SparkMode.LOCAL)
+    assert set(pids(settings)) == {"kafka", "cassandra", "airflow-scheduler"}
+    up(settings, spark_mode=SparkMode.CONNECT)
+    assert "spark-connect" in pids(settings)
+
+
+def test_services_beside_those_of_the_mode_are_left_alone(settings, toys):
+    up(settings, ["cluster", "spark"])
+    up(settings, ["airflow"], SparkMode.LOCAL)
+    up(settings)
+    started = {"spark-master", "spark-connect", "airflow-scheduler", "kafka", "cassandra"}
+    assert set(pids(settings)) == started
+
+
+@pytest.mark.parametrize(("stored", "mode"), [("local", SparkMode.CONNECT), ("cluster", SparkMode.CLUSTER)])
+def test_a_home_of_version_0_1_0_gets_the_new_default_unless_it_has_a_cluster(settings, stored, mode):
+    path = settings.home / "run" / "state.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"ports": {}, "spark": stored, "versions": {}}))
+    assert State.read(settings).spark is mode
+
+
+def test_a_mode_that_was_chosen_stays(settings):
+    State(spark=SparkMode.LOCAL).write(settings)
+    assert State.read(settings).spark is SparkMode.LOCAL
+
+
+def test_a_mode_that_does_not_exist_is_a_damaged_state(settings):
+    path = settings.home / "run" / "state.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"ports": {}, "spark_mode": "quantum", "versions": {}}))
+    with pytest.raises(StateDamaged, match="quantum"):
+        State.read(settings)
 
 
 def test_status_tells_running_stopped_died_and_silent_apart(settings, toys, monkeypatch):
@@ -228,10 +267,11 @@ def test_status_tells_running_stopped_died_and_silent_apart(settings, toys, monk
 
     for ask in ("kafka.ask_kafka", "cassandra.ask_cassandra"):
         monkeypatch.setattr(f"tidemark.embedded.status.{ask}", lambda port: toys.answers.get(port))
-    assert lines() == dict.fromkeys(("kafka", "cassandra", "airflow"), "stopped")
+    assert lines() == dict.fromkeys(("kafka", "cassandra", "airflow", "spark"), "stopped")
     assert not is_healthy(service_status(settings))
     up(settings, ["kafka", "cassandra"])
-    assert lines() == {"kafka": "running", "cassandra": "running", "airflow": "stopped"}
+    stopped = dict.fromkeys(("airflow", "spark"), "stopped")
+    assert lines() == {"kafka": "running", "cassandra": "running", **stopped}
     assert is_healthy(service_status(settings))
     toys.answers[toys.ports["cassandra"]] = "time-out"
     assert lines()["cassandra"] == "silent"

@@ -51,7 +51,7 @@ def test_a_sweep_of_one_journal_is_not_about_other_files(sweep):
 
 
 def test_a_connection_that_cannot_be_read_is_left_out(monkeypatch, tmp_path):
-    from tidemark_airflow.operators import sweep_work
+    from tidemark_airflow.operators import spark_app, sweep_work
 
     def look_up(name):
         if name == "two":
@@ -59,6 +59,9 @@ def test_a_connection_that_cannot_be_read_is_left_out(monkeypatch, tmp_path):
         return {"host": "localhost", "port": 9042}
 
     monkeypatch.setattr(sweep_work, "look_up", look_up)
+    monkeypatch.setattr(spark_app, "look_up", lambda name: {"host": "sc://localhost:1234"})
     task = sweep_work.SweepWorkOperator(task_id="sweep", journals=JOURNALS)
     task.hand_over_connections(tmp_path / "connections.json")
-    assert list(json.loads((tmp_path / "connections.json").read_text())["cassandra"]) == ["one"]
+    written = json.loads((tmp_path / "connections.json").read_text())
+    assert list(written["cassandra"]) == ["one"]
+    assert written["spark"]["address"] == "sc://localhost:1234"
