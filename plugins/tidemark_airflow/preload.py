@@ -39,6 +39,8 @@ OURS = (
 """Modules of the tasks that run most often; they import the rest."""
 PACKAGES = ("tidemark", "tidemark_airflow")
 """The packages that a fork forgets where a file of theirs has changed."""
+CHATTY = ("great_expectations", "kafka")
+"""Loggers that write dozens of lines for every task at level INFO."""
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ Stamp = frozenset[tuple[str, int, int]]
 def load(modules: Sequence[str]) -> list[str]:
     """Import modules; returns those that cannot be imported. A task that needs one reports why."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
     missing = []
     for module in modules:
         try:
