@@ -6,12 +6,13 @@ that the plan takes from it, with null in place of the others.
 
 Every column of the stand-in has a name that occurs nowhere else, and is renamed in a projection above it. An
 optimized plan shows these names wherever it takes a column from the stand-in, and nowhere else. A plan that
-does not show the stand-in, or is abridged, counts as one that needs all columns.
+does not show the stand-in, or is abridged or redacted, counts as one that needs all columns.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 _COLUMN = re.compile(r"__tidemark_(\d+)__#\d+")
 _STAND_IN = "tidemark_stand_in"
 _OPTIMIZED, _PHYSICAL = "== Optimized Logical Plan ==", "== Physical Plan =="
-_ABRIDGED = re.compile(r"\.\.\. \d+ more fields|\.\.\. \d+ more characters")
+_LONGEST = "spark.sql.debug.maxToStringFields"
+_ABRIDGED = re.compile(r"\.\.\. \d+ more|redacted")
 
 
 def query_table(
@@ -74,10 +76,23 @@ def stand_in(spark: "SparkSession", schema: "StructType") -> "DataFrame":
 
 def needed_columns(planned: "DataFrame", columns: list[str]) -> list[str]:
     """The columns that a query uses, in the table's order: of a query over a ``stand_in`` of the table."""
-    explained: str = planned._explain_string(mode="extended")
-    plan = explained.partition(_OPTIMIZED)[2].partition(_PHYSICAL)[0]
-    if _STAND_IN not in plan or _ABRIDGED.search(plan):
+    plan = _explain(planned).partition(_OPTIMIZED)[2].partition(_PHYSICAL)[0]
+    above = "\n".join(line for line in plan.splitlines() if _STAND_IN not in line)
+    if _STAND_IN not in plan or _ABRIDGED.search(above):
         return columns
-    lines = (line for line in plan.splitlines() if _STAND_IN not in line)
-    used = {int(number) for line in lines for number in _COLUMN.findall(line)}
+    used = {int(number) for number in _COLUMN.findall(above)}
     return [name for number, name in enumerate(columns) if number in used]
+
+
+def _explain(planned: "DataFrame") -> str:
+    """All plans of a DataFrame as text: in SQL, because ``explain`` only prints them."""
+    view, spark = f"tidemark_{uuid4().hex}", planned.sparkSession
+    longest = spark.conf.get(_LONGEST)
+    planned.createTempView(view)
+    spark.conf.set(_LONGEST, str(2**20))
+    try:
+        (explained,) = spark.sql(f"EXPLAIN EXTENDED TABLE {view}").collect()
+    finally:
+        spark.conf.set(_LONGEST, str(longest))
+        spark.catalog.dropTempView(view)
+    return str(explained.plan)
