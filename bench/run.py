@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tidemark.cli.connections import look_up
-from tidemark.cli.demo.main import DAG_ID, create_topics, let_dag_run, send_actions
+from tidemark.cli.demo.main import DAG_ID, create_topics, let_dags_run, send_actions
 from tidemark.cli.demo.orders import sample_actions
 from tidemark.clock import wall_clock_millis
 from tidemark.connections import Connections
@@ -51,7 +51,7 @@ def time_run(api: AirflowApi, connections: Connections, records: int) -> float:
         time.sleep(0.2)
     if run["state"] == "failed":
         sys.exit(f"{run_id} failed: see the log of its tasks")
-    let_dag_run(api, DAG_ID)
+    let_dags_run(api, DAG_ID)
     return float(run["duration"])
 
 
@@ -61,7 +61,7 @@ def time_runs(settings: Settings, rounds: int) -> Runs:
     connections = collect_connections(pipeline, look_up)
     create_topics(pipeline, connections)
     with AirflowApi(settings) as api:
-        let_dag_run(api, DAG_ID)
+        let_dags_run(api, DAG_ID)
         taken = [
             (time_run(api, connections, RECORDS), time_run(api, connections, 0)) for _ in range(rounds + 1)
         ]

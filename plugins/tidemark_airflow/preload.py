@@ -1,7 +1,7 @@
 """What the local executor's processes load before any task: a task is a fork, and finds it loaded.
 
-Third-party packages stay loaded until Airflow is restarted, like all that Airflow itself has loaded. Tidemark's
-own modules do not: a fork that finds one of their files changed, added or removed forgets all of them, and its
+Third-party packages stay loaded until Airflow is restarted, like all that Airflow itself has loaded. Our own
+modules do not: a fork that finds one of their files changed, added or removed forgets all of them, and its
 task reads them anew. So a task runs the code that is on disk when it starts, never a mixture of two versions.
 Nothing here opens a connection or starts a Python thread: neither would survive the fork.
 """

@@ -86,7 +86,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(error, file=sys.stderr)
         sys.exit(1)
     finally:
-        if opened := sys.modules.get("tidemark.cassandra.session"):  # not loaded by a command without sessions
+        if opened := sys.modules.get(
+            "tidemark.cassandra.session"
+        ):  # not loaded by a command without sessions
             opened.disconnect_all()
 
 
