@@ -44,13 +44,16 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/source.py
 	@$(BIN)/python bench/verify.py
 	@$(BIN)/python bench/compact.py
+	@$(BIN)/python bench/bookkeeping.py
 	@$(BIN)/python bench/expiry.py
 	@$(BIN)/python bench/work.py
+	@$(BIN)/python bench/follow.py
 
-soak: $(INSTALLED) ## Long randomized tests, half an hour or more: histories with kills, load with compaction, re-created topics and tables (needs make up)
+soak: $(INSTALLED) ## Long randomized tests, half an hour or more: histories with kills, load with compaction, re-created topics and tables, an hour of follow (needs make up)
 	@$(BIN)/python tests/soak/journal_history.py --seeds 1,2,3 --runs 50 --kills 20
 	@$(BIN)/python tests/soak/compaction.py --minutes 10
 	@$(BIN)/python tests/soak/recreation.py --seeds 20
+	@$(BIN)/python tests/soak/follow.py --minutes 60
 
 lint: $(INSTALLED) ## Style, formatting and types
 	@$(BIN)/ruff check .

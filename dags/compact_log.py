@@ -8,7 +8,8 @@
 2. `compact` writes new files without the obsolete messages.
 3. `verify` proves that the new files hold every message that stays, and nothing else.
 4. `publish` makes them part of the log in one step.
-5. `sweep` removes files that the log no longer names, after their grace time.
+5. `merge` merges small files of closed segments; no message is dropped by it.
+6. `sweep` removes files that the log no longer names, after their grace time.
 
 Reading, capture and delivery go on meanwhile. A run with nothing to gain starts no Spark and ends in seconds.
 
@@ -35,9 +36,9 @@ capture publishes meanwhile stay in the log. Positions and gates are never chang
 
 ### What it returns
 
-* `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `sweep`: the number
-  of files removed and waiting. `tidemark log` shows the history of compactions, with refusals and their
-  reasons.
+* `plan`: the whole plan. `publish`: messages and bytes before and after, bytes written. `merge`: the number
+  of files before and after. `sweep`: the number of files removed and waiting. `tidemark log` shows the
+  history of compactions, with refusals and their reasons.
 """
 
 from airflow.providers.standard.operators.hitl import HITLOperator
@@ -57,6 +58,7 @@ from tidemark_airflow.tasks.compact_log import (
     POLICY,
     decide,
     follow_approval,
+    merge,
     publish,
     sweep,
 )
@@ -129,7 +131,7 @@ def compact_log(pipeline: Pipeline) -> DAG:
         )
         published = publish(pipeline.name, plan.output)
         decided >> [approve, compact, published]
-        approved >> compact >> verify >> published >> sweep(pipeline.name)
+        approved >> compact >> verify >> published >> merge(pipeline.name) >> sweep(pipeline.name)
     return dag
 
 

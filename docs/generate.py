@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-KINDS = ("replicate", "resume", "compact_log", "compact_offsets", "purge_expired")
+KINDS = ("replicate", "follow", "resume", "compact_log", "compact_offsets", "purge_expired")
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 
 
@@ -12,7 +12,7 @@ def page() -> str:
     """The content of docs/dags.md."""
     parts = [
         "# DAGs\n\nMade by `make docs` from the files in `dags/`; every pipeline has one of each that begins "
-        "with `<pipeline>`.\n"
+        "with `<pipeline>`, and one of `<pipeline>.follow` if its file has the key `follow`.\n"
     ]
     for name, file in {**{f"<pipeline>.{kind}": kind for kind in KINDS}, **WORK}.items():
         doc = ast.get_docstring(ast.parse((ROOT / "dags" / f"{file}.py").read_text())) or ""

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import structlog
+
 from tidemark.app.expectations import pipeline_suite
 from tidemark.cassandra.session import connect
 from tidemark.clock import wall_clock
@@ -23,6 +25,8 @@ from tidemark.pipeline.model import source_topics
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.jobs.capture import SparkCapture
 
+events = structlog.get_logger()
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -33,7 +37,13 @@ def capture_binding(job: Job) -> dict[str, Any]:
     binding = control.binding(job.arguments.t)
     folder = LogFolder(job.pipeline.name, job.pipeline.log.path)
     if control.log_head().t < binding.t:
-        return _capture_and_audit(job, control, folder, binding)
+        try:
+            return _capture_and_audit(job, control, folder, binding)
+        except Exception as error:
+            # A follow finishes the oldest binding, whichever run made it, and removes other staging areas.
+            if control.log_head().t < binding.t:
+                raise
+            events.info("published by another run meanwhile", t=binding.t, error=str(error))
     files = read_log(control, folder).files_of(binding)
     for file in files:
         folder.verify(file)

@@ -19,13 +19,14 @@ from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import LeaseHeld, is_round
 from tidemark.delivery.state.positions import Positions
-from tidemark.delivery.state.registration import Start
+from tidemark.delivery.state.registration import start_of
 from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
-from tidemark.pipeline.model import AnyWriter, WriterStart
+from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.engine import engine_error
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
@@ -84,7 +85,7 @@ def deliver(job: Job) -> dict[str, Any]:
                 limit=pipeline.limits.max_records_per_run,
                 reload=reload,
                 is_stopping=is_stopping,
-                start=_start(declared, log.end),
+                start=start_of(declared, log.end),
             )
 
         def reconcile_one(writer: Writer, before: int, delivered: Delivered) -> dict[str, Any] | None:
@@ -110,13 +111,6 @@ def deliver(job: Job) -> dict[str, Any]:
             for declared, writer in writers
         }
     return {"end": log.end, "writers": outcomes}
-
-
-def _start(declared: AnyWriter, end: int) -> Start:
-    """The position at which a writer begins on its first run."""
-    if declared.start is WriterStart.RECREATED:
-        return WriterStart.RECREATED
-    return end if declared.start is WriterStart.LATEST else NOTHING_YET
 
 
 def _outcome(
@@ -159,6 +153,12 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
     except Exception as error:
         if engine_error(error, "") is not None:
             raise  # the whole run fails with one clear error, and a retry does the rest
+        if isinstance(error, LeaseHeld) and is_round(error.lease.holder):
+            events.info(
+                "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
+            )
+            state = positions.load(writer.name)
+            return Delivered(state.position if state else NOTHING_YET)
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))

@@ -142,7 +142,7 @@ def given_log(
                 own.append(file)
         made.append(Segment(tuple(sorted(own, key=lambda file: file.first_id))))
     kept = tuple(segment for segment in made if segment.files)
-    return MemoryLog(Manifest("orders", kept, t=next_id + 1_000, end=next_id - 1), files)
+    return MemoryLog(Manifest.of_segments("orders", kept, t=next_id + 1_000, end=next_id - 1), files)
 
 
 def given_file(topic: str, partition: int, batch: pa.RecordBatch) -> tuple[LogFile, pa.RecordBatch]:
@@ -202,7 +202,7 @@ def compacted(log: MemoryLog, policy: str, watermark: int, **further) -> MemoryL
                 own.append(shorter)
         segments.append(Segment(tuple(own)))
     whole = tuple(segment for segment in segments if segment.files)
-    return MemoryLog(Manifest("orders", whole, log.manifest.t, log.manifest.end), kept)
+    return MemoryLog(Manifest.of_segments("orders", whole, log.manifest.t, log.manifest.end), kept)
 
 
 def survivors(log: MemoryLog, policy: str, positions=None, **further) -> list[int]:
@@ -226,7 +226,7 @@ def write_log(root: Path, log: MemoryLog) -> Manifest:
             sized = {"bytes": staged.sink.size, "digest": staged.sink.digest, "first_t": file.first_t}
             own.append(LogFile(**{**file.to_row(), **sized}))
         segments.append(Segment(tuple(own)))
-    return Manifest("orders", tuple(segments), log.manifest.t, log.manifest.end)
+    return Manifest.of_segments("orders", tuple(segments), log.manifest.t, log.manifest.end)
 
 
 def binding_of(t: int, base: int, width: int) -> Binding:

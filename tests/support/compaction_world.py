@@ -124,7 +124,7 @@ class World(LogWorld):
 
     def stored(self) -> dict[str, str]:
         """The files of the folder that are not evidence, by name, with their digests."""
-        kept = ("files/", "manifests/", "staging/")
+        kept = ("files/", "manifests/", "lists/", "staging/")
         paths = ((str(path.relative_to(self.root)), path) for path in sorted(self.root.rglob("*")))
         return {
             name: sha256(path.read_bytes()).hexdigest()

@@ -18,6 +18,8 @@ SWEEP = _of("sweep.")
 """Walked in ``tests/unit/log/test_sweep.py`` and ``tests/unit/compaction/test_fault_walk.py``."""
 COMPACT = _of("compact.")
 """Walked in ``tests/unit/compaction/test_fault_walk.py``."""
+MERGE = _of("merge.")
+"""Walked in ``tests/unit/compaction/test_merging.py``."""
 DELIVER = (
     FaultPoint.REGISTER_ENROLLED,
     *_of("deliver.", "file.", "resume.", "rewind.", "acknowledge.", "redeliver."),
@@ -52,6 +54,7 @@ EVERY_LIST = (
     ACCEPT_PLAN,
     SWEEP,
     COMPACT,
+    MERGE,
     DELIVER,
     FORGET_WRITER,
     FORGET_PIPELINE,

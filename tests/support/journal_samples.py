@@ -172,8 +172,8 @@ class ActionLog(LogInMemory):
         inactive = [file for file in self.manifest.files if file.last_id < below]
         active = tuple(file for file in self.manifest.files if file.last_id >= below)
         merged = [one for lane in lanes(inactive) for one in self._merged(lane, gone)]
-        segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
-        self.manifest = self.manifest.with_compacted(segments, below, policy)
+        closed = Segment(tuple(sorted(merged, key=lambda file: file.first_id)))
+        self.manifest = self.manifest.with_segments([closed], Segment(active)).compacted(below, policy)
 
     def _merged(self, lane: Sequence[LogFile], gone: Collection[int]) -> Iterator[LogFile]:
         whole = pa.Table.from_batches([self.batches[file.path] for file in lane]).combine_chunks()

@@ -276,8 +276,8 @@ def compact(
     inactive = [file for file in manifest.files if file.last_id < below]
     active = tuple(file for file in manifest.files if file.last_id >= below)
     merged = [one for lane in lanes(inactive) if (one := _merged_file(folder, lane, keep))]
-    segments = [Segment(tuple(sorted(merged, key=lambda file: file.first_id))), Segment(active)]
-    after = manifest.with_compacted(segments, below, policy)
+    closed = Segment(tuple(sorted(merged, key=lambda file: file.first_id)))
+    after = manifest.with_segments([closed], Segment(active)).compacted(below, policy)
     control.replace_log(before.version, LogHead.naming(after, *folder.write_manifest(after)))
     return after
 

@@ -4,14 +4,17 @@ Everything is opened on first use and nothing is created by opening it. Decides 
 in ``delivery``, ``log`` and ``writers``.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
+from uuid import uuid4
 
 from tidemark.app import replicate
 from tidemark.app.replicate import NextOffsets, RunPlan
 from tidemark.app.shutdown import stop_requested
 from tidemark.cassandra.session import connect
+from tidemark.clock import wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus import control_plane
 from tidemark.consensus.objects import Consensus
@@ -29,11 +32,13 @@ from tidemark.delivery.operator.actions import OperatorActions
 from tidemark.delivery.operator.advice import Advice
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.resume import Resumed, resume_writer
+from tidemark.delivery.state.lease import LeaseLost, is_round, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.status import read_advice
 from tidemark.delivery.writer import Writer
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.followed import read_followed
 from tidemark.pipeline.model import Pipeline, SourceStart
 from tidemark.writers.journal.errors import JournalUnclear
 from tidemark.writers.journal.writer import JournalWriter
@@ -52,6 +57,8 @@ class OpenPipeline:
 
     pipeline: Pipeline
     connections: Connections
+    holder: str = ""
+    """The name under which this process has a writer's lease; see ``between_rounds``."""
 
     # State and log
 
@@ -133,7 +140,28 @@ class OpenPipeline:
 
     @cached_property
     def _actions(self) -> OperatorActions:
-        return OperatorActions(self.positions, self.log)
+        return OperatorActions(self.positions, self.log, holder=self.holder)
+
+    @contextmanager
+    def between_rounds(self, name: str) -> "Iterator[OpenPipeline]":
+        """The pipeline with one writer that no round of a follow changes until the end of the block.
+
+        A follow changes a writer every second, so that a plan could hardly be made and executed in between.
+        Waits for the round that has the writer. Without a follow nothing is taken.
+        """
+        state = self.positions.load(name)
+        followed = read_followed(self.consensus, self.pipeline.name)
+        is_followed = followed is not None and followed.is_current(wall_clock())
+        if state is None or not (is_followed or (state.lease and is_round(state.lease.holder))):
+            yield self
+            return
+        # Not renewed: a renewal would be a change since the plan, and an action takes no minute.
+        hold = take(self.positions, state, f"operator's command {uuid4().hex[:8]}")
+        try:
+            yield replace(self, holder=hold.holder)
+        finally:
+            with suppress(LeaseLost):  # the action has given it back
+                hold.release()
 
     def plan_acknowledge(
         self, name: str, first: int, last: int | None = None, *, untried: bool = False

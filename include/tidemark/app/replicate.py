@@ -11,12 +11,13 @@ from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import wall_clock
 from tidemark.connections import Connections
 from tidemark.consensus.control_plane import open_control
+from tidemark.consensus.objects import Consensus
 from tidemark.delivery.state.positions import Positions
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.bind import bind, find_unfinished, refuse_clock
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.audit_result import AuditRecord
-from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.binding import NOTHING_YET, Available, Binding, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.publish import publish, require_audit
 from tidemark.log.source import NoSuchTopic, read_available
@@ -54,6 +55,37 @@ class RunPlan:
         return self.records + self.lag
 
 
+@dataclass(frozen=True)
+class RunSource:
+    """Where a run binds: the control plane, Kafka, and how.
+
+    Attributes:
+        consensus: The control plane, for changes.
+        read_available: Reads the current state of the source's topics.
+        server_time: Reads Cassandra's clock, in µs.
+        next_offsets: The start of a pipeline that continues another replicator's work.
+        in_process: A binding of at most so many offsets is captured without Spark.
+    """
+
+    consensus: Consensus
+    read_available: Callable[[], Available]
+    server_time: Callable[[], int]
+    next_offsets: NextOffsets | None = None
+    in_process: int = 0
+
+    @classmethod
+    def of(
+        cls, pipeline: Pipeline, connections: Connections, next_offsets: NextOffsets | None
+    ) -> "RunSource":
+        """For one run: everything is opened for it."""
+        return cls(
+            open_control(connections),
+            lambda: read_available(source_topics(pipeline), connections.kafka),
+            lambda: server_time(connect(connections.control)),
+            next_offsets,
+        )
+
+
 def begin_run(
     pipeline: Pipeline,
     connections: Connections,
@@ -62,24 +94,27 @@ def begin_run(
     retry: bool,
     next_offsets: NextOffsets | None = None,
 ) -> RunPlan:
+    """See ``begin_run_at``; everything that it needs is opened for this run."""
+    return begin_run_at(RunSource.of(pipeline, connections, next_offsets), pipeline, run_id, retry=retry)
+
+
+def begin_run_at(source: RunSource, pipeline: Pipeline, run_id: str, *, retry: bool) -> RunPlan:
     """Bind what is new, unless something older has to be finished first.
 
     A gate that closed over a binding stops every run but a retry: the binding's own run, or one that an
-    operator has started. ``next_offsets`` gives the start of a pipeline that continues another replicator's
-    work.
+    operator has started.
     """
-    consensus = open_control(connections)
-    control = LogControl(consensus, pipeline.name)
+    control = LogControl(source.consensus, pipeline.name)
     refuse_forgotten(control)
     binding = find_unfinished(control, run_id)
     if binding is None:
-        binding = _bind_new(pipeline, connections, control, run_id, next_offsets)
+        binding = _bind_new(source, pipeline, control, run_id)
     else:
         gate = control.log_gate()
         if gate is not None and not retry and binding.run_id != run_id:
             raise LogStopped(pipeline.name, gate)
     end = control.log_head().end
-    positions = Positions(consensus, pipeline.name)
+    positions = Positions(source.consensus, pipeline.name)
     states = [positions.load(writer.name) for writer in pipeline.writers]
     reached = [state.position if state else NOTHING_YET for state in states if not (state and state.gate)]
     lag = max((end - position for position in reached), default=0)
@@ -89,26 +124,21 @@ def begin_run(
     return RunPlan(t=binding.t, records=binding.width, lag=lag, stopped=stopped)
 
 
-def _bind_new(
-    pipeline: Pipeline,
-    connections: Connections,
-    control: LogControl,
-    run_id: str,
-    next_offsets: NextOffsets | None,
-) -> Binding | None:
+def _bind_new(source: RunSource, pipeline: Pipeline, control: LogControl, run_id: str) -> Binding | None:
     now = wall_clock()
-    refuse_clock(pipeline.name, now, server_time(connect(connections.control)))
+    refuse_clock(pipeline.name, now, source.server_time())
     # Read before Kafka's offsets: a binding in between would look like a partition that was truncated.
     head = control.bindings_head()
     try:
-        available = read_available(source_topics(pipeline), connections.kafka)
+        available = source.read_available()
     except NoSuchTopic as missing:
         was_read = any(topic == missing.topic for topic, _ in head.reached)
         raise NoSuchTopic(pipeline.name, missing.topic, was_read=was_read) from None
-    if next_offsets and head.newest is None and not head.reached:
-        head = control.start_from(head, next_offsets(available.offsets))
+    if source.next_offsets and head.newest is None and not head.reached:
+        head = control.start_from(head, source.next_offsets(available.offsets))
         reach(FaultPoint.TAKEN_OVER)
-    return bind(control, available, pipeline.limits.max_records_per_run, now, run_id, head)
+    limit = pipeline.limits.max_records_per_run
+    return bind(control, available, limit, now, run_id, head, source.in_process)
 
 
 def audit_run(

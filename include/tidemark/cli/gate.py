@@ -55,7 +55,8 @@ def stop(
     options: PlanOptions,
 ) -> None:
     """Stop a writer where it is; everything else goes on."""
-    carry_out(open_pipeline(pipeline).plan_stop(writer), options)
+    with open_pipeline(pipeline).between_rounds(writer) as opened:
+        carry_out(opened.plan_stop(writer), options)
 
 
 @app.command(name="open")
@@ -67,4 +68,5 @@ def open_gate(
     options: PlanOptions,
 ) -> None:
     """Open a gate without redelivering one at a time."""
-    carry_out(open_pipeline(pipeline).plan_open(writer), options)
+    with open_pipeline(pipeline).between_rounds(writer) as opened:
+        carry_out(opened.plan_open(writer), options)

@@ -78,8 +78,8 @@ def ack(
     options: PlanOptions,
 ) -> None:
     """Let a message that failed pass unwritten; a copy goes to the dead letters."""
-    plan = open_pipeline(pipeline).plan_acknowledge(writer, first, last, untried=untried)
-    carry_out(plan, options)
+    with open_pipeline(pipeline).between_rounds(writer) as opened:
+        carry_out(opened.plan_acknowledge(writer, first, last, untried=untried), options)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -1 is an argument, not an option
@@ -92,7 +92,8 @@ def rewind(
     options: PlanOptions,
 ) -> None:
     """Go back, so that everything after ID is delivered again."""
-    carry_out(open_pipeline(pipeline).plan_rewind(writer, position), options)
+    with open_pipeline(pipeline).between_rounds(writer) as opened:
+        carry_out(opened.plan_rewind(writer, position), options)
 
 
 @app.command()

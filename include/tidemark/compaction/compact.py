@@ -15,8 +15,9 @@ from uuid import uuid4
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.compaction.engine import Engine, outputs_by_group
 from tidemark.compaction.errors import PlanOutdated
+from tidemark.compaction.exchange import exchange_files
 from tidemark.compaction.inputs import CompactionSettings, Question, Questions
-from tidemark.compaction.plan import CompactionPlan, make_plan, replace_files
+from tidemark.compaction.plan import CompactionPlan, make_plan
 from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
@@ -27,7 +28,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.errors import TidemarkError
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.manifest import LogFile
+from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import read_log, read_manifest
 from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
 from tidemark.log.state.control import LogControl, LogHead
@@ -167,15 +168,23 @@ class Compaction:
             return Compacted(
                 plan, head, current.count + plan.dropped, current.count, current.bytes, current.bytes, 0
             )
+        self._refuse_outdated(plan)
+        exchange = exchange_files(current, plan.digest, plan.inputs, files, plan.rules.segment_bytes)
+        exchange = replace(exchange, new=self._log.write_lists(exchange.new, current.t, plan.digest))
+        reach(FaultPoint.COMPACT_LISTS_WRITTEN)
         written = sum(file.bytes for file in files)
         done: list[Compacted] = []
+        seen: list[str | None] = []
 
         def rebase(head: LogHead) -> LogHead:
             # While this lease had run out, a writer may have been registered or rewound.
-            self._refuse_outdated(plan)
+            self._refuse_limits(plan)
+            if done and head.manifest == seen[-1]:
+                return done[0].head  # only other rows of the log object have changed
+            seen.append(head.manifest)
             before = read_manifest(self.pipeline, self._log, head)
-            after = replace_files(before, plan, files)
-            path, digest = self._log.write_manifest(after)
+            after = marked(exchange.apply(before), plan)
+            path, digest = self._log.write_manifest(after, plan.digest)
             reach(FaultPoint.COMPACT_MANIFEST_WRITTEN)
             named = LogHead.naming(after, path, digest, self._log.root)
             sizes = before.count, after.count, before.bytes, after.bytes
@@ -222,7 +231,11 @@ class Compaction:
         now = self.questions.ask_as(plan)
         if now.digest != plan.digest:
             raise PlanOutdated(self.pipeline, plan.digest, "other files are in its segments")
-        current = self.questions.ask()
+        self._refuse_limits(plan)
+
+    def _refuse_limits(self, plan: CompactionPlan) -> None:
+        """Raise ``PlanOutdated`` where positions, holds, pins or acknowledgements allow less than before."""
+        current = self.questions.ask_limits()
         if current.watermark.id < plan.rules.watermark:
             raise PlanOutdated(
                 self.pipeline,
@@ -292,8 +305,10 @@ class Compaction:
         """Whether the plan is published already, by a process that crashed or was slow to report it."""
         if plan.is_empty or not self._plans.has_files(plan.digest):
             return False
-        current = {file.path for file in read_log(self.questions.control, self._log).files}
         written = [file.path for file in self._plans.read_files(plan.digest)]
+        first, last = min(f.first_id for f in plan.inputs), max(f.last_id for f in plan.inputs)
+        log = read_log(self.questions.control, self._log)
+        current = {file.path for file in log.files_between(first, last)}
         return current.issuperset(written) and current.isdisjoint(file.path for file in plan.inputs)
 
     @contextmanager
@@ -323,3 +338,8 @@ class Compaction:
     @property
     def _log(self) -> LogFolder:
         return LogFolder(self.pipeline, self.questions.root)
+
+
+def marked(manifest: Manifest, plan: CompactionPlan) -> Manifest:
+    """The manifest with the mark of the compaction; merging files alone leaves the log complete."""
+    return manifest.compacted(plan.rules.watermark, plan.rules.policy) if plan.dropped else manifest

@@ -21,6 +21,7 @@ from tidemark.compaction.policies.verdicts import Verdicts
 from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
+from tidemark.log.model.binding import TopicPartition
 from tidemark.log.model.manifest import LogFile
 
 
@@ -100,9 +101,12 @@ def choose(facts: pa.Table, rules: CompactionRules) -> tuple[Census, pa.Table]:
 def outputs_by_group(plan: CompactionPlan, outputs: Sequence[LogFile]) -> dict[int, LogFile]:
     """The new file of each group, by the group's number; matched by partition and ids."""
     found: dict[int, LogFile] = {}
+    by_place: dict[TopicPartition, list[LogFile]] = {}
+    for file in outputs:
+        by_place.setdefault(file.place, []).append(file)
     for number, group in enumerate(plan.groups):
-        for file in outputs:
-            first, last = group.files[0], group.files[-1]
-            if file.place == first.place and first.first_id <= file.first_id <= last.last_id:
+        first, last = group.files[0], group.files[-1]
+        for file in by_place.get(first.place, ()):
+            if first.first_id <= file.first_id <= last.last_id:
                 found[number] = file
     return found

@@ -85,6 +85,16 @@ class Question:
         return question_digest(self.manifest.pipeline, self.files, self.rules)
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a compaction may drop now, without a look at the log's files; ``rules`` lack ``last_eligible``."""
+
+    manifest: Manifest
+    now: int
+    watermark: Watermark
+    rules: CompactionRules
+
+
 @dataclass(frozen=True)
 class Questions:
     """Reads the inputs of a compaction of one pipeline's log."""
@@ -96,6 +106,15 @@ class Questions:
 
     def ask(self) -> Question:
         """The inputs as of now. Raises ``NeverCompacted`` where the policy keeps everything."""
+        limits = self.ask_limits()
+        rules = limits.rules
+        files = candidates(limits.manifest)
+        if not isinstance(policy_named(rules.policy), JournalActions):
+            rules = replace(rules, last_eligible=self._last_eligible(files, rules.watermark))
+        return Question(limits.manifest, limits.now, limits.watermark, rules, files)
+
+    def ask_limits(self) -> "Limits":
+        """The inputs as of now, as far as the control plane has them: no list of segments is read."""
         settings = self.settings
         if POLICIES.find(settings.policy).keeps_everything:
             raise NeverCompacted(self.control.pipeline, settings.policy)
@@ -117,19 +136,15 @@ class Questions:
             now - settings.tombstones if policy.drops_tombstones else 0,
             recreated=self._recreated(below) if is_journal else (),
         )
-        files = candidates(manifest)
-        if not is_journal:
-            rules = replace(rules, last_eligible=self._last_eligible(files, below))
-        return self._question(manifest, now, watermark, rules)
+        return Limits(manifest, now, watermark, rules)
 
     def ask_as(self, plan: CompactionPlan) -> Question:
         """The inputs by a plan's rules, with the log's present files up to the plan's active segment."""
         manifest = read_log(self.control, self._folder)
         # Later segments were published after the plan was made.
-        inactive = [s for s in manifest.segments if all(f.first_id < plan.active_from for f in s.files)]
-        active = [s for s in manifest.segments if s not in inactive][:1]
-        seen = replace(manifest, segments=(*inactive, *active))
-        return self._question(seen, plan.now, plan.watermark, plan.rules)
+        inactive = tuple(leaf for leaf in manifest.leaves() if leaf.first_id < plan.active_from)
+        seen = replace(manifest, closed=inactive)
+        return Question(seen, plan.now, plan.watermark, plan.rules, candidates(seen))
 
     def find_positions(self) -> dict[str, int]:
         """The last id that every writer has finished with; −1 for none.
@@ -140,11 +155,6 @@ class Questions:
         refused = self.settings.needing_all if self.control.log_head().compacted_below > 0 else ()
         writers = registered_writers(self.control, self.positions, self.settings.writers, refused)
         return {one.name: one.holds_below for one in writers}
-
-    def _question(
-        self, manifest: Manifest, now: int, watermark: Watermark, rules: CompactionRules
-    ) -> Question:
-        return Question(manifest, now, watermark, rules, candidates(manifest))
 
     def _acknowledged(self, writers: dict[str, int], below: int) -> tuple[int, ...]:
         ids = {id_ for name in writers for id_ in self.positions.acknowledged(name) if id_ < below}

@@ -7,7 +7,7 @@ nothing to do. Pure.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -15,10 +15,9 @@ import msgspec
 
 from tidemark.compaction.census import Census
 from tidemark.compaction.drops import Dropped
-from tidemark.compaction.errors import PlanOutdated
 from tidemark.compaction.policies.rules import CompactionRules, inactive_segments
 from tidemark.compaction.watermark import Limit, Reason, Watermark, active_segment_begins
-from tidemark.log.model.manifest import MAX_FILES_PER_SEGMENT, LogFile, Manifest, Segment
+from tidemark.log.model.manifest import LogFile, Manifest, Segment
 
 MOST_MESSAGES = 1_000_000
 """The limit of a file that compaction writes: a task keeps a few numbers per message in memory."""
@@ -156,7 +155,7 @@ def make_plan(
 ) -> CompactionPlan:
     """The plan for a log, from the census and the drops of all files below the watermark."""
     by_path = {one.path: one for one in drops}
-    inactive = inactive_segments(manifest)
+    inactive = list(inactive_segments(manifest))
     files = sorted(
         (file for segment in inactive for file in segment.files),
         key=lambda file: (file.topic, file.partition, file.first_id),
@@ -173,7 +172,6 @@ def make_plan(
         for name in ("nothing", "purged", "deleted", "superseded")
         if (total := sum(getattr(one, name) for one in by_path.values()))
     }
-    active = manifest.segments[-1].files if manifest.segments else ()
     return CompactionPlan(
         manifest.pipeline,
         digest,
@@ -181,7 +179,7 @@ def make_plan(
         rules,
         watermark,
         active_segment_begins(manifest),
-        tuple(file.path for file in active),
+        tuple(file.path for file in manifest.active.files),
         groups,
         tuple(_segment_plan(segment, by_file) for segment in inactive),
         census,
@@ -208,11 +206,22 @@ class _Fate:
         return cls(file, kept, file.bytes * kept // file.count if file.count else 0)
 
 
-def _groups(fates: Sequence[_Fate], segment_bytes: int) -> Iterator[FileGroup]:
+def merged_groups(files: Iterable[LogFile], segment_bytes: int) -> tuple[FileGroup, ...]:
+    """The groups of two and more adjacent files that become one file, with nothing dropped."""
+    in_order = sorted(files, key=lambda file: (file.place, file.first_id))
+    fates = (_Fate.of(file, None) for file in in_order)
+    return tuple(
+        group
+        for _, neighbours in groupby(fates, key=lambda fate: fate.file.place)
+        for group in _groups(list(neighbours), segment_bytes, least=2)
+    )
+
+
+def _groups(fates: Sequence[_Fate], segment_bytes: int, least: int = NEIGHBOURS) -> Iterator[FileGroup]:
     """Groups of adjacent files: closed at half a segment, or at half of ``MOST_MESSAGES``."""
     for run in _runs(fates, segment_bytes):
         dirty = [number for number, fate in enumerate(run) if fate.is_dirty]
-        if dirty or len(run) >= NEIGHBOURS:
+        if dirty or len(run) >= least:
             files = tuple(fate.file for fate in run)
             yield FileGroup(files, sum(fate.kept for fate in run), sum(fate.bytes for fate in run))
 
@@ -247,37 +256,3 @@ def _segment_plan(segment: Segment, fates: Mapping[str, _Fate]) -> SegmentPlan:
         segment.bytes,
         sum(fate.bytes for fate in own),
     )
-
-
-def replace_files(manifest: Manifest, plan: CompactionPlan, outputs: Sequence[LogFile]) -> Manifest:
-    """The manifest with the plan's inputs replaced by its outputs. Later segments stay as they are.
-
-    Raises ``PlanOutdated`` where an input is no longer part of the log.
-    """
-    current = {file.path: file.digest for file in manifest.files}
-    for file in plan.inputs:
-        if current.get(file.path) != file.digest:
-            raise PlanOutdated(plan.pipeline, plan.digest, f"{file.path} is no longer part of the log")
-    replaced = {file.path for file in plan.inputs}
-    before = [s for s in manifest.segments if all(file.first_id < plan.active_from for file in s.files)]
-    after = manifest.segments[len(before) :]
-    kept = [file for segment in before for file in segment.files if file.path not in replaced]
-    in_order = sorted([*kept, *outputs], key=lambda file: file.first_id)
-    segments = (*_segments(in_order, plan.rules.segment_bytes), *after)
-    if not plan.dropped:  # merging files alone leaves the log complete
-        return replace(manifest, segments=segments)
-    return manifest.with_compacted(segments, plan.rules.watermark, plan.rules.policy)
-
-
-def _segments(files: Sequence[LogFile], segment_bytes: int) -> Iterator[Segment]:
-    """Files as segments, closed by the same limits as those of capture."""
-    run: list[LogFile] = []
-    size = 0
-    for file in files:
-        if run and (size >= segment_bytes or len(run) >= MAX_FILES_PER_SEGMENT):
-            yield Segment(tuple(run))
-            run, size = [], 0
-        run.append(file)
-        size += file.bytes
-    if run:
-        yield Segment(tuple(run))

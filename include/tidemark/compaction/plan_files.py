@@ -31,9 +31,13 @@ class Plans:
         unnamed = replace(plan, census=structs.replace(plan.census, oldest_purged=None))
         self._folder.replace(_path(plan.digest), unnamed.to_bytes(), area)
 
+    def has(self, digest: str) -> bool:
+        """Whether a plan is stored."""
+        return self._folder.exists(_path(digest))
+
     def read(self, digest: str) -> CompactionPlan:
         """A stored plan; raises ``NoPlan`` where there is none."""
-        if not self._folder.exists(_path(digest)):
+        if not self.has(digest):
             raise NoPlan(self.pipeline, digest)
         return CompactionPlan.from_bytes(self._folder.read(_path(digest)))
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tidemark.compaction.compact import Compacted
+from tidemark.compaction.merging.merge import Merged
 from tidemark.compaction.plan import CompactionPlan
 
 REASONS = {
@@ -65,6 +66,18 @@ def compacted_document(done: Compacted) -> dict[str, Any]:
         "bytes_after": done.bytes_after,
         "bytes_written": done.bytes_written,
     }
+
+
+def merge_line(merged: Merged) -> str:
+    """The result of a merge, or what the next one would do, as a line."""
+    if merged.held_by:
+        return f"  small files: {merged.held_by} has the log; nothing was merged"
+    if merged.is_nothing:
+        return "  small files: nothing to merge"
+    return (
+        f"  small files: {merged.files_before:,} in {merged.segments_before:,} segments are written as "
+        f"{merged.files_after:,} in {merged.segments_after:,} ({merged.bytes_written:,} bytes)"
+    )
 
 
 def plan_lines(plan: CompactionPlan) -> Iterator[str]:

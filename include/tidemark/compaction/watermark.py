@@ -95,6 +95,6 @@ def find_watermark(
 
 def active_segment_begins(manifest: Manifest) -> int:
     """The first id of the active segment; for an empty log, the first id it will have."""
-    if not manifest.segments:
+    if not manifest.active.files:
         return manifest.end + 1 if manifest.end > NOTHING_YET else 0
-    return min(file.first_id for file in manifest.segments[-1].files)
+    return manifest.active.first_id

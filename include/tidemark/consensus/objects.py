@@ -23,6 +23,7 @@ class ObjectKind(StrEnum):
         BINDINGS: The bindings of a pipeline.
         LOG: The log of a pipeline.
         WRITER: One writer of a pipeline.
+        FOLLOWED: Whether a pipeline is followed.
         WORK_JOURNAL: A work journal.
         WORK_ENTRY: One entry of a work journal.
     """
@@ -30,6 +31,7 @@ class ObjectKind(StrEnum):
     BINDINGS = "bindings"
     LOG = "log"
     WRITER = "writer"
+    FOLLOWED = "followed"
     WORK_JOURNAL = "work"
     WORK_ENTRY = "entry"
 

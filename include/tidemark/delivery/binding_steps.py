@@ -5,6 +5,7 @@ lost lease is raised. Nothing here moves a position or closes a gate.
 """
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog, read_messages
@@ -15,6 +16,9 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import Binding
 from tidemark.log.model.manifest import LogFile
+
+AT_ONCE = 8
+"""How many parts are written at once in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +147,11 @@ def write_parts_here(
 ) -> list[PartDone]:
     """Write the parts one after the other in this process."""
     return [write_part(writer, part, log, acknowledged, ticket) for part in parts]
+
+
+def write_parts_at_once(
+    writer: Writer, parts: Sequence[Part], log: LogFolder, acknowledged: Collection[int], ticket: WriterTicket
+) -> list[PartDone]:
+    """Write the parts in threads of this process: for a few messages, and a writer that mostly waits."""
+    with ThreadPoolExecutor(min(len(parts), AT_ONCE), "part") as threads:
+        return list(threads.map(lambda part: write_part(writer, part, log, acknowledged, ticket), parts))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.objects import Consensus
 from tidemark.delivery.compacted_history import refusal_of
 from tidemark.delivery.operator.advice import Advice, advise
@@ -12,6 +13,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause, Gate, LeftOut, WriterState
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.followed import Followed, read_followed
 from tidemark.log.state.forgotten import read_mark
 from tidemark.log.state.registered_writers import enrolled
 from tidemark.pipeline.model import Pipeline
@@ -72,6 +74,46 @@ class WriterStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowStatus:
+    """Whether a pipeline is followed.
+
+    Attributes:
+        followed: Whether a run repeats rounds now. False at the latest 20 s after such a run was killed.
+        holder: The run that follows, or followed last.
+        since: When it began, in µs.
+        last_round: When its last round ended, in µs; 0 before the first.
+        lag: The age in seconds of the oldest record of the last round when all targets had it; 0 where it
+            found nothing new. None where the pipeline is not followed.
+        rounds: The number of rounds of the run.
+        records: The number of records that it delivered.
+    """
+
+    followed: bool
+    holder: str | None = None
+    since: int | None = None
+    last_round: int | None = None
+    lag: float | None = None
+    rounds: int = 0
+    records: int = 0
+
+    @classmethod
+    def of(cls, state: Followed | None, now: int) -> "FollowStatus":
+        """The status at ``now`` from the row of the last run that followed."""
+        if state is None:
+            return cls(followed=False)
+        is_current = state.is_current(now)
+        return cls(
+            is_current,
+            state.holder,
+            state.since,
+            state.last_round or None,
+            state.lag if is_current and state.last_round else None,
+            state.rounds,
+            state.records,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineStatus:
     """The state of one pipeline.
 
@@ -84,6 +126,7 @@ class PipelineStatus:
         declared: Whether a file declares it; otherwise only the control plane knows it.
         error: What is wrong with its file or its connections, where its state can be shown nevertheless.
         warnings: Settings that work but should be changed.
+        follow: Whether it is followed.
     """
 
     pipeline: str
@@ -94,6 +137,7 @@ class PipelineStatus:
     declared: bool = True
     error: str | None = None
     warnings: tuple[str, ...] = ()
+    follow: FollowStatus = FollowStatus(followed=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The form of ``--json``; its keys are a public interface."""
@@ -105,6 +149,7 @@ class PipelineStatus:
             "declared": self.declared,
             "error": self.error,
             "warnings": list(self.warnings),
+            "follow": asdict(self.follow),
         }
 
 
@@ -145,7 +190,11 @@ def read_orphan_status(pipeline: str, consensus: Consensus) -> PipelineStatus:
 
 
 def _status(
-    name: str, declared: Mapping[str, str], consensus: Consensus, refused: Mapping[str, str]
+    name: str,
+    declared: Mapping[str, str],
+    consensus: Consensus,
+    refused: Mapping[str, str],
+    clock: Clock = wall_clock,
 ) -> PipelineStatus:
     """The state of a pipeline with these writers, kinds by name.
 
@@ -178,6 +227,7 @@ def _status(
             ),
             *(_writer_status(positions, name, None, log.end) for name in retired),
         ),
+        follow=FollowStatus.of(read_followed(consensus, name), clock()),
     )
 
 

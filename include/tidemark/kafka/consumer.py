@@ -7,7 +7,7 @@ aborted records) are skipped.
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
@@ -71,6 +71,15 @@ class ReadRecord:
         """In milliseconds; None when the record has none."""
         kind, timestamp = self._message.timestamp()
         return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)
+
+
+class OffsetRange(NamedTuple):
+    """Offsets of one partition, from ``first`` (included) to ``end`` (excluded)."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
 
 
 class PartitionReader:
@@ -153,6 +162,34 @@ class PartitionReader:
                         yield ReadRecord(message, offset)
                         if offset == end - 1:
                             return
+
+    def ranges(self, wanted: Sequence[OffsetRange]) -> Iterator[tuple[OffsetRange, ReadRecord]]:
+        """The records of several ranges, each with its range; in order within a range."""
+        left = {(one.topic, one.partition): one for one in wanted if one.first < one.end}
+        if not left:
+            return
+        with self._translating():
+            self._consumer.assign(
+                [TopicPartition(one.topic, one.partition, one.first) for one in left.values()]
+            )
+            while left:
+                waited = self._consumer.poll(self._patience)
+                if waited is None:
+                    raise timed_out(self._silence)
+                for message in (waited, *self._consumer.consume(RECORDS_AT_ONCE, 0)):
+                    error, offset = message.error(), message.offset() or 0
+                    if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                        raise KafkaException(error)
+                    place = str(message.topic()), int(message.partition() or 0)
+                    found = left.get(place)
+                    if found is None:
+                        continue
+                    if error is None and offset < found.end:
+                        yield found, ReadRecord(message, offset)
+                    # The event at the end of a partition has an offset too: the rest may be markers only.
+                    if offset >= found.end - (error is None):
+                        del left[place]
+            self._consumer.unassign()
 
     @property
     def _silence(self) -> str:

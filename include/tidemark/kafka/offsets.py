@@ -43,6 +43,11 @@ class TopicOffsets:
         earliest, latest = self._consumer.beginning_offsets(places), self._consumer.end_offsets(places)
         return {(place.topic, place.partition): (earliest[place], latest[place]) for place in places}
 
+    def ends(self, places: Iterable[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The next offset of these partitions, in one request to each broker that leads one of them."""
+        found = self._consumer.end_offsets([KafkaPartition(*place) for place in places])
+        return {(place.topic, place.partition): end for place, end in found.items()}
+
     def cleanup_policies(self, topics: Sequence[str]) -> dict[str, str]:
         """The ``cleanup.policy`` of these topics."""
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, [CLEANUP_POLICY]) for topic in topics]

@@ -9,7 +9,14 @@ from tidemark.consensus.objects import Outpaced
 from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.errors import LogError
-from tidemark.log.model.binding import NOTHING_YET, Available, Binding, cut_slices, next_time
+from tidemark.log.model.binding import (
+    NOTHING_YET,
+    Available,
+    Binding,
+    CapturePlace,
+    cut_slices,
+    next_time,
+)
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import Loss, describe_losses, find_losses, ids_of
 from tidemark.log.state.control import BindingsHead, LogControl
@@ -84,18 +91,21 @@ def bind(
     now: int,
     run_id: str,
     head: BindingsHead | None = None,
+    in_process: int = 0,
 ) -> Binding | None:
     """The binding that this run has to process; None where there is nothing new.
 
     ``limit`` is the greatest number of offsets to bind. ``head``, where given, was read before ``available``
-    was read from Kafka. Lost offsets raise ``OffsetsLost`` and close the log's gate at ``now``; a gate that
-    was closed because of unbound offsets is opened where nothing is lost any more.
+    was read from Kafka. A binding of at most ``in_process`` offsets is captured without Spark.
+
+    Lost offsets raise ``OffsetsLost`` and close the log's gate at ``now``; a gate that was closed because of
+    unbound offsets is opened where nothing is lost any more.
     """
     # Read first: any binding that is made after this read makes the compare-and-set fail.
     before = head or control.bindings_head()
     try:
         binding = find_unfinished(control, run_id) or _bind_next(
-            control, before, available, limit, now, run_id
+            control, before, available, limit, now, run_id, in_process
         )
     except OffsetsLost as lost:
         close_for_losses(control, lost, now)
@@ -107,7 +117,13 @@ def bind(
 
 
 def _bind_next(
-    control: LogControl, head: BindingsHead, available: Available, limit: int, now: int, run_id: str
+    control: LogControl,
+    head: BindingsHead,
+    available: Available,
+    limit: int,
+    now: int,
+    run_id: str,
+    in_process: int,
 ) -> Binding | None:
     if losses := list(find_losses(head.reached, head.topic_ids, available)):
         raise OffsetsLost(control.pipeline, tuple(losses))
@@ -121,7 +137,9 @@ def _bind_next(
         base = (previous.end if previous else NOTHING_YET) + 1
         bound = {s.topic for s in slices}
         topics = tuple(sorted((name, id_) for name, id_ in available.topic_ids.items() if name in bound))
-        binding = Binding(t, base, slices, run_id, topics)
+        is_small = sum(s.width for s in slices) <= in_process
+        place = CapturePlace.PROCESS if is_small else CapturePlace.ENGINE
+        binding = Binding(t, base, slices, run_id, topics, place)
         reach(FaultPoint.BIND_DECIDED)
         control.add_binding(head, binding)
         reach(FaultPoint.BIND_COMMITTED)

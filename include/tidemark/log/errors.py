@@ -27,6 +27,21 @@ class ManifestDamaged(LogError):
 
 
 @with_fields
+class ListDamaged(LogError):
+    """The digest of a list of segments differs from the one in the line that names it."""
+
+    pipeline: str
+    path: str
+    expected: str
+    found: str
+
+    text = (
+        "{pipeline}: the list of segments {path} is damaged (digest {found:.12} instead of {expected:.12}). "
+        "Nothing was read from it. Restore the file from a backup of the log folder."
+    )
+
+
+@with_fields
 class FileDamaged(LogError):
     """A log file's digest differs from the recorded one."""
 

@@ -67,7 +67,7 @@ def find_missing(control: LogControl, folder: LogFolder, manifest: Manifest, id_
     """Why the log has no message with an id; None where it has one."""
     if not 0 <= id_ <= manifest.end:
         return Missing.BEYOND_THE_END
-    if any(folder.count_between(file, id_, id_) for file in manifest.files if file.may_have(id_, id_)):
+    if any(folder.count_between(file, id_, id_) for file in manifest.files_between(id_, id_)):
         return None
     if id_ >= manifest.compacted_below:
         return Missing.HOLE

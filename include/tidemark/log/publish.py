@@ -15,6 +15,7 @@ from tidemark.log.model.captured import Captured
 from tidemark.log.model.gate import LogGate, LogGateCause, LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.lease import head_for_publication
 
 
 @with_fields
@@ -124,12 +125,14 @@ def _make_current(
         manifest = read_manifest(control.pipeline, folder, before).with_binding(
             binding.t, binding.end, captured.files, segment_bytes
         )
-        path, digest = folder.write_manifest(manifest)
+        listed = folder.with_lists(manifest)
+        reach(FaultPoint.PUBLISH_LISTS_WRITTEN)
+        path, digest = folder.write_manifest(listed)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
         return control.replace_log(before.version, LogHead.naming(manifest, path, digest, folder.root))
 
     # Readers and compaction change the same object.
-    return retry_outpaced(control.log_head, attempt)
+    return retry_outpaced(lambda: head_for_publication(control), attempt)
 
 
 def _refuse_out_of_turn(control: LogControl, binding: Binding, head: LogHead) -> None:

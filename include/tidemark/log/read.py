@@ -1,7 +1,7 @@
 """Reads the log: messages by id, by binding or by namespace, in id order, with bounded memory.
 
-A reader reads the manifest once and then immutable files, so publication and compaction do not affect it. A
-missing or damaged file raises an error before any of its messages is returned.
+A reader reads the manifest once and then immutable lists and files, so publication and compaction do not
+affect it. A missing or damaged file raises an error before any of its messages is returned.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,22 +13,37 @@ import pyarrow.compute as pc
 from tidemark.log.errors import BeyondTheEnd, CompactedAway, NotPublished
 from tidemark.log.files.merge import merged
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.manifest import LogFile, Manifest
+from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.model.manifest import ClosedPart, LogFile, Manifest
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Selected messages of a log, and the files that hold them."""
+    """Selected messages of a log."""
 
-    pipeline: str
+    manifest: Manifest
     root: str
-    files: tuple[LogFile, ...]
     first_id: int
     last_id: int
     t: int | None = None
     namespaces: tuple[str, ...] = ()
     partly_compacted: bool = False
     """Whether some of the messages may have been compacted away."""
+
+    @property
+    def pipeline(self) -> str:
+        """The pipeline's name."""
+        return self.manifest.pipeline
+
+    @property
+    def files(self) -> Iterator[LogFile]:
+        """The files that may have such messages, in the order of their first ids."""
+
+        def may_have(one: ClosedPart | LogFile) -> bool:
+            is_of_t = self.t is None or one.first_t <= self.t <= one.t
+            return is_of_t and one.first_id <= self.last_id and one.last_id >= self.first_id
+
+        return self.manifest.files_where(may_have)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The messages in id order, with all columns or only ``columns``.
@@ -77,14 +92,9 @@ def select(
         raise NotPublished(manifest.pipeline, t, manifest.t)
     if first_id > manifest.end + 1:
         raise BeyondTheEnd(manifest.pipeline, first_id, manifest.end)
-    earlier = [file.last_id for file in manifest.files if t is not None and file.t < t]
-    lowest = max([first_id, 0, *(last_id + 1 for last_id in earlier)])
+    earlier = NOTHING_YET if t is None else manifest.last_id_before(t)
+    lowest = max(first_id, 0, earlier + 1)
     partly = lowest < manifest.compacted_below
     if partly and not allow_compacted:
         raise CompactedAway(manifest.pipeline, first_id, manifest.compacted_below)
-    files = tuple(
-        file
-        for file in manifest.files
-        if file.may_have(first_id, last) and (t is None or file.first_t <= t <= file.t)
-    )
-    return Selection(manifest.pipeline, root, files, first_id, last, t, tuple(namespaces), partly)
+    return Selection(manifest, root, first_id, last, t, tuple(namespaces), partly)

@@ -4,8 +4,8 @@ Reads metadata only, never a record: records are read by the ``capture`` applica
 were bound.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import field
 
 from tidemark.connections import KafkaConnection
@@ -14,7 +14,7 @@ from tidemark.kafka.errors import KafkaFailure
 from tidemark.kafka.offsets import TopicOffsets, looking_at_topics
 from tidemark.kafka.source_topics import SourceTopics
 from tidemark.log.errors import LogError
-from tidemark.log.model.binding import Available, Offsets
+from tidemark.log.model.binding import Available, Offsets, TopicPartition
 
 
 @with_fields
@@ -77,11 +77,7 @@ class CompactedTopic(LogError):
 def read_available(source: SourceTopics, connection: KafkaConnection) -> Available:
     """The current state of all topics of the pipeline; topics are listed anew at each call."""
     with _looking(source, connection) as kafka:
-        topics = _chosen_topics(source, kafka.topics())
-        for topic, policy in kafka.cleanup_policies(topics).items():
-            if "compact" in policy:
-                raise CompactedTopic(source.pipeline, topic)
-        return _look_at(kafka, topics)
+        return _look_at_all(source, kafka)
 
 
 def read_still_available(
@@ -89,7 +85,69 @@ def read_still_available(
 ) -> Available:
     """The current state of these topics; a topic that does not exist is left out."""
     with _looking(source, connection) as kafka:
-        return _look_at(kafka, sorted({*topics} & kafka.topics()))
+        return _look_at_some(kafka, topics)
+
+
+class WatchedSource:
+    """The source's topics, read again and again through clients that stay connected.
+
+    After an error the next read connects anew. Not thread-safe.
+    """
+
+    def __init__(self, source: SourceTopics, connection: KafkaConnection) -> None:
+        self._source, self._connection = source, connection
+        self._clients = ExitStack()
+        self._kafka: TopicOffsets | None = None
+
+    def available(self) -> Available:
+        """See ``read_available``."""
+        with self._looking() as kafka:
+            return _look_at_all(self._source, kafka)
+
+    def still_available(self, topics: Iterable[str]) -> Available:
+        """See ``read_still_available``."""
+        with self._looking() as kafka:
+            return _look_at_some(kafka, topics)
+
+    def ends(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
+        """The next offset of these partitions: one request."""
+        with self._looking() as kafka:
+            return kafka.ends(places)
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._kafka = None
+        self._clients.close()
+
+    @contextmanager
+    def _looking(self) -> Iterator[TopicOffsets]:
+        try:
+            if self._kafka is None:
+                self._kafka = self._clients.enter_context(_looking(self._source, self._connection))
+            yield self._kafka
+        except KafkaUnreachable:
+            self._forget()
+            raise
+        except KafkaFailure as error:
+            self._forget()
+            raise KafkaUnreachable(self._source.pipeline, self._connection.servers, error.reason) from error
+
+    def _forget(self) -> None:
+        with suppress(Exception):  # what failed to answer may fail to close
+            self.close()
+        self._clients = ExitStack()
+
+
+def _look_at_all(source: SourceTopics, kafka: TopicOffsets) -> Available:
+    topics = _chosen_topics(source, kafka.topics())
+    for topic, policy in kafka.cleanup_policies(topics).items():
+        if "compact" in policy:
+            raise CompactedTopic(source.pipeline, topic)
+    return _look_at(kafka, topics)
+
+
+def _look_at_some(kafka: TopicOffsets, topics: Iterable[str]) -> Available:
+    return _look_at(kafka, sorted({*topics} & kafka.topics()))
 
 
 def _look_at(kafka: TopicOffsets, topics: Sequence[str]) -> Available:

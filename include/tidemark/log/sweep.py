@@ -1,7 +1,7 @@
 """sweep: remove files from a log's folder that nothing refers to any more.
 
-Only what the log itself has written is ever touched: data files, manifests, records of captures, plans and
-what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the
+Only what the log itself has written is ever touched: data files, manifests, lists, records of captures, plans
+and what is left in staging. Everything that belongs to an unpublished binding stays, and so does whatever the
 current manifest, the manifest of a reader or the plan of a compaction names. The rest is condemned first, and
 removed by a later sweep, after the grace time: a process may read it without being registered as a reader.
 Audits stay: they are the evidence for what was published.
@@ -18,24 +18,26 @@ from typing import Any
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import holding
 from tidemark.faults import FaultPoint, reach
+from tidemark.log.errors import FileMissing
 from tidemark.log.files.folder import STAGING, Folder, StoredFile
 from tidemark.log.files.parquet import LogFolder
+from tidemark.log.files.segment_lists import LISTS, PLAN_DIGITS
+from tidemark.log.model.manifest import ClosedPart, ListLine, Manifest
 from tidemark.log.publish import read_manifest
-from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHold, read_lease, take_log
 from tidemark.log.state.readers import readers
 
-AREAS = ("files", "manifests", "captured", "plans", STAGING)
+AREAS = ("files", "manifests", LISTS, "captured", "plans", STAGING)
 """The folders that are swept."""
 CONDEMNED = "condemned.json"
 """The file with all orphans and the times (µs) at which a sweep first found them."""
 PLAN_LIFE = 7 * 24 * 3600 * SECOND
 """The minimum lifetime of a compaction's plan in µs: it may wait for an operator's approval."""
-PLAN_DIGITS = 12
-"""The number of digits of a plan's digest in the names of its files."""
 
 _DATA = re.compile(r"files/(?P<first>\d{20})-(?P<last>\d{20})(-(?P<plan>[0-9a-f]{12}))?\.parquet")
 _MANIFEST = re.compile(r"manifests/(?P<t>\d{20})-[0-9a-f]{12}\.json")
+_LIST = re.compile(r"lists/(?P<t>\d{20})-[0-9a-f]{12}-\d+(-(?P<plan>[0-9a-f]{12}))?\.json")
 _CAPTURED = re.compile(r"captured/(?P<t>\d{20})\.json")
 _PLAN = re.compile(r"plans/(?P<plan>[0-9a-f]{64})(\.files)?\.json")
 _STAGED = re.compile(r"staging/(?P<area>[^/]+)(/.*)?")
@@ -48,14 +50,14 @@ class NamedFiles:
     Attributes:
         t: The newest published binding.
         end: The last published id: later ids may belong to a running capture.
-        files: The current manifest and those of readers, with all their files.
-        plan: The digest of the plan of a running compaction; None where there is none.
+        files: The current manifest and those of readers, with all their lists and files.
+        plans: The digests of the plans of a running compaction and a running merge.
     """
 
     t: int
     end: int
-    files: frozenset[str]
-    plan: str | None = None
+    files: Collection[str]
+    plans: tuple[str, ...] = ()
 
     def is_orphan(self, path: str) -> bool:
         """Whether a file is not needed any more; files with names that Tidemark does not use never are
@@ -65,6 +67,8 @@ class NamedFiles:
             return False
         if found := _DATA.fullmatch(path):
             return int(found["first"]) <= self.end and not self._is_planned(found["plan"])
+        if found := _LIST.fullmatch(path):
+            return int(found["t"]) <= self.t and not self._is_planned(found["plan"])
         if found := _MANIFEST.fullmatch(path) or _CAPTURED.fullmatch(path):
             return int(found["t"]) <= self.t
         if found := _PLAN.fullmatch(path):
@@ -75,7 +79,7 @@ class NamedFiles:
         return False
 
     def _is_planned(self, name: str | None) -> bool:
-        return self.plan is not None and name is not None and self.plan[:PLAN_DIGITS] in name
+        return name is not None and any(plan[:PLAN_DIGITS] in name for plan in self.plans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +139,7 @@ def look_for_orphans(control: LogControl, folder: LogFolder, grace: int, now: in
     # List the files first: whatever is published or opened afterwards is newer than every file on the list.
     files = Folder(control.pipeline, folder.root)
     stored = [file for area in AREAS for file in files.walk(area)]
-    named = read_named(control, folder, now)
+    named = read_named(control, folder, now, {file.path for file in stored})
     return judge(control.pipeline, stored, named, _read_condemned(files), now, grace)
 
 
@@ -166,24 +170,59 @@ def sweep_log(
         return sweep(control, folder, hold, grace, clock)
 
 
-def read_named(control: LogControl, folder: LogFolder, now: int) -> NamedFiles:
-    """The files that must not be removed now."""
+def read_named(control: LogControl, folder: LogFolder, now: int, stored: Collection[str]) -> NamedFiles:
+    """The files that must not be removed now; of those that are stored."""
     # The head first: readers of an older manifest were registered before this one became the log.
     head = control.log_head()
     manifests = {path for reader in readers(control, now) for path in reader.manifests}
-    files = {*_files_of(control.pipeline, folder, head, manifests), *manifests}
+    named = _Named(stored)
     if head.manifest is not None:
-        files.add(head.manifest)
-    return NamedFiles(head.t, head.end, frozenset(files), read_lease(control).plan)
+        named.add(head.manifest)
+        named.add_manifest(read_manifest(control.pipeline, folder, head))
+    for path in sorted(manifests - {head.manifest}):
+        named.add(path)
+        # A reader that resumed after its deadline may name a manifest or lists that were removed.
+        if manifest := folder.read_older_manifest(path):
+            named.add_manifest(manifest, may_lack_lists=True)
+    return NamedFiles(head.t, head.end, named.found, read_lease(control).plans)
 
 
-def _files_of(pipeline: str, folder: LogFolder, head: LogHead, manifests: Collection[str]) -> Collection[str]:
-    found = {file.path for file in read_manifest(pipeline, folder, head).files}
-    for path in sorted(manifests):
-        # A reader that resumed after its deadline may name a manifest that was removed.
-        if path != head.manifest and (manifest := folder.read_older_manifest(path)):
-            found.update(file.path for file in manifest.files)
-    return found
+class _Named:
+    """Gathers the stored files that manifests name. A list that several manifests name is read once."""
+
+    def __init__(self, stored: Collection[str]) -> None:
+        self._stored = stored
+        self._seen: set[str] = set()
+        self.found: set[str] = set()
+
+    def add(self, path: str) -> None:
+        """Add a path, where such a file is stored."""
+        if path in self._stored:
+            self.found.add(path)
+
+    def add_manifest(self, manifest: Manifest, *, may_lack_lists: bool = False) -> None:
+        """Add the files and lists of a manifest.
+
+        Raises ``FileMissing`` where a list does not exist, unless ``may_lack_lists``: without it, the files
+        that the log has would seem to be orphans.
+        """
+        waiting: list[ClosedPart] = [*manifest.closed, *([manifest.active] if manifest.active.files else [])]
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, ListLine):
+                if part.path in self._seen:
+                    continue
+                self._seen.add(part.path)
+                self.add(part.path)
+            try:
+                if isinstance(part, ListLine) and part.level:
+                    waiting += manifest.lists.read_index(part)
+                else:
+                    for file in manifest.segment_of(part).files:
+                        self.add(file.path)
+            except FileMissing:
+                if not may_lack_lists:
+                    raise
 
 
 def _read_condemned(files: Folder) -> dict[str, int]:

@@ -3,7 +3,7 @@
 Read-only. Problems are collected instead of raised, so that an operator sees all of them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +12,8 @@ from tidemark.log.errors import LogError
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss, LossKind
-from tidemark.log.model.manifest import LogFile, Manifest
+from tidemark.log.model.manifest import ClosedPart, ListLine, LogFile, Manifest, Segment
+from tidemark.log.model.segment_list import line_of
 from tidemark.log.publish import read_manifest
 from tidemark.log.state.control import LogControl, LogHead
 
@@ -55,7 +56,9 @@ class LogVerifier:
 
     def files(self) -> Iterator[LogFile]:
         """Verify all files; yields each one after its verification."""
-        for file in self.manifest.files:
+        for file in (
+            file for segment in readable_segments(self.manifest, self._problems) for file in segment.files
+        ):
             try:
                 self._folder.verify(file)
                 self._folder.verify_range(file)
@@ -94,7 +97,7 @@ class LogVerifier:
             pipeline=manifest.pipeline,
             end=manifest.end,
             compacted_below=manifest.compacted_below,
-            files=len(list(manifest.files)),
+            files=manifest.file_count,
             bytes=manifest.bytes,
             messages=manifest.count,
             bindings=len(self.bindings),
@@ -103,6 +106,47 @@ class LogVerifier:
             losses=tuple(self.losses),
             problems=(*self._problems, *ranges),
         )
+
+
+def readable_segments(manifest: Manifest, problems: list[str]) -> Iterator[Segment]:
+    """The segments in order, except those whose list is missing or damaged; lists are read one at a time.
+
+    Adds what is wrong with lists to ``problems``: also a line with other totals than its list.
+    """
+    for leaf in _readable_leaves(manifest, manifest.closed, problems):
+        try:
+            segment = manifest.segment_of(leaf)
+        except LogError as error:
+            problems.append(str(error))
+            continue
+        problems += _line_problems(leaf, [segment])
+        yield segment
+    if manifest.active.files:
+        yield manifest.active
+
+
+def _readable_leaves(
+    manifest: Manifest, parts: Iterable[ClosedPart], problems: list[str]
+) -> Iterator[ClosedPart]:
+    for part in parts:
+        if not isinstance(part, ListLine) or not part.level:
+            yield part
+            continue
+        try:
+            lines = manifest.lists.read_index(part)
+        except LogError as error:
+            problems.append(str(error))
+            continue
+        problems += _line_problems(part, lines)
+        yield from _readable_leaves(manifest, lines, problems)
+
+
+def _line_problems(line: ClosedPart, parts: Sequence[ClosedPart]) -> Iterator[str]:
+    if isinstance(line, ListLine):
+        found = line_of(line.path, line.digest, line.level, parts)
+        for name, value in found.to_row().items():
+            if (said := getattr(line, name)) != value:
+                yield f"{line.path} has {name} {value}, but the line that names it says {said}"
 
 
 def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[str]:
@@ -118,7 +162,7 @@ def range_problems(manifest: Manifest, bindings: Sequence[Binding]) -> Iterator[
         yield f"the log ends at id {manifest.end}, its bindings at {base - 1}"
     yield from _overlaps(manifest)
     by_t = {binding.t: binding for binding in bindings}
-    for file in manifest.files:
+    for file in (file for segment in readable_segments(manifest, []) for file in segment.files):
         for t, id_ in ((file.first_t, file.first_id), (file.t, file.last_id)):
             owner = by_t.get(t)
             if owner is None:
@@ -137,8 +181,8 @@ def _overlaps(manifest: Manifest) -> Iterator[str]:
     """Overlapping files of one partition, and files of the active segment with ids below another segment."""
     reached: dict[TopicPartition, int] = {}
     highest = NOTHING_YET
-    for number, segment in enumerate(manifest.segments, 1):
-        is_active = number == len(manifest.segments)
+    for segment in readable_segments(manifest, []):
+        is_active = segment is manifest.active
         below = highest
         for file in segment.files:
             before = reached.get(file.place, NOTHING_YET)

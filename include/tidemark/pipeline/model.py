@@ -31,6 +31,7 @@ from tidemark.pipeline.parts import (
     DeadLetterSettings,
     Declaration,
     Expiry,
+    FollowDeclaration,
     Isolation,
     KafkaSource,
     Name,
@@ -57,6 +58,7 @@ __all__ = [
     "Consistency",
     "DeadLetterSettings",
     "Expiry",
+    "FollowDeclaration",
     "Isolation",
     "JournalDeclaration",
     "KafkaSource",
@@ -98,6 +100,7 @@ class Pipeline(Declaration):
     on_failure: OnFailure = OnFailure.STOP_WRITER
     stopped_writers: StoppedWriters = StoppedWriters.FAIL
     writers: Annotated[tuple[AnyWriter, ...], Field(min_length=1)]
+    follow: FollowDeclaration | None = None
     expiry: Expiry | None = None
     expectations: Name = "default"
     dead_letters: DeadLetterSettings | None = None

@@ -207,6 +207,30 @@ class Expiry(Declaration):
     """A run that would purge more entities stops and asks an operator."""
 
 
+def _every(every: timedelta) -> timedelta:
+    return _between(every, timedelta(seconds=1), timedelta(minutes=1))
+
+
+def _lasts(lasts: timedelta) -> timedelta:
+    return _between(lasts, timedelta(seconds=10), timedelta(hours=1))
+
+
+def _between(given: timedelta, least: timedelta, most: timedelta) -> timedelta:
+    if not least <= given <= most:
+        texts = [duration_text(one) for one in (given, least, most)]
+        raise ValueError("is `{}`. It must be between {} and {}.".format(*texts))
+    return given
+
+
+class FollowDeclaration(Declaration):
+    """How ``<pipeline>.follow`` repeats its rounds."""
+
+    every: Annotated[Duration, AfterValidator(_every)] = timedelta(seconds=1)
+    """From the beginning of a round to the beginning of the next one."""
+    lasts: Annotated[Duration, AfterValidator(_lasts)] = Field(timedelta(minutes=10), alias="for")
+    """How long one run of the DAG repeats rounds before the next run begins."""
+
+
 class DeadLetterSettings(Declaration):
     """A Kafka topic that receives a copy of every acknowledged message that was not written."""
 

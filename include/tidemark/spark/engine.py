@@ -239,6 +239,17 @@ def session_id(name: str, library: str, number: int = 0) -> str:
     return str(UUID(bytes=uuid5(_SESSIONS, "\0".join((home, name, library, str(number)))).bytes, version=4))
 
 
+def engine_problem(connection: SparkConnection | None, patience: float = 2.0) -> str | None:
+    """Why a Connect server does not answer; None where it does, and where an application would be started."""
+    if connection is None or not connection.is_connect:
+        return None
+    try:
+        socket.create_connection(connection.endpoint, timeout=patience).close()
+    except OSError as error:
+        return f"{connection.address} ({error.strerror or error})"
+    return None
+
+
 def _wait_for_server(connection: SparkConnection, patience: float) -> None:
     """Return when the server's port accepts a connection: it is opened when the server is ready."""
     deadline, is_announced = time.monotonic() + patience, False

@@ -1,4 +1,4 @@
-"""The tasks of ``<pipeline>.compact_log`` after its plan: decide, follow the approval, publish, sweep."""
+"""The tasks of ``<pipeline>.compact_log`` after its plan: decide, approve, publish, merge, sweep."""
 
 from typing import Any
 
@@ -67,6 +67,27 @@ def publish(pipeline: str, plan: dict[str, Any], **context: Any) -> dict[str, An
         print(f"{pipeline}: {done.bytes_before - done.bytes_after:,} bytes reclaimed")
         return document
     return {"pipeline": pipeline, "plan": done.digest, "nothing_to_do": True}
+
+
+@task(
+    task_id="merge",
+    retries=5,  # the lease of a process that was killed expires after a minute
+    doc_md="Merge small files of the log's closed segments; no message is dropped.",
+)
+def merge(pipeline: str, **context: Any) -> dict[str, Any]:
+    """How many files became how many."""
+    from dataclasses import asdict
+
+    from tidemark.compaction.merging.merge import Merging
+    from tidemark.compaction.report import merge_line
+
+    opened = open_pipeline(pipeline)
+    log = opened.pipeline.log
+    control = open_compaction(pipeline, None).questions.control
+    with no_retry_if_person_needed():
+        merged = Merging(control, log.path, log.segment_bytes).merge_all(holder_of(context))
+    print(f"{pipeline}: {merge_line(merged).strip()}")
+    return asdict(merged)
 
 
 @task(task_id="sweep", doc_md="Remove files that the log no longer names, after their grace time.")

@@ -22,6 +22,8 @@ HEADINGS = [
 ]
 KINDS = ["replicate", "resume", "compact_log", "compact_offsets", "purge_expired"]
 """DAG files that make one DAG per pipeline; a new one has to be listed here."""
+FOLLOW = "follow"
+"""Only for pipelines whose file has this key."""
 WORK = {"work.sweep": "sweep_work", "work.drain_pages": "drain_pages"}
 """DAGs of work journals, with their files."""
 HEAVY = {"pyspark", "great_expectations", "pandas", "cassandra", "kafka", "pyarrow"}
@@ -32,13 +34,16 @@ def test_no_file_has_an_import_error(dag_bag: Any) -> None:
 
 
 def test_every_pipeline_has_every_kind_of_dag_and_there_are_no_others(dag_bag: Any) -> None:
-    names = [pipeline.name for pipeline in load_pipelines(Settings.read({})).pipelines]
-    assert set(dag_bag.dags) == {f"{name}.{kind}" for name in names for kind in KINDS} | set(WORK)
+    pipelines = load_pipelines(Settings.read({})).pipelines
+    followed = {f"{one.name}.{FOLLOW}" for one in pipelines if one.follow}
+    everywhere = {f"{one.name}.{kind}" for one in pipelines for kind in KINDS}
+    assert set(dag_bag.dags) == everywhere | followed | set(WORK)
 
 
 def test_every_dag_file_is_known_here() -> None:
     assert {path.stem for path in (ROOT / "dags").glob("*.py")} == {
         *KINDS,
+        FOLLOW,
         *WORK.values(),
         "refused_pipelines",
     }

@@ -22,9 +22,11 @@ from tests.support.compaction_samples import (
 
 from tidemark.compaction import plan as plan_module
 from tidemark.compaction.census import Census
+from tidemark.compaction.compact import marked
 from tidemark.compaction.drops import Dropped
 from tidemark.compaction.errors import NotConserved, PlanOutdated
-from tidemark.compaction.plan import NEIGHBOURS, CompactionPlan, make_plan, replace_files
+from tidemark.compaction.exchange import cut_segments, exchange_files
+from tidemark.compaction.plan import NEIGHBOURS, CompactionPlan, make_plan
 from tidemark.compaction.policies.rules import CompactionRules, candidates, question_digest
 from tidemark.compaction.proof import prove_outputs, prove_verdicts
 from tidemark.log.model.manifest import LogFile, Manifest, Segment
@@ -145,6 +147,11 @@ def test_G15_files_of_different_partitions_are_never_merged():
     assert [(group.files[0].partition, len(group.files)) for group in plan.groups] == [(0, 1), (1, 1)]
 
 
+def replace_files(manifest: Manifest, plan: CompactionPlan, outputs: list[LogFile]) -> Manifest:
+    exchange = exchange_files(manifest, plan.digest, plan.inputs, outputs, plan.rules.segment_bytes)
+    return marked(exchange.apply(manifest), plan)
+
+
 def test_replacing_puts_the_new_files_where_the_old_ones_were():
     log = given_log(of_keys("a b a b"), of_keys("a b c"), of_keys("z"))
     plan = made(log, LATEST)
@@ -156,11 +163,11 @@ def test_replacing_puts_the_new_files_where_the_old_ones_were():
 def test_G8_what_was_published_since_stays_in_the_new_manifest():
     log = given_log(of_keys("a b a b"), of_keys("z"))
     plan = made(log, LATEST)
-    newer = replace(log.manifest.segments[-1].files[0], path="files/new", first_id=5, last_id=5)
-    went_on = replace(log.manifest, segments=(*log.manifest.segments, Segment((newer,))), end=5)
+    newer = replace(log.manifest.active.files[0], path="files/new", first_id=5, last_id=5)
+    went_on = Manifest.of_segments("orders", (*log.manifest.segments, Segment((newer,))), end=5)
     after = replace_files(went_on, plan, [output(plan.groups[0])])
-    assert [file.path for file in after.segments[-1].files] == ["files/new"]
-    assert (len(after.segments), after.end) == (3, 5)
+    assert [file.path for file in after.active.files] == ["files/new"]
+    assert (after.segment_count, after.end) == (3, 5)
 
 
 def test_G8_a_plan_whose_inputs_were_replaced_is_refused():
@@ -173,11 +180,9 @@ def test_G8_a_plan_whose_inputs_were_replaced_is_refused():
 
 
 def test_replacing_everything_leaves_the_active_segment():
-    log = given_log(of_keys("-a"), of_keys("z"))
-    plan = made(log, LATEST, tombstones_before=10**9)
-    emptied = replace(plan, groups=tuple(replace(group, kept=0) for group in plan.groups))
-    after = replace_files(log.manifest, emptied, [])
-    assert [file.first_id for file in after.files] in ([1], [0, 1])
+    log = given_log(of_keys("a"), of_keys("z"))
+    exchange = exchange_files(log.manifest, "plan", candidates(log.manifest), [], 10**9)
+    assert [file.first_id for file in exchange.apply(log.manifest).files] == [1]
 
 
 def test_a_log_of_which_nothing_was_dropped_is_not_called_compacted():
@@ -189,9 +194,7 @@ def test_a_log_of_which_nothing_was_dropped_is_not_called_compacted():
 
 def test_closed_segments_hold_at_most_as_many_files_as_the_log_allows():
     files = [LogFile(f"files/{n}", 1, "t", n, n, n, 1, 1, "x") for n in range(450)]
-    old = Manifest("orders", (Segment(tuple(files[:-1])), Segment((files[-1],))), 1, 449)
-    plan = replace(made(given_log()), active_from=449, rules=CompactionRules(LATEST, 400, 10**9), groups=())
-    assert [len(segment.files) for segment in replace_files(old, plan, []).segments] == [200, 200, 49, 1]
+    assert [len(segment.files) for segment in cut_segments(files, 10**9)] == [200, 200, 50]
 
 
 # G10, before anything is written

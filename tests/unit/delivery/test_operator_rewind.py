@@ -26,7 +26,7 @@ def acknowledge(house: PipelineWorld, writer: Stream, first: int, last: int | No
 def given_compacted(house: PipelineWorld, below: int, policy: str = "journal") -> OperatorActions:
     """The operator of a log that is compacted."""
     log = house.log
-    manifest = log.manifest.with_compacted(log.manifest.segments, below, policy)
+    manifest = log.manifest.compacted(below, policy)
     return OperatorActions(house.positions, replace(log, manifest=manifest), house.clock)
 
 

@@ -5,6 +5,7 @@ import json
 import pytest
 from tests.support.log_samples import add_binding, given_binding
 
+from tidemark.clock import wall_clock
 from tidemark.consensus.lease import Lease
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.positions import Positions
@@ -12,6 +13,7 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.status import read_status, summarize
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.state.control import LogControl, LogHead
+from tidemark.log.state.followed import TERM, Followed, record_followed
 from tidemark.log.state.registered_writers import Enrolled, ensure_enrolled
 from tidemark.pipeline.model import Pipeline
 
@@ -73,7 +75,34 @@ def test_a_pipeline_that_never_ran(consensus):
         "declared": True,
         "error": None,
         "warnings": [],
+        "follow": {
+            "followed": False,
+            "holder": None,
+            "since": None,
+            "last_round": None,
+            "lag": None,
+            "rounds": 0,
+            "records": 0,
+        },
     }
+
+
+def given_followed(consensus: MemoryConsensus, deadline: int) -> None:
+    state = Followed("orders.follow run-1", 5_000, deadline, 7_000, 0.8, rounds=3, records=40)
+    record_followed(consensus, "orders", state)
+
+
+def test_a_pipeline_that_is_followed_shows_since_when_and_its_lag(consensus):
+    given_followed(consensus, wall_clock() + TERM)
+    found = read_status(PIPELINE, consensus).to_dict()["follow"]
+    assert (found["followed"], found["since"], found["last_round"]) == (True, 5_000, 7_000)
+    assert (found["lag"], found["rounds"], found["records"]) == (0.8, 3, 40)
+
+
+def test_a_follow_that_was_killed_is_shown_as_none_after_its_deadline(consensus):
+    given_followed(consensus, wall_clock() - 1)
+    found = read_status(PIPELINE, consensus).to_dict()["follow"]
+    assert (found["followed"], found["lag"], found["holder"]) == (False, None, "orders.follow run-1")
 
 
 def test_the_keys_that_others_rely_on_are_there(consensus):

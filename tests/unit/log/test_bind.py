@@ -6,7 +6,7 @@ from tests.support.log_samples import add_binding, given_available, given_bindin
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.consensus.objects import ObjectKey, ObjectKind
 from tidemark.log.bind import bind, find_unfinished
-from tidemark.log.model.binding import Offsets, Slice
+from tidemark.log.model.binding import CapturePlace, Offsets, Slice
 
 pytestmark = pytest.mark.unit
 
@@ -173,3 +173,18 @@ def test_a_binding_made_while_a_binder_looks_around_comes_before_a_new_one(contr
     consensus.after_next_head = lambda: bind(control, given_available(orders=500), LIMIT, NOW, "other")
     found = bind(control, given_available(orders=500), LIMIT, NOW + 100, "late")
     assert found == given_binding(NOW, 0, ("orders", 0, 0, 100), run_id="other")
+
+
+# Where it is captured
+
+
+def test_a_small_binding_says_that_a_process_captures_it_and_keeps_saying_so(control):
+    binding = bind(control, given_available(orders=5), LIMIT, NOW, "run-1", in_process=5)
+    assert binding.captured_by is CapturePlace.PROCESS
+    assert control.binding(NOW) == binding
+
+
+def test_a_larger_one_and_every_other_runs_are_captured_by_spark(control):
+    binding = bind(control, given_available(orders=6), LIMIT, NOW, "run-1", in_process=5)
+    assert binding.captured_by is CapturePlace.ENGINE
+    assert "captured_by" not in binding.to_json()

@@ -137,8 +137,8 @@ def test_the_lease_is_kept_alive_while_the_block_works_and_given_back_after_it(c
     renewed = Event()
 
     class Watched(LogControl):
-        def amend_log(self, rows, decide):
-            found = super().amend_log(rows, decide)
+        def amend_log(self, rows, decide, patience=None):
+            found = super().amend_log(rows, decide, patience)
             renewed.set()
             return found
 

@@ -61,7 +61,10 @@ def compacted(draw) -> Compacted:
     segment = Segment(tuple(sorted(files, key=lambda file: file.first_id)))
     segments = (segment,) if files else ()
     return Compacted(
-        bindings, kept, contents, Manifest("orders", segments, bindings[-1].t, end, end + 1, ("journal",))
+        bindings,
+        kept,
+        contents,
+        Manifest.of_segments("orders", segments, bindings[-1].t, end, end + 1, ("journal",)),
     )
 
 

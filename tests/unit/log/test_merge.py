@@ -27,7 +27,7 @@ def given_files(ids: Ids, sizes: list[int]) -> dict[LogFile, list[int]]:
             found[
                 LogFile(f"{partition}/{part[0]}", 1, "a", partition, part[0], part[-1], len(part), 1, "")
             ] = part
-    return found
+    return {file: found[file] for file in sorted(found, key=lambda one: one.first_id)}
 
 
 @st.composite

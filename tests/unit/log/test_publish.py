@@ -15,7 +15,7 @@ from tests.support.log_samples import (
     write_file,
 )
 
-from tidemark.log.model.manifest import Manifest
+from tidemark.log.model.manifest import NO_FILES, Manifest
 from tidemark.log.publish import NotCaptured, OutOfTurn, publish, read_log, require_audit
 from tidemark.log.state.control import LogHead
 from tidemark.log.state.lease import read_lease, take_log
@@ -56,7 +56,7 @@ def test_segments_are_closed_at_their_size(control, folder):
     for binding, values in ((FIRST, FIRST_VALUES), (SECOND, SECOND_VALUES)):
         capture(folder, binding, values)
         publish(control, folder, binding, 1, PUBLISHED_AT)
-    assert control.log_head().segments == 3
+    assert control.log_head().segments == 2
 
 
 def test_the_answer_is_the_head_that_the_control_plane_has(control, folder):
@@ -146,7 +146,7 @@ def test_a_publisher_that_was_overtaken_by_a_compaction_publishes_on_top_of_it(c
 
     def compact():
         before = control.log_head()
-        manifest = read_log(control, folder).with_compacted([], 4, "journal")
+        manifest = read_log(control, folder).with_segments([], NO_FILES).compacted(4, "journal")
         control.replace_log(before.version, LogHead.naming(manifest, *folder.write_manifest(manifest)))
 
     consensus.before_next_commit = compact

@@ -94,8 +94,8 @@ def test_a_reader_that_lives_says_so(control):
     said = Event()
 
     class Watched(LogControl):
-        def amend_log(self, rows, decide):
-            found = super().amend_log(rows, decide)
+        def amend_log(self, rows, decide, patience=None):
+            found = super().amend_log(rows, decide, patience)
             said.set()
             return found
 

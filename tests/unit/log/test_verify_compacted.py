@@ -90,7 +90,9 @@ def given_file(partition: int, first_id: int, last_id: int, first_t: int, t: int
 
 
 def problems(*segments: list[LogFile]) -> list[str]:
-    manifest = Manifest("orders", tuple(Segment(tuple(files)) for files in segments), 3_000, 11, 10)
+    manifest = Manifest.of_segments(
+        "orders", tuple(Segment(tuple(files)) for files in segments), 3_000, 11, 10
+    )
     return list(range_problems(manifest, BINDINGS))
 
 

@@ -173,7 +173,7 @@ def folder(tmp_path) -> LogFolder:
 
 def test_T5_a_new_log_has_no_segment_yet_and_its_next_id_is_0(control, folder):
     log = read_log(control, folder)
-    assert (len(log.segments), log.compacted_below, log.end + 1) == (0, 0, 0)
+    assert (log.segment_count, log.compacted_below, log.end + 1) == (0, 0, 0)
 
 
 def test_T6_a_log_without_a_path_is_refused_when_the_pipeline_is_loaded():
@@ -201,7 +201,7 @@ def test_T8_two_segments_of_1_record_each_make_2_the_next_id(control, folder):
         capture(folder, binding, {("orders", 0): {base: b"a"}})
         publish(control, folder, binding, 1, PUBLISHED_AT)
     log = read_log(control, folder)
-    assert (log.end + 1, next(log.files).first_id, len(log.segments)) == (2, 0, 2)
+    assert (log.end + 1, next(log.files).first_id, log.segment_count) == (2, 0, 2)
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,14 @@ def given_files(records: int, each: int) -> list[LogFile]:
     ]
 
 
+def given_rolled(files: list[LogFile], segment_bytes: int) -> Manifest:
+    """A log with one of the files in each binding."""
+    log = Manifest("orders")
+    for number, file in enumerate(files, 1):
+        log = log.with_binding(number, file.last_id, [file], segment_bytes)
+    return log
+
+
 def first_ids(log: Manifest) -> list[int]:
     return [segment.files[0].first_id for segment in log.segments]
 
@@ -253,13 +261,13 @@ def test_T12_a_segment_of_at_most_10_bytes_is_full_after_37_and_not_before():
 
 
 def test_T13_two_records_of_37_bytes_fill_two_segments_of_37_bytes():
-    log = Manifest("orders").with_binding(10, 1, given_files(2, each=1), 37)
+    log = given_rolled(given_files(2, each=1), 37)
     assert (first_ids(log), [segment.bytes for segment in log.segments]) == ([0, 1], [37, 37])
 
 
 def test_T14_a_segment_of_1_MiB_holds_28340_records_of_37_bytes():
     """28,339 records are 1,048,543 bytes, one too few; in files of 436 records, 65 of them are 28,340."""
-    log = Manifest("orders").with_binding(10, 85_019, given_files(85_020, each=436), 2**20)
+    log = given_rolled(given_files(85_020, each=436), 2**20)
     assert first_ids(log) == [0, 28_340, 56_680]
     assert [sum(f.count for f in segment.files) for segment in log.segments] == [28_340] * 3
     assert [segment.bytes for segment in log.segments] == [1_048_580] * 3

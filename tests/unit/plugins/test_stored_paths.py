@@ -16,6 +16,11 @@ import pytest
 pytestmark = [pytest.mark.unit, pytest.mark.filterwarnings("ignore")]  # Airflow's own, while it is imported
 
 TRIGGERS: dict[str, dict[str, Any]] = {
+    "tidemark_airflow.triggers.follow.FollowTrigger": {
+        "pipeline": "orders",
+        "run_id": "scheduled__1",
+        "every": 2.0,
+    },
     "tidemark_airflow.gates.GateTrigger": {"pipeline": "orders", "writer": "journal", "every": 5.0},
     "tidemark_airflow.replicated.ReplicatedTrigger": {
         **{"pipeline": "orders", "writer": "journal", "every": 5.0},
@@ -26,6 +31,7 @@ TRIGGERS: dict[str, dict[str, Any]] = {
 }
 """Column ``classpath`` of the table ``trigger``, and the arguments beside it."""
 METHODS = {
+    "FollowSensor": "go_on",
     "GateSensor": "go_on",
     "ReplicatedSensor": "go_on",
     "TargetSensor": "go_on",

@@ -77,7 +77,7 @@ def verify(pipeline: PipelineName, as_json: Json = False) -> None:
     _, control, folder = open_log(pipeline)
     with reading_log(control, "log verify") as reading:
         verifier = LogVerifier(control, folder, reading.take_up())
-        for _ in _with_progress(verifier.files(), len(list(verifier.manifest.files))):
+        for _ in _with_progress(verifier.files(), verifier.manifest.file_count):
             continue
         found = verifier.conclude()
     if as_json:

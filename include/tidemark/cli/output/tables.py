@@ -12,7 +12,7 @@ from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.listing import ListedLetter
 from tidemark.delivery.operator.accept_plan import Consequence
 from tidemark.delivery.state.writer_state import Acknowledgement, OffsetEntry, Redelivered, WriterState
-from tidemark.delivery.status import PipelineStatus
+from tidemark.delivery.status import FollowStatus, PipelineStatus
 from tidemark.log.message_text import text_of
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss
@@ -48,6 +48,8 @@ def status_table(status: PipelineStatus) -> RenderableType:
     )
     if status.unpublished:
         head += "; a binding waits to be published"
+    if status.follow.followed:
+        head += f"\n{_followed(status.follow)}"
     if log.reason:
         head += f"\n[red]the log's gate is closed:[/red] {escape(log.reason)}"
     table = Table("writer", "kind", "position", "lag", "gate", "reason", box=None, pad_edge=False)
@@ -73,6 +75,16 @@ def status_table(status: PipelineStatus) -> RenderableType:
         if writer.hint is not None
     ]
     return Group(head, table, *further, "")
+
+
+def _followed(follow: FollowStatus) -> str:
+    since = moment(follow.since or 0)
+    if follow.last_round is None:
+        return f"followed since {since}; no round has ended yet"
+    return (
+        f"followed since {since}; {follow.rounds:,} rounds, {follow.records:,} records, the last round at "
+        f"{moment(follow.last_round)}; lag {follow.lag or 0:.1f} s"
+    )
 
 
 def messages_table(messages: Sequence[Mapping[str, Any]]) -> Table:

@@ -1,7 +1,7 @@
 """The rules of one compaction: everything that its result depends on, beside the messages. Pure values."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -55,9 +55,9 @@ class CompactionRules:
         return file.first_id < self.watermark
 
 
-def inactive_segments(manifest: Manifest) -> tuple[Segment, ...]:
+def inactive_segments(manifest: Manifest) -> Iterator[Segment]:
     """All segments but the active one, which compaction never reads."""
-    return manifest.segments[:-1]
+    return (manifest.segment_of(leaf) for leaf in manifest.leaves())
 
 
 def candidates(manifest: Manifest) -> tuple[LogFile, ...]:

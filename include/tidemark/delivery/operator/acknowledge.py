@@ -60,6 +60,7 @@ class AcknowledgementPlanner:
         writer: The writer.
         letters: Where the copies are stored.
         clock: The time of leases.
+        holder: The name under which the caller has the writer's lease already.
     """
 
     positions: Positions
@@ -67,11 +68,12 @@ class AcknowledgementPlanner:
     writer: Writer
     letters: DeadLetters
     clock: Clock = wall_clock
+    holder: str = ""
 
     @cached_property
     def state(self) -> WriterState:
         """The writer as the plan sees it."""
-        return load_free(self.positions, self.writer.name, self.clock(), ACKNOWLEDGING)
+        return load_free(self.positions, self.writer.name, self.clock(), self.holder or ACKNOWLEDGING)
 
     @cached_property
     def topics(self) -> WriterTopics:

@@ -17,9 +17,9 @@ from tidemark.delivery.state.writer_state import Cause, WriterGate
 from tidemark.delivery.writer import Writer
 
 
-def plan_stop(positions: Positions, name: str, clock: Clock = wall_clock) -> ActionPlan:
+def plan_stop(positions: Positions, name: str, clock: Clock = wall_clock, holder: str = "") -> ActionPlan:
     """Close the gate; one that is closed already stays as it is."""
-    state = load_free(positions, name, clock())
+    state = load_free(positions, name, clock(), holder)
     if state.gate:
         lines = (f"it is stopped already, at {state.gate.where} ({state.gate.cause}): {state.gate.reason}",)
         plan = plan_for("stop", state, lines, {"position": state.position}, lambda deed: None)
@@ -33,9 +33,9 @@ def plan_stop(positions: Positions, name: str, clock: Clock = wall_clock) -> Act
     return plan_for("stop", state, (f"the gate closes at position {state.position}",), {}, execute)
 
 
-def plan_open(positions: Positions, name: str, clock: Clock = wall_clock) -> ActionPlan:
+def plan_open(positions: Positions, name: str, clock: Clock = wall_clock, holder: str = "") -> ActionPlan:
     """Open the gate without redelivering one message at a time: the next run delivers in bulk."""
-    state = load_free(positions, name, clock())
+    state = load_free(positions, name, clock(), holder)
     if state.gate is None:
         raise refusal(state, "its gate is open.")
     refuse_handed_back(state, positions.handed_back(state))
@@ -52,11 +52,16 @@ def plan_open(positions: Positions, name: str, clock: Clock = wall_clock) -> Act
 
 @dataclass(frozen=True)
 class OperatorActions:
-    """Plans actions; one method each. Nothing is changed before a plan is executed."""
+    """Plans actions; one method each. Nothing is changed before a plan is executed.
+
+    ``holder`` is the name under which the caller has the writer's lease already, to keep rounds of a follow
+    away.
+    """
 
     positions: Positions
     log: PublishedLog
     clock: Clock = wall_clock
+    holder: str = ""
 
     def acknowledge(
         self,
@@ -68,20 +73,20 @@ class OperatorActions:
         untried: bool = False,
     ) -> ActionPlan:
         """Pass over messages without writing them; see ``AcknowledgementPlanner.plan``."""
-        planned = AcknowledgementPlanner(self.positions, self.log, writer, letters, self.clock)
+        planned = AcknowledgementPlanner(self.positions, self.log, writer, letters, self.clock, self.holder)
         return planned.plan(first, last, untried=untried)
 
     def rewind(self, name: str, position: int, writer: Writer | None = None) -> ActionPlan:
         """Move a position back; see ``plan_rewind``."""
-        return plan_rewind(self.positions, self.log, name, position, writer, self.clock)
+        return plan_rewind(self.positions, self.log, name, position, writer, self.clock, self.holder)
 
     def stop(self, name: str) -> ActionPlan:
         """Close a gate; see ``plan_stop``."""
-        return plan_stop(self.positions, name, self.clock)
+        return plan_stop(self.positions, name, self.clock, self.holder)
 
     def open(self, name: str) -> ActionPlan:
         """Open a gate; see ``plan_open``."""
-        return plan_open(self.positions, name, self.clock)
+        return plan_open(self.positions, name, self.clock, self.holder)
 
     def forget(self, name: str, declared: Sequence[str]) -> ActionPlan:
         """Remove a writer that is in no file any more; see ``plan_forget``."""

@@ -29,6 +29,7 @@ from tidemark.errors import with_fields
 from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.removal import LogFiles, count_files, find_log, remove_files
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.followed import forget_followed
 from tidemark.log.state.forgotten import (
     FORGET,
     Forgetting,
@@ -284,6 +285,7 @@ class PipelineForgetting:
             reach(FaultPoint.PIPELINE_WRITER_FORGOTTEN)
         self.letters.remove(self.pipeline, names)
         reach(FaultPoint.PIPELINE_LETTERS_REMOVED)
+        forget_followed(self.consensus, self.pipeline)
         control.forget_bindings()
         reach(FaultPoint.PIPELINE_BINDINGS_FORGOTTEN)
         folder = None if mark.root is None or self._other_user(mark.root) else mark.root

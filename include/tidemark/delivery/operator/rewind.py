@@ -32,12 +32,13 @@ def plan_rewind(
     position: int,
     writer: Writer | None = None,
     clock: Clock = wall_clock,
+    holder: str = "",
 ) -> ActionPlan:
     """Move the position back to ``position``; the next run delivers everything after it again.
 
     Without ``writer``, for one that is in no file any more, a rewind into the compacted part is refused.
     """
-    state = load_free(positions, name, clock())
+    state = load_free(positions, name, clock(), holder)
     first = state.first_position
     if not first <= position < state.position:
         goes = f"a rewind goes to an id from {first} to {state.position - 1}."
@@ -80,6 +81,6 @@ def _namespaces_at(
 ) -> tuple[dict[str, int], list[str]]:
     """The last finished id of every namespace that goes back, and the namespaces that have none any more."""
     going_back = [space for space, id_ in positions.namespaces(name).items() if id_ > position]
-    reached = log.last_ids(log.manifest.files, position)
+    reached = log.last_ids(log.manifest.files_between(0, position), position)
     moved = {space: reached[space] for space in going_back if space in reached}
     return moved, [space for space in going_back if space not in reached]

@@ -5,6 +5,7 @@ process calls ``check`` before every batch.
 """
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -169,9 +170,45 @@ class WriterHold:
         return self.state.lease
 
 
-def take(positions: Positions, state: WriterState, holder: str, clock: Clock = wall_clock) -> WriterHold:
+FOLLOW = ".follow"
+"""How the first word of a holder ends that takes a lease for each round of a follow."""
+ROUNDS_PATIENCE = 20.0
+"""Seconds to wait for a round of a follow to give a lease back: rounds take a second or two."""
+_PAUSE = 0.05
+"""Seconds between two attempts. Much shorter than what a round does before it takes the lease again."""
+
+
+def is_round(holder: str) -> bool:
+    """Whether a round of a follow holds a lease by this name: it will give it back in a moment."""
+    return holder.split(" ")[0].endswith(FOLLOW)
+
+
+def take(
+    positions: Positions,
+    state: WriterState,
+    holder: str,
+    clock: Clock = wall_clock,
+    patience: float = ROUNDS_PATIENCE,
+) -> WriterHold:
     """Take a writer's lease; raises ``LeaseHeld`` while another holder has it. The same holder may take it
-    again."""
+    again.
+
+    A lease that a round of a follow holds is waited for, ``patience`` seconds at most. A round itself does
+    not wait: of two that follow one pipeline, one is dead.
+    """
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return _take_now(positions, state, holder, clock)
+        except LeaseHeld as held:
+            waits = is_round(held.lease.holder) and not is_round(holder)
+            if not waits or time.monotonic() >= deadline:
+                raise
+        time.sleep(_PAUSE)
+        state = positions.load(state.name) or state
+
+
+def _take_now(positions: Positions, state: WriterState, holder: str, clock: Clock) -> WriterHold:
 
     def reload() -> WriterState:
         version, newer = positions.load_version(state.name)

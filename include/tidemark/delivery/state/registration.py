@@ -21,10 +21,17 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.registered_writers import Enrolled, enrol, enrolled, ensure_enrolled, withdraw
-from tidemark.pipeline.model import WriterStart
+from tidemark.pipeline.model import AnyWriter, WriterStart
 
 Start = int | Literal[WriterStart.RECREATED]
 """The position that a new writer begins with, or ``recreated``: it begins with recreated topics."""
+
+
+def start_of(declared: AnyWriter, end: int) -> Start:
+    """Where a declared writer begins that is not registered yet; ``end`` is the end of the log."""
+    if declared.start is WriterStart.RECREATED:
+        return WriterStart.RECREATED
+    return end if declared.start is WriterStart.LATEST else NOTHING_YET
 
 
 def known_writer(

@@ -109,6 +109,12 @@ class Folder:
             self._fs.create_dir(self.at(path), recursive=True)
         return path
 
+    def create(self, path: str) -> Any:
+        """A new file, opened for writing; an existing one is replaced."""
+        with self._blamed():
+            self._fs.create_dir(posixpath.dirname(self.at(path)), recursive=True)
+            return self._fs.open_output_stream(self.at(path))
+
     def adopt(self, path: str, final: str, digest: str) -> None:
         """Rename a file from a staging folder to its final name."""
         self._settle(self.at(path), final, digest, replacing=False)

@@ -18,10 +18,10 @@ Read = Callable[[LogFile], Iterable[pa.RecordBatch]]
 
 
 def entwined(files: Iterable[LogFile]) -> Iterator[list[LogFile]]:
-    """The files in id order, in groups whose id ranges overlap; most groups have one file."""
+    """The files, which must be ordered by first id, in groups whose id ranges overlap; most have one file."""
     together: list[LogFile] = []
     last_id = -1
-    for file in sorted(files, key=lambda one: one.first_id):
+    for file in files:
         if together and file.first_id > last_id:
             yield together
             together = []
@@ -40,7 +40,7 @@ def lanes(files: Iterable[LogFile]) -> list[list[LogFile]]:
 
 
 def merged(files: Iterable[LogFile], read: Read) -> Iterator[pa.RecordBatch]:
-    """All messages of these files, in id order."""
+    """All messages of these files, in id order; the files must be ordered by first id."""
     for together in entwined(files):
         if len(together) == 1:
             yield from (batch for batch in read(together[0]) if batch.num_rows)

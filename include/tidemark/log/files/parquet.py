@@ -17,11 +17,12 @@ from tidemark.log.files.digest_cache import VERIFIED
 from tidemark.log.files.folder import Folder
 from tidemark.log.files.footer import MAGIC, TAIL, footer_length, in_order
 from tidemark.log.files.row_groups import RowGroup, groups_of, read_groups
+from tidemark.log.files.segment_lists import SegmentLists
 from tidemark.log.files.statistics import FileTally
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured, CapturedFile
-from tidemark.log.model.manifest import LogFile, Manifest, digest_of
+from tidemark.log.model.manifest import ClosedPart, LogFile, Manifest, digest_of
 
 ROWS_PER_GROUP = 65_536
 """Fixed, because the bytes of a file must not depend on the batches it was written from."""
@@ -59,11 +60,12 @@ _ENCODING = {
 
 
 class LogFolder:
-    """The folder of one pipeline's log: ``files/``, ``captured/``, ``audits/`` and ``manifests/``."""
+    """The folder of one pipeline's log: data files, records of captures and audits, manifests and lists."""
 
     def __init__(self, pipeline: str, root: str) -> None:
         self.pipeline = pipeline
         self._folder = Folder(pipeline, root)
+        self._lists = SegmentLists(self._folder)
         self.root = root
 
     def new_area(self, t: int) -> str:
@@ -160,21 +162,35 @@ class LogFolder:
             return None
         return AuditRecord.from_bytes(self._folder.read(_record_path(AUDITS, t)))
 
-    def write_manifest(self, manifest: Manifest) -> tuple[str, str]:
-        """Write a new manifest, which is not the log yet; returns its path and digest."""
-        data = manifest.to_bytes()
+    def with_lists(self, manifest: Manifest, plan: str | None = None) -> Manifest:
+        """Write the lists that a manifest lacks; returns the manifest that names them.
+
+        ``plan`` is the digest of a compaction's plan: the names of its lists have it, for the sweep.
+        """
+        return self._lists.write(manifest, plan)
+
+    def write_manifest(self, manifest: Manifest, plan: str | None = None) -> tuple[str, str]:
+        """Write a new manifest, which is not the log yet, and lists it lacks; returns its path and digest.
+
+        For ``plan`` see ``with_lists``.
+        """
+        data = self.with_lists(manifest, plan).to_bytes()
         digest = digest_of(data)
         path = f"manifests/{_moment(manifest.t)}-{digest[:12]}.json"
         # Not in the area of a binding: the publication of that binding would remove it.
         self._folder.write_once(path, data, MANIFESTS)
         return path, digest
 
+    def write_lists(self, parts: Iterable[ClosedPart], t: int, plan: str) -> tuple[ClosedPart, ...]:
+        """Write the lists of segments that a plan makes; returns their lines, which no manifest has yet."""
+        return self._lists.write_parts(parts, t, plan)
+
     def read_manifest(self, path: str, digest: str) -> Manifest:
         """The manifest that a control row names; raises ``ManifestDamaged`` where its digest differs."""
         data = self._folder.read(path)
         if digest_of(data) != digest:
             raise ManifestDamaged(self._folder.owner, self._folder.at(path), digest, digest_of(data))
-        return Manifest.from_bytes(data)
+        return Manifest.from_bytes(data, self._lists)
 
     def read_older_manifest(self, path: str) -> Manifest | None:
         """An earlier manifest, verified by the digest in its name; None where it does not exist any more."""
@@ -184,7 +200,7 @@ class LogFolder:
         expected = path.rpartition("-")[2].removesuffix(".json")
         if not digest_of(data).startswith(expected):
             raise ManifestDamaged(self._folder.owner, self._folder.at(path), expected, digest_of(data))
-        return Manifest.from_bytes(data)
+        return Manifest.from_bytes(data, self._lists)
 
     def sweep(self, t: int) -> None:
         """Remove the staging areas of crashed attempts at ``t`` and earlier bindings, which are published."""
@@ -292,10 +308,15 @@ class LogFolder:
                     yield group.select(LOG_SCHEMA.names).cast(LOG_SCHEMA)
 
 
+def open_writer(sink: object) -> pq.ParquetWriter:
+    """Writes a file of the log, one row group a call of ``write_table``."""
+    return pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING)
+
+
 def write_parquet(sink: object, batches: Iterable[pa.RecordBatch]) -> int:
     """Write messages, which must be in id order; returns their number."""
     count = 0
-    with pq.ParquetWriter(sink, LOG_SCHEMA, **_ENCODING) as writer:
+    with open_writer(sink) as writer:
         for group in _regrouped(batches):
             count += group.num_rows
             writer.write_table(group, row_group_size=ROWS_PER_GROUP)

@@ -16,6 +16,7 @@ from tidemark.log.sweep import CONDEMNED
 
 AREAS = (
     "manifests",
+    "lists",
     "captured",
     "audits",
     "plans",

@@ -7,6 +7,7 @@ Nothing here reads Kafka, Cassandra or a clock.
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 
 from tidemark.log.errors import BadBinding
@@ -38,6 +39,19 @@ class Slice:
         return self.upper - self.lower
 
 
+class CapturePlace(StrEnum):
+    """Where a binding's files are written. The two places write the same messages in different bytes, so the
+    place is part of the binding: every attempt at its capture gives the same files.
+
+    Attributes:
+        ENGINE: By Spark.
+        PROCESS: In the process that captures, for a few records: Spark takes longer to begin than they take.
+    """
+
+    ENGINE = "engine"
+    PROCESS = "process"
+
+
 @dataclass(frozen=True)
 class Binding:
     """The durable decision which offsets form the next part of the log.
@@ -48,6 +62,7 @@ class Binding:
         slices: The offsets of each partition, in (topic, partition) order.
         run_id: The run that made it.
         topics: Name and Kafka's id of each topic: a recreated topic has the same name, but another id.
+        captured_by: Where its files are written.
     """
 
     t: int
@@ -55,6 +70,7 @@ class Binding:
     slices: tuple[Slice, ...]
     run_id: str
     topics: tuple[tuple[str, str], ...] = ()
+    captured_by: CapturePlace = CapturePlace.ENGINE
 
     def __post_init__(self) -> None:
         places = [(s.topic, s.partition) for s in self.slices]
@@ -118,7 +134,8 @@ class Binding:
         """The row in the control plane."""
         slices = [[s.topic, s.partition, s.lower, s.upper] for s in self.slices]
         row = {"t": self.t, "base": self.base, "slices": slices, "run_id": self.run_id}
-        return json.dumps({**row, "topics": self.topic_ids})
+        by = {} if self.captured_by is CapturePlace.ENGINE else {"captured_by": self.captured_by}
+        return json.dumps({**row, "topics": self.topic_ids, **by})
 
     @classmethod
     def from_json(cls, text: str) -> "Binding":
@@ -126,7 +143,8 @@ class Binding:
         row = json.loads(text)
         slices = tuple(Slice(*s) for s in row["slices"])
         topics = tuple(sorted(row.get("topics", {}).items()))
-        return cls(row["t"], row["base"], slices, row["run_id"], topics)
+        by = CapturePlace(row.get("captured_by", CapturePlace.ENGINE))
+        return cls(row["t"], row["base"], slices, row["run_id"], topics, by)
 
 
 @dataclass(frozen=True, slots=True)

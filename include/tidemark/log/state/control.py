@@ -30,7 +30,7 @@ from tidemark.consensus.objects import (
     RowRange,
     Snapshot,
 )
-from tidemark.consensus.update import update
+from tidemark.consensus.update import Patience, update
 from tidemark.log.errors import BadBinding
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
 from tidemark.log.model.gate import LogGate
@@ -97,7 +97,7 @@ class LogHead:
             manifest=path,
             digest=digest,
             root=root,
-            segments=len(manifest.segments),
+            segments=manifest.segment_count,
             t=manifest.t,
             end=manifest.end,
             compacted_below=manifest.compacted_below,
@@ -294,10 +294,13 @@ class LogControl:
         return self._consensus.read(self._log, rows)
 
     def amend_log(
-        self, rows: Sequence[str], decide: Callable[[Snapshot], tuple[Change | None, Answer]]
+        self,
+        rows: Sequence[str],
+        decide: Callable[[Snapshot], tuple[Change | None, Answer]],
+        patience: Patience | None = None,
     ) -> Answer:
         """Change the log object depending on these rows of it, with retries; see ``update``."""
-        return update(self._consensus, self._log, rows, decide)
+        return update(self._consensus, self._log, rows, decide, patience=patience)
 
     def writer_names(self) -> list[str]:
         """The pipeline's writers that have state in the control plane, as far as it can list objects."""

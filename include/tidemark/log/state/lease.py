@@ -2,22 +2,31 @@
 
 It is a row of the log object, so the compare-and-set of every conflicting change (registering a writer,
 moving a position back, pinning an id) is refused while it is held. Capture and publication of new bindings
-continue: the holder adds what they publish to its own manifest before that becomes the log.
+continue: the holder adds what they publish to its own manifest before that becomes the log. A holder that has
+lost a few races against publications makes them wait for a moment.
 """
 
 import json
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 
-from tidemark.clock import Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
 from tidemark.consensus.objects import Change, Snapshot
+from tidemark.consensus.update import Patience
 from tidemark.errors import with_fields
 from tidemark.log.errors import LogError
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
 LEASE_ROW = "lease"
+RACES = 3
+"""How many races against publications a compaction loses before they wait for it."""
+SWAP_TIME = 5 * SECOND
+"""How long publications wait for it at most, in µs."""
+LOOK_AGAIN = 0.05
+"""Seconds between two looks of a waiting publication."""
 
 
 @with_fields
@@ -53,15 +62,25 @@ class LeaseRow:
     """The row of the log's lease.
 
     Attributes:
-        token: The fencing token of the newest lease, held or not. lease: The newest lease; None after its
-        release. plan: The digest of the plan in progress, or of the plan of a crashed holder: files with this
-        digest in
-            their names are not removed.
+        token: The fencing token of the newest lease, held or not.
+        lease: The newest lease; None after its release.
+        plan: The digest of the plan in progress, of one that waits for approval, or of the plan of a crashed
+            holder: files with this digest in their names are not removed.
+        merge: The same for a merge of small files, which may run while a plan waits for approval.
+        swap_until: Publications wait for the holder until this time (µs), because it has lost too many races
+            against them.
     """
 
     token: int = 0
     lease: Lease | None = None
     plan: str | None = None
+    merge: str | None = None
+    swap_until: int = 0
+
+    @property
+    def plans(self) -> tuple[str, ...]:
+        """The digests of the plans whose files are not removed."""
+        return tuple(digest for digest in (self.plan, self.merge) if digest)
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> "LeaseRow":
@@ -69,7 +88,8 @@ class LeaseRow:
         if LEASE_ROW not in snapshot.rows:
             return cls()
         row = json.loads(snapshot.rows[LEASE_ROW])
-        return cls(row["token"], Lease(**row["lease"]) if row["lease"] else None, row["plan"])
+        lease = Lease(**row["lease"]) if row["lease"] else None
+        return cls(row["token"], lease, row["plan"], row.get("merge"), row.get("swap_until", 0))
 
     def to_json(self) -> str:
         """The row in the control plane."""
@@ -81,11 +101,28 @@ def read_lease(control: LogControl) -> LeaseRow:
     return LeaseRow.of(control.read_log_rows([LEASE_ROW]))
 
 
+def head_for_publication(
+    control: LogControl, clock: Clock = wall_clock, sleep: Callable[[float], None] = time.sleep
+) -> LogHead:
+    """The log's head, as soon as no compaction asks publications to wait; after ``SWAP_TIME`` in any case."""
+    began = clock()
+    while True:
+        snapshot = control.read_log_rows([HEAD, LEASE_ROW])
+        now = clock()
+        if min(LeaseRow.of(snapshot).swap_until, began + SWAP_TIME) <= now:
+            return LogHead.of(snapshot)
+        sleep(LOOK_AGAIN)
+
+
 def refuse_while_held(pipeline: str, snapshot: Snapshot, now: int, refused: str) -> None:
     """Raise ``LogHeld`` where the lease is held; the snapshot must include the lease's row."""
     lease = LeaseRow.of(snapshot).lease
     if lease is not None and lease.is_held_at(now):
         raise LogHeld(pipeline, lease, refused)
+
+
+class _RacesLost(Exception):
+    """Other processes were faster ``RACES`` times in a row."""
 
 
 class LogHold:
@@ -123,6 +160,10 @@ class LogHold:
         """Record the plan before its first file is written, so that no sweep removes its files."""
         self._change(lambda row, head: (replace(row, plan=digest), head))
 
+    def record_merge(self, digest: str) -> None:
+        """As ``record_plan``, for a merge."""
+        self._change(lambda row, head: (replace(row, merge=digest), head))
+
     def release(self) -> None:
         """Release the lease; an unfinished plan stays on record."""
         self._change(lambda row, head: (replace(row, lease=None), head))
@@ -134,17 +175,31 @@ class LogHold:
 
         ``rebase`` gets the current head and returns the new one; ``further`` returns changes to commit with
         it. Both are called again where another process changed the log object meanwhile. An error they raise
-        leaves everything unchanged.
+        leaves everything unchanged. After ``RACES`` lost races, publications wait for this one.
         """
-        return self._change(
-            lambda row, head: (replace(row, plan=None), rebase(head)),
-            further,
-        )
+        return self._swap(lambda row, head: (replace(row, plan=None, swap_until=0), rebase(head)), further)
+
+    def replace_merged(self, rebase: Callable[[LogHead], LogHead]) -> LogHead:
+        """As ``replace_log``, for a merge: a plan that waits for approval stays on record."""
+        return self._swap(lambda row, head: (replace(row, merge=None, swap_until=0), rebase(head)), Change)
+
+    def _swap(
+        self,
+        change: Callable[[LeaseRow, LogHead], tuple[LeaseRow, LogHead]],
+        further: Callable[[], Change],
+    ) -> LogHead:
+        try:
+            return self._change(change, further, Patience(RACES, _RacesLost))
+        except _RacesLost:
+            until = self._clock() + SWAP_TIME
+            self._change(lambda row, head: (replace(row, swap_until=until), head))
+            return self._change(change, further)
 
     def _change(
         self,
         change: Callable[[LeaseRow, LogHead], tuple[LeaseRow, LogHead]],
         further: Callable[[], Change] = Change,
+        patience: Patience | None = None,
     ) -> LogHead:
         def decide(snapshot: Snapshot) -> tuple[Change, LogHead]:
             row, head = LeaseRow.of(snapshot), LogHead.of(snapshot)
@@ -159,7 +214,7 @@ class LogHold:
             return replace(also, puts=puts), replace(after, version=snapshot.version + 1)
 
         with self._lock:
-            return self._control.amend_log([HEAD, LEASE_ROW], decide)
+            return self._control.amend_log([HEAD, LEASE_ROW], decide, patience)
 
 
 def take_log(control: LogControl, holder: str, clock: Clock = wall_clock) -> LogHold:

@@ -7,6 +7,7 @@ steps and adopts the files.
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from tidemark.log.audit import audit_files, judge, spark_batch
 from tidemark.log.errors import LogError
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, ROWS_PER_GROUP, LogFolder
+from tidemark.log.kafka_records import RecordReader
 from tidemark.log.model.audit_result import Judgement
-from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.binding import Binding, CapturePlace, Slice
 from tidemark.log.model.captured import Captured
 from tidemark.spark.jobs.read_log import read_parquet
 
@@ -60,10 +62,20 @@ class SparkCapture:
     isolation: str
     folder: LogFolder
     suite: Suite
+    reader: RecordReader | None = None
+    """Reads small bindings; None for one that connects when it is needed."""
 
     def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
-        """See ``CaptureEngine``."""
+        """See ``CaptureEngine``: by Spark, unless the binding says that this process captures it."""
+        if binding.captured_by is CapturePlace.PROCESS:
+            return self._write_here(binding, slices, area)
         return write_records(read_bound(self.session(), slices, self.kafka, self.isolation), binding, area)
+
+    def _write_here(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+        if self.reader is not None:
+            return self.reader.write_records(binding, slices, area)
+        with closing(RecordReader(self.kafka, self.isolation)) as reader:
+            return reader.write_records(binding, slices, area)
 
     def audit(self, captured: Captured) -> list[Judgement]:
         """See ``CaptureEngine``: file statistics, then every message where the suite requires it."""

@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 def read_messages(spark: "SparkSession", selection: Selection) -> "DataFrame":
     """The selected messages. Raises an error that names the file where one is missing or damaged."""
-    verify_files(spark, selection.pipeline, selection.root, selection.files)
+    files = tuple(selection.files)
+    verify_files(spark, selection.pipeline, selection.root, files)
     folder = LogFolder(selection.pipeline, selection.root)
-    messages = read_parquet(spark, [folder.at(file) for file in selection.files])
+    messages = read_parquet(spark, [folder.at(file) for file in files])
     chosen = messages.where(f"id BETWEEN {selection.first_id} AND {selection.last_id}")
     if selection.t is not None:
         chosen = chosen.where(f"t = {selection.t}")

@@ -18,8 +18,9 @@ from tidemark.verification.selection import Entity, Listed
 from tidemark.verification.tally import MOST_TOLD, VerdictTally
 from tidemark.writers.journal.writer import JournalWriter
 
-POINTER_READS = 3
-"""How often the pointers are read at most, where the writer delivers meanwhile and they seem wrong."""
+READS_AGAIN = 3
+"""How often entities and pointers are read at most, where the writer delivers meanwhile and they seem wrong:
+a follow delivers every second."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,14 @@ class Case:
         Where the writer has delivered since ``basis`` was read, entities that seem different are judged
         again: rows that are newer than the basis are no difference.
         """
-        if tally.differences and (newer := self.newer_basis(basis)):
-            entities = sorted(
-                {Entity(one.topic, one.key) for one in tally.differences if one.key is not None}
+        judged = basis
+        for _ in range(READS_AGAIN):
+            newer = self.newer_basis(judged) if tally.differences else None
+            if newer is None:
+                break
+            judged, entities = (
+                newer,
+                sorted({Entity(one.topic, one.key) for one in tally.differences if one.key is not None}),
             )
             log = self.log.reopened()
             tally = tally.replaced(list(judge_entities(newer, log, self.tables, entities)), entities)
@@ -65,7 +71,7 @@ class Case:
 
     def _check_pointers(self, basis: Basis) -> list[Difference]:
         wrong: list[Difference] = []
-        for _ in range(POINTER_READS):
+        for _ in range(READS_AGAIN):
             wrong = list(basis.check_pointers(self.tables.read_pointers(sorted(basis.pointers))))
             newer = self.newer_basis(basis) if wrong else None
             if newer is None:

@@ -28,10 +28,8 @@ def files_of(manifest: Manifest, basis: Basis, topics: Sequence[str] = ()) -> li
     wanted = basis.topics & set(topics) if topics else basis.topics
     return [
         file
-        for file in manifest.files
-        if file.topic in wanted
-        and file.first_id <= basis.horizon
-        and basis.may_take(file.topic, file.first_id, file.last_id)
+        for file in manifest.files_between(0, basis.horizon)
+        if file.topic in wanted and basis.may_take(file.topic, file.first_id, file.last_id)
     ]
 
 
@@ -66,7 +64,7 @@ def read_in_order(
             for key, record in read_records(folder, file, choice, last_id):
                 yield Entity(file.topic, key), record
 
-    for together in entwined(files):
+    for together in entwined(sorted(files, key=lambda one: one.first_id)):
         yield from heapq.merge(*map(read, lanes(together)), key=lambda found: found[1].id)
 
 

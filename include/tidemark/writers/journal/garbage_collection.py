@@ -6,6 +6,7 @@ off, so cycles that the Cassandra driver leaves behind are still freed.
 """
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,15 +15,27 @@ NEVER = 1_000_000
 """A threshold of collections that is never reached, so that older generations are not traversed."""
 
 
+_lock = threading.Lock()
+_blocks = 0
+_before = gc.get_threshold()
+
+
 @contextmanager
 def seldom_collecting() -> Iterator[None]:
     """Within the block, the garbage collector traverses only new objects.
 
-    Restores the thresholds afterwards.
+    Restores the thresholds at the end of the last block of all threads.
     """
-    before = gc.get_threshold()
-    gc.set_threshold(NEW_OBJECTS, NEVER, NEVER)
+    global _blocks, _before
+    with _lock:
+        if _blocks == 0:
+            _before = gc.get_threshold()
+            gc.set_threshold(NEW_OBJECTS, NEVER, NEVER)
+        _blocks += 1
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        with _lock:
+            _blocks -= 1
+            if _blocks == 0:
+                gc.set_threshold(*_before)

@@ -1,0 +1,1 @@
+"""Follow: rounds of bind, capture, audit, publish and deliver, again and again."""

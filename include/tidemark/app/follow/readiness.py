@@ -1,0 +1,36 @@
+"""Whether a follow may begin: an open log gate, free leases, and writers that the pipeline does not wait for.
+
+Reads the control plane only. The engine is checked by the caller, which knows how to reach it.
+"""
+
+from tidemark.app.follow.rounds import follow_holder
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.clock import Clock, wall_clock
+from tidemark.consensus.lease import lease_of_another
+from tidemark.log.state.control import LogControl
+from tidemark.pipeline.model import OnFailure
+
+
+def why_not_ready(opened: OpenPipeline, run_id: str, clock: Clock = wall_clock) -> str | None:
+    """Why a run has to wait before it follows; None where it need not.
+
+    A stopped writer makes it wait only where it stops the whole pipeline; else it is left out of the rounds.
+    """
+    pipeline = opened.pipeline
+    gate = LogControl(opened.consensus, pipeline.name).log_gate()
+    if gate is not None:
+        return (
+            f"{pipeline.name}: the log's gate is closed: {gate.reason}. Repair the cause and run "
+            f"{pipeline.name}.replicate, or accept it: tidemark log accept {pipeline.name}"
+        )
+    holder, now = follow_holder(pipeline.name, run_id), clock()
+    for declared in pipeline.writers:
+        state = opened.positions.load(declared.name)
+        if state is None:
+            continue
+        if state.gate is not None:
+            if pipeline.on_failure is OnFailure.STOP_PIPELINE:
+                return opened.advice(declared.name).sentence
+        elif other := lease_of_another(state.lease, holder, now):
+            return f"{pipeline.name}/{declared.name}: {other.holder} has this writer until {other.until}"
+    return None

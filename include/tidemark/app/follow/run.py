@@ -1,0 +1,198 @@
+"""A run of a follow: rounds until its time is over, with figures every minute and upkeep from time to time.
+
+Decides nothing itself: ``pace`` says what is next. A signal to stop, or a closed gate, ends the run after the
+round, so nothing is left half done. An error of a round ends the run; the next attempt continues.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import structlog
+
+from tidemark.app.follow.figures import Figures
+from tidemark.app.follow.pace import (
+    MERGED_EVERY,
+    MINUTE,
+    RECONCILED_EVERY,
+    FollowStep,
+    RoundKind,
+    Timing,
+    is_due,
+    next_step,
+    round_kind,
+)
+from tidemark.app.follow.rounds import RoundDone
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease_holder import LeaseHolder
+from tidemark.consensus.objects import Consensus
+from tidemark.delivery.errors import DeliveryError
+from tidemark.errors import with_fields
+from tidemark.log.model.binding import TopicPartition
+from tidemark.log.state.followed import RENEWED, TERM, Followed, read_followed, record_followed
+from tidemark.pipeline.model import FollowDeclaration
+
+LONGEST_SLEEP = 0.1
+"""Seconds after which a pause notices a signal to stop."""
+
+events = structlog.get_logger()
+
+
+@with_fields
+class RoundFailed(DeliveryError):
+    """A round could not deliver to a writer whose gate is open."""
+
+    pipeline: str
+    failures: str
+
+    text = (
+        "{pipeline}: a round did not deliver everything. {failures} What was finished is kept, and the "
+        "others went on; the next attempt continues."
+    )
+
+
+class FollowedRounds(Protocol):
+    """What a run needs of its rounds; see ``Rounds``."""
+
+    holder: str
+    reached: Mapping[TopicPartition, int]
+    written_until: int
+
+    def ends(self) -> Mapping[TopicPartition, int]:
+        """See ``Rounds.ends``."""
+
+    def refuse_replicator(self) -> None:
+        """See ``Rounds.refuse_replicator``."""
+
+    def whole(self, is_stopping: Callable[[], bool]) -> RoundDone:
+        """See ``Rounds.whole``."""
+
+
+@dataclass(frozen=True)
+class Upkeep:
+    """What a run does from time to time, beside its rounds.
+
+    Attributes:
+        reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
+        merge: Merges small files of the log.
+    """
+
+    reconcile: Callable[[], list[str]] = list
+    merge: Callable[[], None] = lambda: None
+
+
+class FollowRun:
+    """One run; ``repeat`` returns its summary."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        declared: FollowDeclaration,
+        rounds: FollowedRounds,
+        consensus: Consensus,
+        upkeep: Upkeep,
+        *,
+        clock: Clock = wall_clock,
+        sleep: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._pipeline, self._declared, self._rounds, self._consensus = pipeline, declared, rounds, consensus
+        self._upkeep, self._clock, self._sleep = upkeep, clock, sleep
+        now = clock()
+        self._timing = Timing(now, written_until=rounds.written_until)
+        self._total, self._minute, self._minute_began = Figures(), Figures(), now
+        self._closed: list[str] = []
+        self._must_wait = False
+        before = read_followed(consensus, pipeline)
+        self._followed = Followed(
+            rounds.holder,
+            now,
+            reconciled=before.reconciled if before else now,
+            merged=before.merged if before else now,
+        )
+
+    def repeat(self, is_stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
+        """Repeat rounds until the end of the run."""
+        self._renew()
+        with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
+            self._rounds.refuse_replicator()
+            while not (step := self._next(is_stopping())).is_end:
+                if step is FollowStep.ROUND:
+                    self._round(is_stopping)
+                    self._keep_up()
+        self._end_minute()
+        summary = {
+            **self._total.to_dict(),
+            "ended": step.value,
+            "closed": self._closed,
+            "seconds_followed": round((self._clock() - self._timing.began) / SECOND, 1),
+        }
+        events.info("follow ended", pipeline=self._pipeline, **summary)
+        return summary
+
+    def _next(self, is_stopping: bool) -> FollowStep:
+        """The next step; a pause is over when this returns."""
+        now = self._clock()
+        is_closed = bool(self._closed) or self._must_wait
+        step, until = next_step(
+            self._declared, self._timing, now, is_stopping=is_stopping, is_closed=is_closed
+        )
+        if step is FollowStep.PAUSE:
+            self._sleep(min((until - now) / SECOND, LONGEST_SLEEP))
+        return step
+
+    def _round(self, is_stopping: Callable[[], bool]) -> None:
+        began = self._clock()
+        self._timing = replace(self._timing, round_began=began)
+        rounds, ends = self._rounds, self._rounds.ends()
+        if round_kind(rounds.reached, ends, self._timing, began) is RoundKind.IDLE:
+            self._minute.note_idle()
+        else:
+            done = rounds.whole(is_stopping)
+            self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
+            self._note(done, (self._clock() - began) / SECOND)
+        total = self._total
+        self._followed = replace(
+            self._followed,
+            last_round=self._clock(),
+            lag=round(self._minute.lag, 3),
+            rounds=total.rounds + self._minute.rounds,
+            records=total.records + self._minute.records,
+        )
+
+    def _note(self, done: RoundDone, seconds: float) -> None:
+        if done.delivered or done.records:
+            self._minute.note(done.records, done.took, seconds)
+        else:
+            self._minute.note_idle()
+        self._closed += done.closed
+        self._must_wait = done.must_wait
+        if done.failures:
+            raise RoundFailed(self._pipeline, " ".join(f"{one}." for one in done.failures))
+
+    def _keep_up(self) -> None:
+        """Whatever is due beside the rounds. A gate that closes in it ends the run like any other."""
+        now = self._clock()
+        if now - self._minute_began >= MINUTE:
+            self._end_minute()
+            self._rounds.refuse_replicator()
+        if self._closed or self._must_wait:
+            return
+        if is_due(self._followed.reconciled, RECONCILED_EVERY, now):
+            self._closed += self._upkeep.reconcile()
+            self._followed = replace(self._followed, reconciled=now)
+        elif is_due(self._followed.merged, MERGED_EVERY, now):
+            self._upkeep.merge()
+            self._followed = replace(self._followed, merged=now)
+
+    def _end_minute(self) -> None:
+        events.info("followed", pipeline=self._pipeline, **self._minute.to_dict())
+        self._total.add(self._minute)
+        self._minute, self._minute_began = Figures(), self._clock()
+
+    def _renew(self) -> None:
+        state = replace(self._followed, deadline=self._clock() + TERM)
+        record_followed(self._consensus, self._pipeline, state)
+
+    def _release(self) -> None:
+        record_followed(self._consensus, self._pipeline, replace(self._followed, deadline=0))

@@ -1,0 +1,1 @@
+"""Merging: small files of closed segments become larger ones. No message is dropped."""

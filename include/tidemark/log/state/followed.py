@@ -1,0 +1,102 @@
+"""Whether a pipeline is followed: one row in an object of its own, renewed while rounds are repeated.
+
+The row has a deadline. A process that was killed leaves a row that counts for nothing once it has passed, so
+status is right within ``TERM``. Nothing is decided by this row: leases and compare-and-set keep rounds apart.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+
+from tidemark.clock import SECOND
+from tidemark.consensus.objects import (
+    AFTER_EVERY_NAME,
+    Change,
+    Consensus,
+    ObjectKey,
+    ObjectKind,
+    RowRange,
+    Snapshot,
+)
+from tidemark.consensus.update import update
+
+STATE = "state"
+TERM = 20 * SECOND
+"""How long a row counts after it was written, in µs."""
+RENEWED = 5.0
+"""Seconds between two renewals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What a process that follows a pipeline says about itself.
+
+    Attributes:
+        holder: The run that follows, as leases name it.
+        since: When it began, in µs.
+        deadline: Until when this counts, in µs; 0 where the run has ended.
+        last_round: When its last round ended, in µs; 0 before the first.
+        lag: The age in seconds of the oldest record of that round when all targets had it; 0 where the round
+            found nothing new.
+        rounds: The number of rounds of the run.
+        records: The number of records that they delivered.
+        reconciled: When the targets were last compared with the log, in µs; kept from run to run.
+        merged: When small files of the log were last merged, in µs; kept from run to run.
+    """
+
+    holder: str
+    since: int
+    deadline: int = 0
+    last_round: int = 0
+    lag: float = 0.0
+    rounds: int = 0
+    records: int = 0
+    reconciled: int = 0
+    merged: int = 0
+
+    def is_current(self, now: int) -> bool:
+        """Whether the run goes on."""
+        return now < self.deadline
+
+    def to_json(self) -> str:
+        """The row in the control plane."""
+        return json.dumps(asdict(self))
+
+
+def read_followed(consensus: Consensus, pipeline: str) -> Followed | None:
+    """The newest row, current or not; None where the pipeline was never followed."""
+    return _of(consensus.read(_key(pipeline), [STATE]))
+
+
+def record_followed(consensus: Consensus, pipeline: str, state: Followed) -> None:
+    """Write the row of a run that goes on, or has ended.
+
+    A run that has ended leaves the row of a later one alone.
+    """
+
+    def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
+        found = _of(snapshot)
+        is_over = state.deadline == 0
+        if is_over and found is not None and (found.holder, found.since) != (state.holder, state.since):
+            return None, None
+        return Change({STATE: state.to_json()}), None
+
+    update(consensus, _key(pipeline), [STATE], decide)
+
+
+def forget_followed(consensus: Consensus, pipeline: str) -> None:
+    """Remove the row: only for a pipeline that is forgotten."""
+    everything = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
+    update(
+        consensus,
+        _key(pipeline),
+        [STATE],
+        lambda found: (everything if STATE in found.rows else None, None),
+    )
+
+
+def _key(pipeline: str) -> ObjectKey:
+    return ObjectKey(ObjectKind.FOLLOWED, pipeline)
+
+
+def _of(snapshot: Snapshot) -> Followed | None:
+    return Followed(**json.loads(snapshot.rows[STATE])) if STATE in snapshot.rows else None

@@ -1,0 +1,139 @@
+"""The heavy parts of a follow's rounds: small bindings in this process, larger ones on Spark.
+
+A binding itself says where it is captured, and its width where it is delivered, so that rounds over a few
+records cost what the records cost. The session is opened when a round first needs it, and stays open.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
+from tidemark.connections import CassandraConnection, KafkaConnection
+from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
+from tidemark.delivery.state.lease import WriterTicket
+from tidemark.delivery.state.positions import Positions
+from tidemark.delivery.state.writer_state import WriterState
+from tidemark.delivery.writer import Part, Writer
+from tidemark.log.expectations import Suite
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.kafka_records import RecordReader
+from tidemark.pipeline.model import Pipeline
+from tidemark.spark.jobs.capture import SparkCapture
+from tidemark.spark.jobs.deliver import reload_from, write_parts_with
+from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
+from tidemark.verification.outputs.reconcile import is_output, reconcile_now, usual_extent
+from tidemark.verification.reconcile import unreconciled_after
+from tidemark.writers.journal.writer import JournalWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Session = Callable[[], "SparkSession"]
+
+
+def round_tools(
+    session: Session,
+    reader: RecordReader,
+    kafka: KafkaConnection,
+    isolation: str,
+    folder: LogFolder,
+    suite: Suite,
+    control: CassandraConnection,
+) -> RoundTools:
+    """The tools of a run's rounds; ``session`` opens Spark at its first call."""
+    return RoundTools(
+        SparkCapture(session, kafka, isolation, folder, suite, reader),
+        write_parts_by_size(session),
+        lambda positions, writer: WarmReload(
+            positions, writer, reload_from(control, positions.pipeline, writer)
+        ),
+    )
+
+
+def write_parts_by_size(session: Session) -> WriteParts:
+    """A function that writes the parts of small bindings in this process, and of others in Spark's tasks."""
+
+    @cache
+    def in_tasks() -> WriteParts:
+        return write_parts_with(session())
+
+    def write_parts(
+        writer: Writer,
+        parts: Sequence[Part],
+        log: LogFolder,
+        acknowledged: Collection[int],
+        ticket: WriterTicket,
+    ) -> list[PartDone]:
+        if any(part.binding.width > IN_PROCESS for part in parts):
+            write = in_tasks()
+        else:
+            write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
+        return write(writer, parts, log, acknowledged, ticket)
+
+    return write_parts
+
+
+@dataclass(frozen=True)
+class WarmReload:
+    """Reads a writer's state through the open session of this process; in another process, ``elsewhere``
+    does."""
+
+    positions: Positions
+    writer: str
+    elsewhere: Reload
+
+    def __call__(self) -> WriterState | None:
+        """The writer's state now."""
+        return self.positions.load(self.writer)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _itself, (self.elsewhere,)
+
+
+def _itself(reload: Reload) -> Reload:
+    return reload
+
+
+class SampledReconciliation:
+    """Compares a sample of every target with the log, from the position of the last comparison on."""
+
+    def __init__(self, rounds: Rounds, pipeline: str, suite: Suite) -> None:
+        self._rounds, self._pipeline, self._suite = rounds, pipeline, suite
+        self._compared = {one.name: self._position(one.name) for _, one in rounds.writers}
+
+    def __call__(self) -> list[str]:
+        """Compare all writers with open gates; returns those whose gates this has closed."""
+        rounds, closed = self._rounds, list[str]()
+        with rounds.log(f"{rounds.holder}, reconciliation") as log:
+            for _, writer in rounds.writers:
+                state = rounds.positions.load(writer.name)
+                if state is None or state.gate is not None:
+                    continue
+                result = self._compare(writer, log, self._compared[writer.name], state.position)
+                self._compared[writer.name] = state.position
+                if result and not result["passed"]:
+                    closed.append(writer.name)
+        return closed
+
+    def _compare(self, writer: Writer, log: Any, before: int, position: int) -> dict[str, Any] | None:
+        rounds = self._rounds
+        if is_output(writer):
+            wanted = usual_extent(writer, before, everything=False)
+            return reconcile_now(writer, log, rounds.positions, wanted, rounds.holder) if wanted else None
+        if not isinstance(writer, JournalWriter):
+            return None
+        after = unreconciled_after(self._pipeline, log.folder.root, writer.name, before, position)
+        if after is None:
+            return None
+        place = (writer, log, rounds.positions, self._suite, VerifiedInterval(), after, rounds.holder)
+        return reconcile_writer(None, *place)
+
+    def _position(self, writer: str) -> int:
+        state = self._rounds.positions.load(writer)
+        return state.position if state else -1
+
+
+def merge_small_files(pipeline: Pipeline, rounds: Rounds) -> None:
+    """Merge small files of closed segments, and archive bindings that every consumer has passed."""

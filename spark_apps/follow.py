@@ -1,0 +1,62 @@
+"""follow: rounds of bind, capture, audit, publish and deliver until the time of the run is over."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import structlog
+
+from tidemark.app.expectations import pipeline_suite
+from tidemark.app.follow.rounds import Rounds
+from tidemark.app.follow.run import FollowRun, Upkeep
+from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.shutdown import stop_requested
+from tidemark.log.audit import prepare_audit
+from tidemark.log.files.parquet import LogFolder
+from tidemark.log.kafka_records import RecordReader
+from tidemark.pipeline.model import FollowDeclaration, source_topics
+from tidemark.spark.application import Job, run_job, spark_session
+from tidemark.spark.jobs.follow import SampledReconciliation, merge_small_files, round_tools
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+events = structlog.get_logger()
+
+
+def follow(job: Job) -> dict[str, Any]:
+    """Repeat rounds; returns the figures of the run."""
+    pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
+    isolation = source_topics(pipeline).isolation
+    folder = LogFolder(pipeline.name, pipeline.log.path)
+    prepare_audit()  # so that the first round does not wait for it
+    with ExitStack() as stack:
+
+        @cache
+        def session() -> "SparkSession":
+            return stack.enter_context(spark_session(job))
+
+        reader = stack.enter_context(closing(RecordReader(kafka, isolation)))
+        tools = round_tools(session, reader, kafka, isolation, folder, suite, job.connections.control)
+        opened = OpenPipeline(pipeline, job.connections)
+        rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
+        upkeep = Upkeep(
+            SampledReconciliation(rounds, pipeline.name, suite), lambda: merge_small_files(pipeline, rounds)
+        )
+        is_stopping = stack.enter_context(stop_requested())
+        declared = pipeline.follow or FollowDeclaration()
+        return FollowRun(pipeline.name, declared, rounds, rounds.consensus, upkeep).repeat(is_stopping)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="follow", description=__doc__)
+    parser.add_argument("--run-id", required=True, help="the run that follows: rounds get ids of their own")
+    return run_job(parser, argv, follow)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

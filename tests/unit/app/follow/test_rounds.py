@@ -1,0 +1,218 @@
+"""Rounds: what one does, what it leaves alone, and that the next one continues after every crash."""
+
+import pytest
+from tests.support.fault_points import REPLICATE
+from tests.support.faults import Killed, kill_at
+from tests.support.follow_world import FollowWorld
+from tests.support.log_samples import given_finding
+from tests.support.memory_writers import Stream
+from tests.support.pipeline_world import PipelineWorld
+
+from tidemark.faults import FaultPoint
+from tidemark.log.bind import OffsetsLost
+from tidemark.log.model.binding import CapturePlace
+from tidemark.log.model.gate import LogGateCause, LogStopped
+from tidemark.log.state.readers import readers
+
+pytestmark = pytest.mark.unit
+
+DELIVER = (
+    FaultPoint.REGISTER_ENROLLED,
+    FaultPoint.DELIVER_PARTS_WRITTEN,
+    FaultPoint.DELIVER_FINISHED,
+    FaultPoint.DELIVER_SETTLED,
+    FaultPoint.DELIVER_COMMITTED,
+)
+
+
+@pytest.fixture
+def stream() -> Stream:
+    return Stream()
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch, stream) -> FollowWorld:
+    return FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, stream)
+
+
+def test_a_round_brings_what_is_new_to_the_writer(world, stream):
+    world.kafka.send(b"a", b"b")
+    (done,) = world.follow()
+    assert (stream.ids, done.records, done.closed) == ([0, 1], 2, [])
+    assert len(done.took) == 2
+
+
+def test_every_round_has_a_binding_of_its_own(world, stream):
+    rounds = world.rounds()
+    for value in (b"a", b"b", b"c"):
+        world.kafka.send(value)
+        rounds.whole()
+    bindings = world.house.control.bindings_after(-1)
+    assert [one.width for one in bindings] == [1, 1, 1]
+    assert len({one.run_id for one in bindings}) == 3
+    assert stream.ids == [0, 1, 2]
+
+
+def test_another_attempt_of_the_same_run_does_not_get_the_bindings_of_the_first(world, stream):
+    world.kafka.send(b"a")
+    world.follow()
+    world.kafka.send(b"b")
+    world.follow()
+    assert stream.ids == [0, 1]
+
+
+def test_a_round_without_anything_new_makes_no_binding_and_advances_upper(world):
+    world.kafka.send(b"a")
+    rounds = world.rounds()
+    rounds.whole()
+    before = world.house.control.bindings_head()
+    rounds.whole()
+    after = world.house.control.bindings_head()
+    assert (after.newest, after.reached) == (before.newest, before.reached)
+    assert after.upper > before.upper
+
+
+def test_the_ends_are_one_request(world):
+    world.kafka.send(b"a")
+    rounds = world.rounds()
+    rounds.whole()
+    world.kafka.requests.clear()
+    assert rounds.ends() == {("orders", 0): 1}
+    assert world.kafka.requests == ["ends"]
+
+
+def test_small_bindings_say_that_they_are_captured_in_the_process(world):
+    world.kafka.send(b"a")
+    world.follow()
+    world.kafka.send(*[b"b"] * 101)
+    world.follow()
+    small, large = world.house.control.bindings_after(-1)
+    assert (small.captured_by, large.captured_by) == (CapturePlace.PROCESS, CapturePlace.ENGINE)
+
+
+def test_a_round_leaves_neither_a_reader_nor_a_lease(world, stream):
+    world.kafka.send(b"a")
+    world.follow()
+    assert readers(world.house.control, 0) == []
+    assert world.house.positions.load(stream.name).lease is None
+
+
+def test_a_message_that_cannot_be_processed_closes_the_gate_once(world, stream):
+    stream.bad = {1}
+    world.kafka.send(b"a", b"b")
+    rounds = world.rounds()
+    assert rounds.whole().closed == ["stream"]
+    world.kafka.send(b"c")
+    assert rounds.whole().closed == []
+    assert world.house.positions.load("stream").position == 0
+
+
+def test_a_stopped_writer_does_not_hold_the_others(tmp_path, monkeypatch):
+    picky, plain = Stream("picky", bad={1}), Stream("plain")
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, picky, plain)
+    rounds = world.rounds()
+    world.kafka.send(b"a", b"b")
+    rounds.whole()
+    world.kafka.send(b"c")
+    done = rounds.whole()
+    assert (picky.ids, plain.ids, done.records) == ([0], [0, 1, 2], 1)
+
+
+def test_with_stop_pipeline_nothing_is_bound_while_a_writer_is_stopped(tmp_path, monkeypatch):
+    stream = Stream(bad={1})
+    world = FollowWorld.given(PipelineWorld(tmp_path), monkeypatch, stream, on_failure="stop_pipeline")
+    rounds = world.rounds()
+    world.kafka.send(b"a", b"b")
+    rounds.whole()
+    world.kafka.send(b"c")
+    assert rounds.whole().must_wait
+    assert world.house.control.bindings_head().reached["orders", 0] == 2
+
+
+def test_a_writer_that_another_run_has_is_left_to_it_and_measured_later(world, stream):
+    world.kafka.send(b"a")
+    rounds = world.rounds()
+    rounds.whole()
+    state = world.house.positions.load("stream")
+    from tidemark.delivery.state.lease import take
+
+    hold = take(world.house.positions, state, "orders.replicate run-7")
+    world.kafka.send(b"b")
+    done = rounds.whole()
+    assert (list(done.held), done.records, stream.ids) == (["stream"], 0, [0])
+    hold.release()
+    world.kafka.send(b"c")
+    assert rounds.whole().records == 2
+
+
+def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, monkeypatch):
+    world.kafka.send(b"a")
+    kill_at(monkeypatch, FaultPoint.BIND_COMMITTED)
+    with pytest.raises(Killed):
+        world.follow(run_id="run-1")
+    world.kafka.send(b"b")
+    world.follow(2, run_id="run-2")
+    assert stream.ids == [0, 1]
+
+
+def test_lost_offsets_close_the_logs_gate_and_end_the_run(world):
+    world.kafka.send(b"a", b"b")
+    world.follow()
+    world.kafka.partitions[0] = [b"a"]
+    with pytest.raises(OffsetsLost):
+        world.follow()
+    assert world.house.control.log_gate() is not None
+
+
+def test_a_topic_that_was_made_again_closes_the_logs_gate(world):
+    world.kafka.send(b"a")
+    world.follow()
+    world.kafka.make_again(b"x", b"y")
+    with pytest.raises(OffsetsLost):
+        world.follow()
+    assert world.house.control.log_gate().cause is LogGateCause.LOST
+
+
+def test_a_capture_that_fails_its_audit_is_not_published(world, stream):
+    world.judgements.append(given_finding("keys", "a key is missing", (0, 0)))
+    world.kafka.send(b"a")
+    with pytest.raises(LogStopped):
+        world.follow()
+    assert (stream.ids, world.house.control.log_head().end) == ([], -1)
+
+
+def test_a_closed_log_gate_stops_the_next_round(world):
+    test_a_capture_that_fails_its_audit_is_not_published(world, Stream())
+    with pytest.raises(LogStopped):
+        world.follow(run_id="run-2")
+
+
+@pytest.mark.parametrize("point", [*REPLICATE, *DELIVER])
+@pytest.mark.parametrize("time", [1, 2])
+def test_after_a_crash_at_any_point_of_a_round_the_next_run_continues(
+    world, stream, monkeypatch, point, time
+):
+    """The first and the second time that a point is reached: in the first round, or in the second."""
+    reached = kill_at(monkeypatch, point, time)
+    killed = False
+    for number in range(4):
+        world.kafka.send(b"a", b"b", partition=number % 2)
+        try:
+            world.follow(run_id=f"run-{number}")
+        except Killed:
+            killed = True
+    if not killed and time == 2:
+        pytest.skip(f"{point} is reached once")
+    assert reached
+    world.follow(2, run_id="last")
+    state = world.house.positions.load("stream")
+    assert stream.ids == list(range(8))
+    assert (state.position, state.gate, world.house.control.log_head().end) == (7, None, 7)
+
+
+def test_a_new_attempt_knows_how_far_write_times_are(world):
+    """Otherwise its first round would go further ahead of the clock."""
+    world.kafka.send(b"a", b"b")
+    world.follow()
+    (binding,) = world.house.control.bindings_after(-1)
+    assert world.rounds("run-2").written_until == binding.t + 2

@@ -1,0 +1,192 @@
+"""A run of a follow, over rounds that the test gives and a clock that only sleeping moves."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+from tests.support.clocks import Clock
+
+from tidemark.app.follow.rounds import RoundDone
+from tidemark.app.follow.run import FollowRun, RoundFailed, Upkeep
+from tidemark.clock import SECOND
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.delivery.deliver import Delivered
+from tidemark.delivery.state.writer_state import Cause, WriterGate
+from tidemark.log.state.followed import TERM, read_followed
+from tidemark.pipeline.model import FollowDeclaration
+
+pytestmark = pytest.mark.unit
+
+PLACE = ("orders", 0)
+GATE = WriterGate(Cause.MESSAGE, 3, 3, 9, "cannot be decoded", 1)
+
+
+@dataclass
+class GivenRounds:
+    """Rounds of which each takes a while; Kafka gets records when the test says so."""
+
+    clock: Clock
+    holder: str = "orders.follow run-1"
+    takes: float = 0.3
+    records: dict[int, int] = field(default_factory=dict)
+    """Kafka's next offset from a number of whole rounds on."""
+    results: dict[int, RoundDone] = field(default_factory=dict)
+    reached: dict[tuple[str, int], int] = field(default_factory=lambda: {PLACE: 0})
+    written_until: int = 0
+    asked: int = 0
+    wholes: int = 0
+    looked_for_replicators: int = 0
+
+    @property
+    def end(self) -> int:
+        return max((end for after, end in self.records.items() if self.asked >= after), default=0)
+
+    def ends(self) -> dict[tuple[str, int], int]:
+        self.asked += 1
+        return {PLACE: self.end}
+
+    def refuse_replicator(self) -> None:
+        self.looked_for_replicators += 1
+
+    def whole(self, is_stopping) -> RoundDone:
+        self.wholes += 1
+        self.clock.pass_seconds(self.takes)
+        new = self.end - self.reached[PLACE]
+        self.reached = {PLACE: self.end}
+        if self.wholes in self.results:
+            return self.results[self.wholes]
+        if not new:
+            return RoundDone()
+        return RoundDone({"stream": Delivered(self.end - 1)}, new, np.full(new, 0.5))
+
+
+@pytest.fixture
+def rounds(clock) -> GivenRounds:
+    return GivenRounds(clock)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def consensus() -> MemoryConsensus:
+    return MemoryConsensus()
+
+
+def given_run(
+    rounds: GivenRounds, consensus: MemoryConsensus, upkeep: Upkeep | None = None, lasts: str = "10s"
+):
+    declared = FollowDeclaration(every="1s", **{"for": lasts})
+    return FollowRun(
+        "orders",
+        declared,
+        rounds,
+        consensus,
+        upkeep or Upkeep(),
+        clock=rounds.clock,
+        sleep=rounds.clock.pass_seconds,
+    )
+
+
+def test_an_idle_run_asks_kafka_every_second_and_looks_at_everything_every_five(rounds, consensus):
+    summary = given_run(rounds, consensus).repeat()
+    assert (rounds.asked, rounds.wholes) == (10, 2)
+    assert (summary["rounds"], summary["idle"], summary["ended"]) == (10, 10, "over")
+
+
+def test_new_records_are_a_whole_round(rounds, consensus):
+    rounds.records = {3: 40}
+    summary = given_run(rounds, consensus).repeat()
+    assert summary["records"] == 40
+    assert summary["p99"] == pytest.approx(0.5, rel=0.02)
+
+
+def test_a_gate_that_closes_ends_the_run_after_the_round_and_is_named(rounds, consensus):
+    rounds.records = {2: 10}
+    rounds.results = {2: RoundDone({"stream": Delivered(2, gate=GATE, closed_now=True)})}
+    summary = given_run(rounds, consensus).repeat()
+    assert (summary["ended"], summary["closed"], rounds.wholes) == ("gate closed", ["stream"], 2)
+
+
+def test_a_gate_that_was_closed_before_only_leaves_its_writer_out(rounds, consensus):
+    rounds.records = {2: 10}
+    rounds.results = {2: RoundDone({"stream": Delivered(2, gate=GATE), "plain": Delivered(9)}, 10)}
+    assert given_run(rounds, consensus).repeat()["ended"] == "over"
+
+
+def test_a_pipeline_that_waits_for_a_stopped_writer_ends_the_run(rounds, consensus):
+    rounds.results = {1: RoundDone(must_wait=True)}
+    assert given_run(rounds, consensus).repeat()["ended"] == "gate closed"
+
+
+def test_a_signal_ends_the_run_after_its_round(rounds, consensus):
+    summary = given_run(rounds, consensus).repeat(lambda: rounds.asked >= 3)
+    assert (summary["ended"], rounds.asked) == ("stopped", 3)
+
+
+def test_a_writer_that_fails_with_an_open_gate_is_an_error(rounds, consensus):
+    rounds.results = {1: RoundDone({"stream": Delivered(2, failure="NoHostAvailable: gone")})}
+    with pytest.raises(
+        RoundFailed, match=r"orders: a round did not deliver everything\. stream: NoHostAvail"
+    ):
+        given_run(rounds, consensus).repeat()
+
+
+def test_upkeep_is_done_in_its_windows_and_remembered_by_the_next_run(rounds, consensus):
+    done: list[str] = []
+
+    def reconcile() -> list[str]:
+        done.append("reconcile")
+        return []
+
+    upkeep = Upkeep(reconcile, lambda: done.append("merge"))
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND  # windows of both end in 5 s
+    given_run(rounds, consensus, upkeep).repeat()
+    assert done == ["reconcile", "merge"]
+    given_run(rounds, consensus, upkeep).repeat()
+    assert done == ["reconcile", "merge"]
+
+
+def test_a_reconciliation_that_closes_a_gate_ends_the_run(rounds, consensus):
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND
+    summary = given_run(rounds, consensus, Upkeep(lambda: ["stream"])).repeat()
+    assert (summary["ended"], summary["closed"]) == ("gate closed", ["stream"])
+
+
+def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
+    given_run(rounds, consensus, lasts="3m").repeat()
+    assert rounds.looked_for_replicators == 3
+
+
+# What status shows
+
+
+def test_while_it_runs_it_is_followed_and_afterwards_not(rounds, consensus):
+    seen = []
+
+    def look() -> bool:
+        seen.append(read_followed(consensus, "orders").is_current(rounds.clock.now))
+        return False
+
+    given_run(rounds, consensus).repeat(look)
+    assert all(seen)
+    assert not read_followed(consensus, "orders").is_current(rounds.clock.now)
+
+
+def test_a_run_that_is_killed_counts_as_followed_for_its_term_only(rounds, consensus):
+    run = given_run(rounds, consensus)
+    run._renew()
+    found = read_followed(consensus, "orders")
+    assert found.is_current(rounds.clock.now + TERM - 1)
+    assert not found.is_current(rounds.clock.now + TERM)
+
+
+def test_the_end_of_an_older_run_leaves_the_row_of_a_newer_one(rounds, consensus):
+    older, newer = given_run(rounds, consensus), given_run(rounds, consensus)
+    rounds.holder = "orders.follow run-2"
+    newer = given_run(rounds, consensus)
+    newer._renew()
+    older._release()
+    assert read_followed(consensus, "orders").holder == "orders.follow run-2"
