@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
+from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
+from tidemark.app.replicate import IN_PROCESS
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
 from tidemark.delivery.state.lease import WriterTicket

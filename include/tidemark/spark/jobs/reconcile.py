@@ -36,7 +36,7 @@ class VerifiedInterval:
 
 
 def reconcile_writer(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     writer: JournalWriter,
     log: PublishedLog,
     positions: Positions,
@@ -47,8 +47,9 @@ def reconcile_writer(
 ) -> dict[str, Any] | None:
     """Verify a writer's tables after a delivery, and record the result.
 
-    ``after``: the writer's position before the delivery. Returns the result for the summary; None where the
-    declaration switches verification off, or where nothing has to be in the tables yet.
+    ``spark``: needed where ``extent`` is more than a sample. ``after``: the writer's position before the
+    delivery. Returns the result for the summary; None where the declaration switches verification off, or
+    where nothing has to be in the tables yet.
     """
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
@@ -56,6 +57,8 @@ def reconcile_writer(
     root, count = log.folder.root, writer.declared.reconcile
     sample: tuple[Entity, ...] = ()
     if selection := extent.selection:
+        if spark is None:
+            raise ValueError("a selection is verified on Spark, not in the process")
         found = verify_with_spark(spark, writer, log, positions, selection)
     elif count:
         found, sample = verify_sample(writer, log, positions, after, count)
