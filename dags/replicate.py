@@ -13,7 +13,8 @@ Copies new messages from the pipeline's Kafka topics to the commit log, and from
    and size and a few by their bytes; the last ids of every partition of a topic.
 7. `start_resume` starts `<pipeline>.resume` for writers that stopped.
 
-A run without new messages starts no JVM and ends in seconds. `bind` then compares files, topics and the
+With a Spark Connect server as engine, up to 5,000 messages are captured and delivered in the tasks' own
+processes, without Spark. A run without new messages starts no JVM and ends in seconds. `bind` then compares files, topics and the
 pointers of journals with the log.
 
 ### Parameters
@@ -53,7 +54,7 @@ was never published.
   `<pipeline>.log` carries the same.
 * `reconcile`: per writer, how much was compared, how much differs, how much cannot be proved; the link
   *Reconciliation* shows every finding.
-* `check_gates`: the state of every writer's gate.
+* `check_gates`: the state of every writer's gate; skipped, like `find_stopped`, where `deliver` found all open.
 * `check_writers`: records, events, entities, duplicate sequence numbers, messages left out because their
   topic was recreated, position and lag of every writer, the Spark engine that delivered and the seconds it
   was waited for, seconds in all; the event of the asset `<pipeline>.delivered` carries the same.
@@ -66,6 +67,7 @@ from tidemark.pipeline.loader import load_pipelines
 from tidemark.pipeline.model import OnFailure, Pipeline
 from tidemark_airflow.dag_defaults import START, Tag, data_intervals, task_defaults
 from tidemark_airflow.operators.audit import AuditOperator
+from tidemark_airflow.operators.deliver import DeliverOperator
 from tidemark_airflow.operators.reconcile import ReconcileOperator
 from tidemark_airflow.operators.spark_app import SparkAppOperator
 from tidemark_airflow.sensors.gate import GateSensor
@@ -142,10 +144,10 @@ def replicate(pipeline: Pipeline) -> DAG:
             t=BOUND_T,
             doc_md="Log what the audit of the capture found; fail at a critical finding.",
         )
-        deliver = SparkAppOperator(
+        deliver = DeliverOperator(
             task_id="deliver",
             pipeline=pipeline.name,
-            app="deliver",
+            about_gates=["find_stopped", "check_gates"],
             arguments=["--holder", HOLDER, "--from-t", FROM_T, "--to-t", TO_T, "--verify", VERIFY],
             messages=MESSAGES,
             conn_id=pipeline.spark.connection,
@@ -170,13 +172,13 @@ def replicate(pipeline: Pipeline) -> DAG:
         else:
             bound >> gates >> deliver
         bound >> capture >> audit >> publish(pipeline.name) >> deliver
-        bound >> deliver >> reconciled >> checked
-        deliver >> stopped
-        bound >> stopped >> start_resume
         # A closed gate stays visible however the other tasks ended.
         still_closed = check_gates.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
+        bound >> deliver
+        bound >> stopped >> start_resume
         bound >> still_closed
-        [reconciled, start_resume] >> still_closed
+        # Side by side: whether the output is as it should be, `deliver` has found out and recorded.
+        deliver >> [reconciled, checked, stopped, still_closed]
     return dag
 
 

@@ -24,6 +24,7 @@ from tidemark.log.source import read_still_available
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import source_topics
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
+from tidemark.spark.engine import EngineKind
 from tidemark.spark.jobs.capture import SparkCapture
 
 events = structlog.get_logger()
@@ -79,6 +80,7 @@ def _summary(binding: Binding, folder: LogFolder, files: Sequence[LogFile]) -> d
         "records": sum(folder.count_between(file, binding.base, binding.end) for file in files),
         "bytes": sum(file.bytes for file in files),
         "files": len(files),
+        "engine": {"kind": EngineKind.PROCESS.value},
     }
 
 

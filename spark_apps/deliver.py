@@ -8,8 +8,10 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import asdict, replace
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -28,13 +30,17 @@ from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
-from tidemark.spark.engine import engine_error
+from tidemark.spark.engine import EngineKind, engine_error
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
+from tidemark.spark.jobs.follow import write_parts_by_size
 from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
 from tidemark.writers.journal.writer import JournalWriter
 from tidemark.writers.registry import build_writers
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 events = structlog.get_logger()
 
@@ -54,13 +60,19 @@ def deliver(job: Job) -> dict[str, Any]:
     suite = pipeline_suite(pipeline)
     with (
         ThreadPoolExecutor(1) as beside,
-        spark_session(job) as spark,
+        ExitStack() as sessions,
         opened.held(holder) as log,
         stop_requested() as is_stopping,
     ):
         if any(isinstance(writer, JournalWriter) for _, writer in writers):
             load_audit_beside(beside)
-        write_parts = write_parts_with(spark)
+
+        @cache
+        def session() -> "SparkSession":
+            return sessions.enter_context(spark_session(job))
+
+        stays_up = job.connections.spark is not None and job.connections.spark.is_connect
+        write_parts = write_parts_by_size(session) if stays_up else write_parts_with(session())
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
             reload = reload_from(job.connections.control, pipeline.name, writer.name)
@@ -104,13 +116,14 @@ def deliver(job: Job) -> dict[str, Any]:
             if after is None and extent.selection is None:
                 return None
             first = before if after is None else after
+            spark = session() if extent.selection else None
             return reconcile_writer(spark, writer, log, positions, suite, extent, first, holder)
 
         outcomes = {
             writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one)
             for declared, writer in writers
         }
-    return {"end": log.end, "writers": outcomes}
+    return {"end": log.end, "writers": outcomes, "engine": {"kind": EngineKind.PROCESS.value}}
 
 
 def _outcome(

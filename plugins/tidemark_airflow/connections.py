@@ -35,13 +35,14 @@ def engine_connections(pipeline: "Pipeline") -> "Connections":
     return collect_engine_connections(pipeline, look_up)
 
 
-def open_pipeline(name: str) -> "OpenPipeline":
-    """A declared pipeline with its connections."""
+def open_pipeline(name: str, *, with_engine: bool = False) -> "OpenPipeline":
+    """A declared pipeline with its connections; that of its Spark engine where it is asked for."""
     from tidemark.app.open_pipeline import OpenPipeline
     from tidemark.pipeline.loader import find_pipeline
 
     declared = find_pipeline(name)
-    return OpenPipeline(declared, pipeline_connections(declared))
+    connections = engine_connections(declared) if with_engine else pipeline_connections(declared)
+    return OpenPipeline(declared, connections)
 
 
 def open_work(journal: str, owner: str | None = None) -> "Work":

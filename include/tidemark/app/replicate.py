@@ -30,6 +30,9 @@ from tidemark.log.state.forgotten import refuse_forgotten
 from tidemark.pipeline.model import Pipeline, WriterStart, source_topics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
+IN_PROCESS = 5_000
+"""The most offsets of a binding that a task captures and delivers itself: for so few, Spark's own steps take
+longer than the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +84,18 @@ class RunSource:
     def of(
         cls, pipeline: Pipeline, connections: Connections, next_offsets: NextOffsets | None
     ) -> "RunSource":
-        """For one run: everything is opened for it."""
+        """For one run: everything is opened for it.
+
+        A small binding is captured without Spark where the engine stays up. An application per task has
+        started Spark before it knows what there is to do.
+        """
+        stays_up = connections.spark is not None and connections.spark.is_connect
         return cls(
             open_control(connections),
             lambda: read_available(source_topics(pipeline), connections.kafka),
             lambda: server_time(connect(connections.control)),
             next_offsets,
+            IN_PROCESS if stays_up else 0,
         )
 
 

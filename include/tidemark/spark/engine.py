@@ -60,6 +60,8 @@ class EngineKind(StrEnum):
     """A Spark Connect server that stays up."""
     APPLICATION = "application"
     """An application that was started for this work."""
+    PROCESS = "process"
+    """None: there was so little to do that the task did it in its own process."""
 
 
 @dataclass(frozen=True, slots=True)

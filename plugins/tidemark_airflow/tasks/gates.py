@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, TriggerRule, task
+from airflow.sdk import Asset, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark_airflow.connections import open_pipeline
@@ -80,12 +80,11 @@ def delivered_asset(pipeline: str) -> Asset:
 
 
 def check_writers(pipeline: str) -> Any:
-    """The last task: returns the summary of the run, or fails where a writer stopped in it."""
+    """The task that returns the summary of the run, or fails where a writer stopped in it."""
 
     @task(
         task_id="check_writers",
         outlets=[delivered_asset(pipeline)],
-        trigger_rule=TriggerRule.NONE_FAILED,  # `reconcile` is skipped where nothing is compared
         doc_md="Summarize the run; fail it where a writer stopped, so that an operator is notified.",
     )
     def sum_up(**context: Any) -> dict[str, Any]:

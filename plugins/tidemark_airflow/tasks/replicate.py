@@ -39,7 +39,7 @@ def bind(pipeline: str, **context: Any) -> list[str]:
     """Bind what is new; returns the ids of the tasks that run next."""
     from tidemark.pipeline.model import OnFailure
 
-    opened = open_pipeline(pipeline)
+    opened = open_pipeline(pipeline, with_engine=True)
     declared = opened.pipeline
     if interval := again_interval(context["dag_run"], context["params"]):
         with no_retry_if_person_needed():

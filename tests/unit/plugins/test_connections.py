@@ -26,3 +26,13 @@ def test_a_pipeline_is_opened_with_its_connections(monkeypatch):
     monkeypatch.setattr(connections, "pipeline_connections", lambda pipeline: reached)
     opened = connections.open_pipeline("orders")
     assert (opened.pipeline, opened.connections) == (declared, reached)
+
+
+def test_a_pipeline_is_opened_with_its_engine_where_that_is_asked_for(monkeypatch):
+    from tidemark.pipeline import loader
+    from tidemark_airflow import connections
+
+    declared, reached = SimpleNamespace(name="orders"), object()
+    monkeypatch.setattr(loader, "find_pipeline", lambda name: declared)
+    monkeypatch.setattr(connections, "engine_connections", lambda pipeline: reached)
+    assert connections.open_pipeline("orders", with_engine=True).connections is reached

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidemark.app.follow.figures import latencies
 from tidemark.app.follow.pace import write_times_end
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.app.replicate import RunSource, archiving_of, begin_run_at
+from tidemark.app.replicate import IN_PROCESS, RunSource, archiving_of, begin_run_at
 from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.control_plane import open_control
@@ -42,9 +42,6 @@ from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld
 from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
 
-IN_PROCESS = 5_000
-"""The most offsets of a binding that this process captures and delivers itself: for so few, Spark's own steps
-take longer than the work."""
 MOST_WAITING = 1_000
 """The most bindings whose latency is still to be measured: more are waiting only while a writer is held."""
 

@@ -59,6 +59,10 @@ def _tuning() -> dict[str, str]:
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "True",
         "AIRFLOW__CORE__PARALLELISM": "4",  # forked up front: the default of 32 takes 4 GB
         "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.3",  # 0.1 would take a fifth of a core
+        # A worker may notice only at the next heartbeat that its task has ended; 15 failed ones are as many
+        # seconds as the default of 3.
+        "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
+        "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "15",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",  # a new file shows up in seconds instead of minutes
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
@@ -91,7 +95,7 @@ def _server(settings: Settings, state: State) -> dict[str, str]:
     url = f"http://{LOOPBACK}:{settings.airflow_port}"
     simple = "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager"
     return {
-        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__EXECUTOR": "tidemark_airflow.preloaded_executor.PreloadedExecutor",
         "AIRFLOW__CORE__AUTH_MANAGER": simple,
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",

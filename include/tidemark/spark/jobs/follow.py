@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from tidemark.app.follow.rounds import IN_PROCESS, Reload, Rounds, RoundTools
+from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
+from tidemark.app.replicate import IN_PROCESS
 from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here

@@ -37,7 +37,7 @@ class VerifiedInterval:
 
 
 def reconcile_writer(
-    spark: "SparkSession",
+    spark: "SparkSession | None",
     writer: JournalWriter,
     log: PublishedLog,
     positions: Positions,
@@ -48,12 +48,15 @@ def reconcile_writer(
 ) -> dict[str, Any] | None:
     """Verify a writer's tables after a delivery, and record the result.
 
-    ``after``: the writer's position before the delivery. Returns the result for the summary; None where the
-    declaration switches verification off, or where nothing has to be in the tables yet.
+    ``spark``: needed where ``extent`` is more than a sample. ``after``: the writer's position before the
+    delivery. Returns the result for the summary; None where the declaration switches verification off, or
+    where nothing has to be in the tables yet.
     """
     selection = extent.selection
     if selection is None:
         return reconcile_sample(writer, log, positions, suite, after, holder)
+    if spark is None:
+        raise ValueError("a selection is verified on Spark, not in the process")
     if not _expects_anything(writer, positions):
         return None
     found = verify_with_spark(spark, writer, log, positions, selection)

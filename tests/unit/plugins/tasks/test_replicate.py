@@ -52,7 +52,7 @@ def bind(replicate, monkeypatch):
             begin_run=begin_run,
             refuse_replicator=lambda run_id: begun.append("refuse_replicator"),
         )
-        monkeypatch.setattr(replicate, "open_pipeline", lambda name: opened)
+        monkeypatch.setattr(replicate, "open_pipeline", lambda name, with_engine: opened)
         monkeypatch.setattr(reconcile_idle, "reconcile_idle", lambda *given: list(different))
         context = given_context(run_type, **{"from_t": None, "to_t": None, **params})
         return replicate.bind.function("orders", **context), context["ti"].pushed, begun

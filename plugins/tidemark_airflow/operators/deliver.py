@@ -1,0 +1,39 @@
+"""The ``deliver`` task of ``<pipeline>.replicate``: where no gate is closed, the tasks about gates need not run."""
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+from tidemark_airflow.operators.spark_app import SparkAppOperator
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.sdk import Context
+
+RESULT = "return_value"
+"""The key under which Airflow keeps what a task returns."""
+
+
+class DeliverOperator(SparkAppOperator):
+    """Runs the application ``deliver``; skips the tasks ``about_gates`` where every writer's gate is open.
+
+    A task costs as much as a small delivery. A delivery that fails skips nothing.
+    """
+
+    def __init__(self, *, about_gates: "Sequence[str]", **kwargs: Any) -> None:
+        super().__init__(app="deliver", **kwargs)
+        self.about_gates = tuple(about_gates)
+
+    def execute(self, context: "Context") -> dict[str, Any]:
+        """Deliver; the result is the same with and without skipped tasks."""
+        result = super().execute(context)
+        if any(is_stopped(one) for one in result["writers"].values()):
+            return result
+        context["ti"].xcom_push(key=RESULT, value=result)
+        raise DownstreamTasksSkipped(tasks=list(self.about_gates))
+
+
+def is_stopped(writer: dict[str, Any]) -> bool:
+    """Whether a writer's part of the summary says that its gate is closed, or that it has failed."""
+    return bool(writer["gate"] or writer["stopped_now"] or writer["failure"])

@@ -1,0 +1,54 @@
+"""deliver: the tasks about gates run only where a gate is closed or a writer has failed."""
+
+import pytest
+
+pytestmark = pytest.mark.unit
+
+OPEN = {"gate": None, "stopped_now": False, "failure": None, "position": 7}
+
+
+class Instance:
+    """A task instance that remembers what was pushed."""
+
+    def __init__(self):
+        self.pushed = {}
+
+    def xcom_push(self, key, value):
+        self.pushed[key] = value
+
+
+@pytest.fixture
+def deliver(monkeypatch):
+    """Executes the task with a given result of the application; returns what the task returns."""
+    from tidemark_airflow.operators.deliver import DeliverOperator
+    from tidemark_airflow.operators.spark_app import SparkAppOperator
+
+    task = DeliverOperator(task_id="deliver", pipeline="orders", about_gates=["check_gates"])
+
+    def run(result, instance):
+        monkeypatch.setattr(SparkAppOperator, "execute", lambda self, context: result)
+        return task.execute({"ti": instance})
+
+    return run
+
+
+def test_open_gates_need_no_task(deliver):
+    from airflow.sdk.exceptions import DownstreamTasksSkipped
+
+    result, instance = {"end": 7, "writers": {"journal": OPEN}}, Instance()
+    with pytest.raises(DownstreamTasksSkipped) as skipped:
+        deliver(result, instance)
+    assert (skipped.value.tasks, instance.pushed) == (["check_gates"], {"return_value": result})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"gate": {"reason": "id 3 is bad"}}, id="a gate that was closed before"),
+        pytest.param({"gate": {"reason": "id 3 is bad"}, "stopped_now": True}, id="a gate that closes now"),
+        pytest.param({"failure": "no host"}, id="a failure that closes no gate"),
+    ],
+)
+def test_a_stopped_writer_lets_them_run(deliver, changes):
+    result = {"end": 7, "writers": {"journal": OPEN, "archive": {**OPEN, **changes}}}
+    assert deliver(result, Instance()) == result
