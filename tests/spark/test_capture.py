@@ -1,12 +1,14 @@
 """capture: Kafka's records become the log's messages, with ids that every run computes alike."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql.pandas.types import from_arrow_schema
 from tests.support.log_samples import given_binding
 
 from tidemark.kafka.source_topics import SourceTopics
@@ -26,9 +28,12 @@ pytestmark = pytest.mark.spark
 
 BINDING = given_binding(1_000_000, 100, ("invoices", 0, 10, 13), ("orders", 0, 0, 2), ("orders", 1, 7, 9))
 
-SPARK_SCHEMA = (
-    "topic string, partition int, offset long, timestamp long, timestamp_type int, key binary, value binary, "
-    "headers array<struct<name: string, value: binary>>"
+RECORD_SCHEMA = pa.schema(
+    [
+        LOG_SCHEMA.field(name)
+        for name in LOG_SCHEMA.names
+        if name not in ("id", "t", "write_time", "namespace")
+    ]
 )
 """The columns that ``read_bound`` produces."""
 
@@ -57,11 +62,15 @@ def given_records(
 ) -> "DataFrame":
     """Records as Spark's Kafka source gives them: one partition of the DataFrame per Kafka partition."""
     parts = [
-        [tuple(given_record(*place, offset, value).values()) for offset, value in values]
-        for place, values in records.items()
+        [given_record(*place, offset, value) for offset, value in values] for place, values in records.items()
     ]
-    rows = spark.sparkContext.parallelize(parts, len(parts)).flatMap(lambda part: part)
-    return spark.createDataFrame(rows, SPARK_SCHEMA)
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch["id"].to_pylist():
+                yield pa.RecordBatch.from_pylist(parts[number], RECORD_SCHEMA)
+
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(read, from_arrow_schema(RECORD_SCHEMA))
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+ONLY_APPLICATION = pytest.mark.parametrize("spark", ["application"], indirect=True)
+
 NOWHERE = CassandraConnection(hosts=("127.0.0.1",), port=1, user="joe", password="hunter2-marker-7f3a")
 NESTED = (CqlKind.LIST, CqlKind.SET, CqlKind.MAP, CqlKind.TUPLE, CqlKind.USER_TYPE, CqlKind.VECTOR)
 TYPES = [kind.value for kind in CqlKind if kind not in NESTED]
@@ -238,7 +240,7 @@ def test_filters_are_pushed_down_only_where_each_scan_has_its_own_plan(
 ) -> None:
     monkeypatch.setattr(own_scans, "install", lambda spark, source: is_installed)
     register_cassandra(spark, NOWHERE)
-    source = cassandra_source._registered[spark.sparkContext.applicationId]
+    source = cassandra_source._registered[spark]
     monkeypatch.setattr(source, "_table", lambda self: ORDERS)
     read = source({"keyspace": "shop", "table": "orders"}).reader(
         from_arrow_schema(Selected.of(ORDERS).schema)
@@ -246,6 +248,7 @@ def test_filters_are_pushed_down_only_where_each_scan_has_its_own_plan(
     assert (type(read).pushFilters is DataSourceReader.pushFilters) is not is_installed
 
 
+@ONLY_APPLICATION
 def test_the_rule_for_scans_is_installed_once(spark: "SparkSession") -> None:
     assert own_scans.install(spark, "cassandra")
     assert own_scans.install(spark, "cassandra")
@@ -253,6 +256,7 @@ def test_the_rule_for_scans_is_installed_once(spark: "SparkSession") -> None:
     assert [rules.apply(n).ruleName() for n in range(rules.size())].count(own_scans.CLASS) == 1
 
 
+@ONLY_APPLICATION
 def test_a_spark_that_the_rule_is_not_for_has_no_pushdown(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,11 +293,12 @@ def test_a_batch_of_a_stream_is_committed_whole_or_not(messages: list[Any], said
         writer.commit(messages, 7)
 
 
+@ONLY_APPLICATION
 def test_a_python_that_cannot_run_the_tasks_is_refused_in_a_sentence(
     spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Item 25: what happens without PYSPARK_PYTHON."""
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", "no-such-python-7f3a")
+    monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python-7f3a")
     with pytest.raises(WorkersRefused, match=r"Spark starts `no-such-python-7f3a`.*set PYSPARK_PYTHON="):
         register_cassandra(spark, NOWHERE)
 

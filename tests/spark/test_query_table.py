@@ -4,18 +4,38 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
-from tidemark.spark.source.query_table import needed_columns
+from tidemark.spark.source.query_table import needed_columns, stand_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
-SCHEMA = (
-    "customer string, year int, number long, tags array<string>, total decimal(10, 2), home struct<zip:int>"
+SCHEMA = StructType(
+    [
+        StructField("customer", StringType()),
+        StructField("year", IntegerType()),
+        StructField("number", LongType()),
+        StructField("tags", ArrayType(StringType())),
+        StructField("total", DecimalType(10, 2)),
+        StructField("home", StructType([StructField("zip", IntegerType())])),
+    ]
 )
 COLUMNS = ["customer", "year", "number", "tags", "total", "home"]
+
+
+def given_table(spark: "SparkSession") -> "DataFrame":
+    return stand_in(spark, SCHEMA)
 
 
 def with_new(table: "DataFrame") -> "DataFrame":
@@ -59,11 +79,34 @@ def ranked(table: "DataFrame") -> "DataFrame":
 def test_the_plan_tells_what_is_needed(
     spark: "SparkSession", query: "Callable[[DataFrame], DataFrame]", expected: list[str]
 ) -> None:
-    stand_in = spark.createDataFrame(spark.sparkContext.emptyRDD(), SCHEMA)
-    assert needed_columns(query(stand_in), COLUMNS) == expected
+    assert needed_columns(query(given_table(spark)), COLUMNS) == expected
 
 
 def test_what_other_tables_need_does_not_count(spark: "SparkSession") -> None:
-    stand_in = spark.createDataFrame(spark.sparkContext.emptyRDD(), SCHEMA)
-    other = spark.createDataFrame(spark.sparkContext.emptyRDD(), "year int, tags string")
-    assert needed_columns(stand_in.select("year").join(other, "year"), COLUMNS) == ["year"]
+    other = spark.range(3).selectExpr("CAST(id AS int) AS year", "'x' AS tags")
+    assert needed_columns(given_table(spark).select("year").join(other, "year"), COLUMNS) == ["year"]
+
+
+def test_a_query_that_reads_no_row_needs_all_columns(spark: "SparkSession") -> None:
+    assert needed_columns(given_table(spark).where("1 = 2").select("year"), COLUMNS) == COLUMNS
+
+
+def test_the_plan_of_a_wide_table_is_shown_whole(spark: "SparkSession") -> None:
+    columns = [f"c{number}" for number in range(60)]
+    wide = stand_in(spark, StructType([StructField(name, LongType()) for name in columns]))
+    assert needed_columns(wide.select(columns[:50]), columns) == columns[:50]
+
+
+def test_a_redacted_plan_counts_as_one_that_needs_all_columns(spark: "SparkSession") -> None:
+    regex = "spark.sql.redaction.string.regex"
+    spark.conf.set(regex, "tot[a-z]+")
+    try:
+        assert needed_columns(given_table(spark).select("total"), COLUMNS) == COLUMNS
+    finally:
+        spark.conf.unset(regex)
+
+
+def test_a_column_may_have_any_name(spark: "SparkSession") -> None:
+    columns = ["a.b", "with `quotes`", "__tidemark_0__", "x#1"]
+    table = stand_in(spark, StructType([StructField(name, LongType()) for name in columns]))
+    assert needed_columns(table.select("`a.b`", "`x#1`"), columns) == ["a.b", "x#1"]

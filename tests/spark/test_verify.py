@@ -120,9 +120,12 @@ def test_records_of_an_entity_come_together_in_their_order(spark: "SparkSession"
     records = [*of_tables(house, *KEYS), *of_log(house)]
     together = bring_together(given_evidence(spark, records), 2)
     found: dict[str, list[int]] = {}
-    for partition in together.rdd.glom().collect():
+    rows = together.selectExpr("*", "spark_partition_id() AS place").collect()
+    for place in {row.place for row in rows}:
+        partition = [row for row in rows if row.place == place]
         keys = [row.key for row in partition]
         assert keys == sorted(keys)
+        assert not {row.key for row in rows if row.place != place} & set(keys)
         for row in partition:
             found.setdefault(row.key, []).append(row.kind)
     assert {key: sorted(kinds) for key, kinds in found.items()} == found

@@ -195,6 +195,7 @@ class RowsEngine:
 
     def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
         count = 0
+        Path(area).mkdir()
         for number, slice_ in enumerate(slices):
             if batches := self.batches(binding, slice_):
                 write_parquet(Path(area, f"part-{number}.parquet"), batches)

@@ -36,7 +36,8 @@ class CaptureEngine(Protocol):
     def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
         """Write the records of the slices, with the log's columns, one Parquet file per Kafka partition.
 
-        ``area`` is an existing folder that only this attempt uses. Returns how many records Kafka gave.
+        ``area`` is a folder that only this attempt uses and that does not exist yet. Returns how many records
+        Kafka gave.
         """
 
     def audit(self, captured: Captured) -> Sequence[Judgement]:
@@ -101,12 +102,13 @@ def write_files(
     if not slices:
         return Captured(binding.t, (), rows_read=0)
     area = folder.new_area(binding.t)
+    records = f"{area}/records"
     try:
-        rows_read = engine.write_records(binding, slices, folder.area_at(area))
+        rows_read = engine.write_records(binding, slices, folder.area_at(records))
         adopt = partial(folder.adopt_file, binding, slices, is_declared=is_declared)
         # In this process: Python workers of Spark take longer to start than a run's files take to read.
         with ThreadPoolExecutor(READERS) as threads:
-            adopted = [file for file in threads.map(adopt, folder.files_in(area)) if file is not None]
+            adopted = [file for file in threads.map(adopt, folder.files_in(records)) if file is not None]
     finally:
         folder.remove_area(area)
     captured = tuple(sorted(adopted, key=lambda one: one.file.first_id))

@@ -1,11 +1,14 @@
 """The library as one zip archive, so that executors run the same code as the driver.
 
 The archive's name contains the digest of its content: an unchanged library reuses its archive, a changed one
-gets another.
+gets another. A process that has loaded the library from an archive tells its digest by that name.
 """
 
 import os
+import re
 import zipfile
+from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,23 +16,43 @@ import tidemark
 
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 """The modification time of every entry, so that equal libraries make equal archives."""
+_ARCHIVE = re.compile(r"tidemark-([0-9a-f]{16})\.zip")
+
+
+@cache
+def library_digest() -> str:
+    """The digest of the library, by its archive's name or by its sources when this was first asked."""
+    root = _root()
+    archive = _ARCHIVE.fullmatch(root.parent.name)
+    return archive[1] if archive else _digest(_read(root))
 
 
 def ensure_package(folder: Path) -> Path:
     """The path of the archive in ``folder``, which is created where it is missing."""
-    root = Path(tidemark.__file__).parent
-    sources = sorted(root.rglob("*.py"))
-    digest = sha256()
-    for source in sources:
-        digest.update(str(source.relative_to(root)).encode() + b"\0" + source.read_bytes())
-    archive = folder / f"tidemark-{digest.hexdigest()[:16]}.zip"
+    sources = _read(_root())
+    archive = folder / f"tidemark-{_digest(sources)}.zip"
     if not archive.exists():
         folder.mkdir(parents=True, exist_ok=True)
         staged = archive.with_suffix(f".{os.getpid()}")
         with zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as package:
-            for source in sources:
-                name = f"tidemark/{source.relative_to(root)}"
-                entry = zipfile.ZipInfo(name, _FIXED_TIME)
-                package.writestr(entry, source.read_bytes(), zipfile.ZIP_DEFLATED)
+            for name, text in sources.items():
+                entry = zipfile.ZipInfo(f"tidemark/{name}", _FIXED_TIME)
+                package.writestr(entry, text, zipfile.ZIP_DEFLATED)
         staged.rename(archive)
     return archive
+
+
+def _root() -> Path:
+    return Path(tidemark.__file__).parent
+
+
+def _read(root: Path) -> dict[str, bytes]:
+    """The sources by their path, sorted."""
+    return {str(source.relative_to(root)): source.read_bytes() for source in sorted(root.rglob("*.py"))}
+
+
+def _digest(sources: Mapping[str, bytes]) -> str:
+    digest = sha256()
+    for name, text in sources.items():
+        digest.update(name.encode() + b"\0" + text)
+    return digest.hexdigest()[:16]

@@ -71,6 +71,17 @@ class WriterTicket:
             raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
         self.lease = held
 
+    def confirm(self) -> None:
+        """Read the lease anew; raise ``LeaseLost`` where it is another holder's or may have expired.
+
+        For the first write of a process that its holder does not end with itself: until its deadline, a lease
+        alone does not tell that the holder was replaced.
+        """
+        found = self._reload_lease()
+        if found is None or found.token != self.lease.token or not found.is_safe_at(self.clock()):
+            raise LeaseLost(self.pipeline, self.writer, self.lease.holder)
+        self.lease = found
+
     def _reload_lease(self) -> Lease | None:
         state = self.reload()
         return state.lease if state else None

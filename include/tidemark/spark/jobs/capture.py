@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemark.connections import KafkaConnection
+from tidemark.errors import with_fields
 from tidemark.log.audit import audit_files, judge, spark_batch
+from tidemark.log.errors import LogError
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LOG_SCHEMA, ROWS_PER_GROUP, LogFolder
 from tidemark.log.model.audit_result import Judgement
@@ -33,6 +35,20 @@ WRITE_OPTIONS = {
     "parquet.statistics.truncate.length": "16",
     **{f"parquet.enable.dictionary#{name}": "false" for name in SINGULAR},
 }
+
+
+@with_fields
+class AreaWritten(LogError):
+    """The staging area of an attempt has files already: the engine was given the same capture twice."""
+
+    t: int
+    area: str
+
+    text = (
+        "The records of binding t = {t} are in {area} already: the Spark engine got this capture twice, as "
+        "happens when it is restarted or the network fails. Nothing was taken from it or published. The next "
+        "attempt writes into an area of its own."
+    )
 
 
 @dataclass(frozen=True)
@@ -102,13 +118,23 @@ def add_ids(records: "DataFrame", binding: Binding) -> "DataFrame":
 
 
 def write_records(records: "DataFrame", binding: Binding, area: str) -> int:
-    """Write records with their ids into ``area``, one file per Kafka partition. Returns their number."""
+    """Write records with their ids into ``area``, one file per Kafka partition. Returns their number.
+
+    ``area`` must not exist. A client that has lost its operation on a Connect server sends it again: then the
+    second one is refused with ``AreaWritten``, and the next attempt takes another area.
+    """
+    from pyspark.errors import AnalysisException
     from pyspark.sql import Observation
     from pyspark.sql.functions import count, lit
 
     seen = Observation()
     read = records.observe(seen, count(lit(1)).alias("rows"))
-    add_ids(read, binding).write.mode("append").options(**WRITE_OPTIONS).parquet(area)
+    try:
+        add_ids(read, binding).write.mode("error").options(**WRITE_OPTIONS).parquet(area)
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_ALREADY_EXISTS":
+            raise
+        raise AreaWritten(binding.t, area) from None
     return int(seen.get["rows"])
 
 

@@ -6,6 +6,8 @@ never a payload. The second pass writes each new file in one task, without a shu
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from msgspec import msgpack
 from tidemark.compaction.census import Census, JournalCensus
 from tidemark.compaction.drops import Dropped, drop_journal, drop_keyed
 from tidemark.compaction.engine import Surveyed, choose, outputs_by_group
-from tidemark.compaction.plan import CompactionPlan
+from tidemark.compaction.plan import CompactionPlan, FileGroup
 from tidemark.compaction.policies.facts_table import FACTS, judge_table
 from tidemark.compaction.policies.keyed_facts import KEYED_FACTS
 from tidemark.compaction.policies.policy import JournalActions, LastOfKey, policy_named
@@ -28,7 +30,8 @@ from tidemark.compaction.rewrite import differing_ids, rewrite_group
 from tidemark.compaction.staging import Workplace
 from tidemark.compaction.survey import survey_journal, survey_keyed
 from tidemark.log.model.manifest import LogFile
-from tidemark.spark.jobs.tasks import run_tasks, task_count
+from tidemark.spark.jobs.tasks import call_in_tasks, interrupt, run_tasks, tagged, task_count
+from tidemark.spark.session_facts import core_count
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,14 +69,14 @@ class SparkEngine:
         """See ``Engine``."""
         if not files:
             return Surveyed(Census(), ())
-        spark = self._session()
         policy = policy_named(rules.policy)
-        if isinstance(policy, JournalActions):
-            found = _survey_journal(spark, place, rules, files)
-        else:
-            found = _survey_keyed(spark, place, rules, policy, files)
+        with self._tagged(place) as spark:
+            if isinstance(policy, JournalActions):
+                found = _survey_journal(spark, place, rules, files).collect()
+            else:
+                found = _survey_keyed(spark, place, rules, policy, files).collect()
         census, drops = [], []
-        for row in found.collect():
+        for row in found:
             if row.is_census:
                 census.append(msgpack.decode(bytes(row.body), type=Census))
             else:
@@ -82,29 +85,48 @@ class SparkEngine:
 
     def rewrite(self, place: Workplace, plan: CompactionPlan) -> list[LogFile]:
         """See ``Engine``."""
-        rules = plan.rules
-
-        def rewrite(number: int) -> LogFile | None:
-            return rewrite_group(place, rules, groups[number])
-
-        groups = plan.groups
-        written = self._in_tasks(rewrite, len(groups))
+        with self._tagged(place) as spark:
+            written = call_in_tasks(spark, _Rewriting(place, plan.rules), plan.groups)
         return sorted((file for file in written if file), key=lambda one: (one.place, one.first_id))
 
     def count_differences(self, place: Workplace, plan: CompactionPlan, outputs: Sequence[LogFile]) -> int:
         """See ``Engine``."""
-        rules, groups, by_group = plan.rules, plan.groups, outputs_by_group(plan, outputs)
+        by_group = outputs_by_group(plan, outputs)
+        pairs = [(group, by_group.get(number)) for number, group in enumerate(plan.groups)]
+        if not pairs:
+            return 0
+        with self._tagged(place) as spark:
+            return sum(call_in_tasks(spark, _Comparing(place, plan.rules), pairs))
 
-        def count(number: int) -> int:
-            return differing_ids(place, rules, groups[number], by_group.get(number))
+    @contextmanager
+    def _tagged(self, place: Workplace) -> "Iterator[SparkSession]":
+        """The session, without what an earlier attempt at a compaction of the log left running in it.
 
-        return sum(self._in_tasks(count, len(groups)))
+        Only the holder of the log's lease gets here. What is left over does no harm: the files of a plan
+        have the same names and bytes whichever attempt writes them.
+        """
+        spark, tag = self._session(), f"tidemark/{place.pipeline}/compaction{place.look}"
+        interrupt(spark, tag)
+        with tagged(spark, tag):
+            yield spark
 
-    def _in_tasks(self, work: Callable[[int], Any], tasks: int) -> list[Any]:
-        if not tasks:
-            return []
-        context = self._session().sparkContext
-        return context.parallelize(range(tasks), tasks).map(work).collect()
+
+@dataclass(frozen=True)
+class _Rewriting:
+    place: Workplace
+    rules: CompactionRules
+
+    def __call__(self, group: FileGroup) -> LogFile | None:
+        return rewrite_group(self.place, self.rules, group)
+
+
+@dataclass(frozen=True)
+class _Comparing:
+    place: Workplace
+    rules: CompactionRules
+
+    def __call__(self, pair: tuple[FileGroup, LogFile | None]) -> int:
+        return differing_ids(self.place, self.rules, *pair)
 
 
 def _survey_journal(
@@ -255,8 +277,7 @@ def _groups(files: Sequence[LogFile], wanted: int) -> list[list[LogFile]]:
 
 def _partitions(spark: "SparkSession", files: Sequence[LogFile]) -> int:
     messages = sum(file.count for file in files)
-    cores = spark.sparkContext.defaultParallelism
-    return min(max(-(-messages // MESSAGES_A_PARTITION), cores), MOST_PARTITIONS)
+    return min(max(-(-messages // MESSAGES_A_PARTITION), core_count(spark)), MOST_PARTITIONS)
 
 
 def _census(census: Census, schema: pa.Schema) -> pa.RecordBatch:

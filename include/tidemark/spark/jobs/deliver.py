@@ -1,21 +1,47 @@
-"""Distributes the parts of a delivery over Spark's executors."""
+"""Distributes the parts of a delivery over Spark's executors.
 
-from collections.abc import Callable, Collection, Sequence
+An engine that stays up may still run parts of a killed attempt. So a new holder of the writer's lease
+interrupts them first, and every part reads the lease anew before it writes: plain writes are not fenced.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
+from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_part
 from tidemark.delivery.state.lease import WriterTicket
+from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
+from tidemark.delivery.transforms.function import Function
 from tidemark.delivery.writer import Part, Writer
 from tidemark.log.files.parquet import LogFolder
+from tidemark.spark.jobs.tasks import call_in_tasks, interrupt, tagged
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@dataclass(frozen=True)
+class PartWriting:
+    """Writes a part in a task, for the holder of a lease."""
+
+    writer: Writer
+    log: LogFolder
+    acknowledged: Collection[int]
+    ticket: WriterTicket
+
+    def __call__(self, part: Part) -> PartDone:
+        """Write the part, unless the lease is another holder's by now."""
+        self.ticket.confirm()
+        return write_part(self.writer, part, self.log, self.acknowledged, self.ticket)
+
+
 def write_parts_with(spark: "SparkSession") -> WriteParts:
     """A function that writes the parts of a binding in Spark tasks, one each."""
+    begun: set[tuple[str, int]] = set()
 
     def write_parts(
         writer: Writer,
@@ -24,24 +50,45 @@ def write_parts_with(spark: "SparkSession") -> WriteParts:
         acknowledged: Collection[int],
         ticket: WriterTicket,
     ) -> list[PartDone]:
-        def write(part: Part) -> PartDone:
-            return write_part(writer, part, log, acknowledged, ticket)
-
-        return spark.sparkContext.parallelize(parts, len(parts)).map(write).collect()
+        tag = writer_tag(ticket.pipeline, ticket.writer)
+        if (tag, ticket.lease.token) not in begun:
+            interrupt(spark, tag)
+            begun.add((tag, ticket.lease.token))
+        with tagged(spark, tag):
+            work = PartWriting(writer, log, frozenset(acknowledged), ticket)
+            return call_in_tasks(spark, work, parts, function_modules(writer))
 
     return write_parts
+
+
+def writer_tag(pipeline: str, writer: str) -> str:
+    """The tag of the operations that write for a writer."""
+    return f"tidemark/{pipeline}/{writer}"
+
+
+def function_modules(writer: Writer) -> Iterator[str]:
+    """The modules of the functions that the writer's transforms call."""
+    for one in getattr(getattr(writer, "declared", None), "transforms", ()):
+        if isinstance(one, Function):
+            yield one.path.rpartition(".")[0]
+
+
+@dataclass(frozen=True)
+class StateReload:
+    """Reads a writer's state with a session of its own, so that it can be sent to tasks."""
+
+    connection: CassandraConnection
+    pipeline: str
+    writer: str
+
+    def __call__(self) -> WriterState | None:
+        """The writer's state; None where it is not registered."""
+        consensus = LightweightConsensus(connect(self.connection))
+        return Positions(consensus, self.pipeline).load(self.writer)
 
 
 def reload_from(
     connection: CassandraConnection, pipeline: str, writer: str
 ) -> Callable[[], WriterState | None]:
-    """A function that reads a writer's state. It opens its own session, so that it can be sent to tasks."""
-
-    def reload() -> WriterState | None:
-        from tidemark.cassandra.session import connect
-        from tidemark.consensus.lightweight import LightweightConsensus
-        from tidemark.delivery.state.positions import Positions
-
-        return Positions(LightweightConsensus(connect(connection)), pipeline).load(writer)
-
-    return reload
+    """A function that reads a writer's state wherever it is called."""
+    return StateReload(connection, pipeline, writer)

@@ -25,7 +25,7 @@ from tidemark.spark.jobs.evidence import (
     of_message,
     of_row,
 )
-from tidemark.spark.jobs.tasks import run_tasks, split_ring, task_count
+from tidemark.spark.jobs.tasks import call_in_tasks, run_tasks, split_ring, task_count
 from tidemark.verification.journal.messages import read_keys, read_records
 from tidemark.verification.journal.scan import JournalScan
 from tidemark.verification.selection import Choice, EntitySelection, Hashed, Hashes, hashes_of
@@ -71,8 +71,7 @@ def hash_entities(
         hashes = (hashes_of(topic, of_file, seed) for topic, of_file in keys)
         return Hashed.of(hashes, seed).hashes.tobytes()
 
-    groups = deal_files(files, task_count(spark))
-    found = spark.sparkContext.parallelize(groups, len(groups)).map(read).collect() if groups else []
+    found = call_in_tasks(spark, read, deal_files(files, task_count(spark)) if files else [])
     return Hashed.of((_hashes(data) for data in found), seed)
 
 

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.manifest import LogFile
 from tidemark.log.read import Selection
+from tidemark.spark.jobs.tasks import call_in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,10 +40,13 @@ def read_parquet(spark: "SparkSession", paths: Sequence[str]) -> "DataFrame":
 
 def verify_files(spark: "SparkSession", pipeline: str, root: str, files: Sequence[LogFile]) -> None:
     """Compare every file with its digest, on the executors. Parquet readers detect only some damage."""
-    if not files:
-        return
+    call_in_tasks(spark, _Verifying(pipeline, root), files)
 
-    def verify(file: LogFile) -> None:
-        LogFolder(pipeline, root).ensure_verified(file)
 
-    spark.sparkContext.parallelize(files, len(files)).foreach(verify)
+@dataclass(frozen=True)
+class _Verifying:
+    pipeline: str
+    root: str
+
+    def __call__(self, file: LogFile) -> None:
+        LogFolder(self.pipeline, self.root).ensure_verified(file)

@@ -26,6 +26,7 @@ from tidemark.spark.jobs.evidence import (
     to_row,
 )
 from tidemark.spark.jobs.evidence_sources import gather, hash_entities, read_log, read_table
+from tidemark.spark.session_facts import core_count
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.entities import Case, judge_found
 from tidemark.verification.journal.judge import EntityJudge
@@ -81,8 +82,7 @@ def count_verdicts(
     spark: "SparkSession", evidence: "DataFrame", judge: Judge, records: int, most: int
 ) -> VerdictTally:
     """Group the evidence by entity and judge it, partition by partition. ``records``: its expected size."""
-    cores = spark.sparkContext.defaultParallelism
-    partitions = min(max(-(-records // RECORDS_A_PARTITION), cores), MOST_PARTITIONS)
+    partitions = min(max(-(-records // RECORDS_A_PARTITION), core_count(spark)), MOST_PARTITIONS)
 
     def judge_partition(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tally = msgspec.json.encode(judge(batches))

@@ -7,6 +7,7 @@ source; it appears in no option, plan or page.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakKeyDictionary
 
 from pyspark.sql.datasource import DataSource  # noqa: TID253  (it is its class)
 
@@ -17,6 +18,7 @@ from tidemark.cassandra.scan.columns import Selected, TypeMismatch
 from tidemark.cassandra.session import connect
 from tidemark.cassandra.table import Table
 from tidemark.connections import CassandraConnection
+from tidemark.spark.session_facts import core_count, is_connect
 from tidemark.spark.source import own_scans
 from tidemark.spark.source.errors import CompleteModeRefused, OverwriteRefused, SchemaRefused
 from tidemark.spark.source.options import PREFIX, CassandraOptions, RowOperation, names_connection
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
 NAME = "cassandra"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 REDACTED = "spark.sql.redaction.options.regex"
-_registered: dict[str, type["CassandraDataSource"]] = {}
-"""The class registered last, by Spark application of this process."""
+_registered: "WeakKeyDictionary[SparkSession, type[CassandraDataSource]]" = WeakKeyDictionary()
+"""The class registered last, by session."""
 
 
 class CassandraDataSource(DataSource):
@@ -103,9 +105,11 @@ class CassandraDataSource(DataSource):
 def register_cassandra(spark: "SparkSession", connection: CassandraConnection | None = None) -> None:
     """Make the format ``cassandra`` known to a Spark session.
 
-    ``spark``: a classic session (not Spark Connect). Its settings ``spark.cassandra.*`` become the defaults
-    of options; they are read now. The call also switches on ``spark.sql.python.filterPushdown.enabled``, adds
-    passwords to what Spark redacts in plans, and installs an optimizer rule.
+    ``spark``: a classic session, or one of Spark Connect. Its settings ``spark.cassandra.*`` become the
+    defaults of options; they are read now. The call also switches on
+    ``spark.sql.python.filterPushdown.enabled``, adds passwords to what Spark redacts in plans, and installs
+    an optimizer rule. A Connect server must have that rule already; where it has not, filters are not pushed
+    down.
 
     ``connection``: where Cassandra is, with its credentials; options of a ``load`` or ``save`` that name a
     host or a login replace it as a whole. Without it, options or the session's settings say where Cassandra
@@ -114,17 +118,18 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
     Registering again replaces the connection. Raises ``WorkersRefused`` where the Python that Spark starts
     for tasks cannot run this library.
     """
-    check_workers(spark.sparkContext)
+    if not is_connect(spark):
+        check_workers()
     configured = {name: value for name, value in spark.conf.getAll.items() if name.startswith(PREFIX)}
     known = {
         "registered": connection,
         "session_options": configured,
-        "cores": spark.sparkContext.defaultParallelism,
+        "cores": core_count(spark),
         "pushes": own_scans.install(spark, NAME),
     }
     registered = type(CassandraDataSource.__name__, (CassandraDataSource,), known)
     spark.dataSource.register(registered)
-    _registered[spark.sparkContext.applicationId] = registered
+    _registered[spark] = registered
     # Spark refuses every read of a source that takes filters as long as this is off.
     spark.conf.set(PUSHDOWN, "true")
     redacted = spark.conf.get(REDACTED) or "(?i)url"
@@ -134,7 +139,7 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
 
 def opened(spark: "SparkSession", given: Mapping[str, str]) -> tuple[CassandraOptions, CassandraConnection]:
     """Options with the session's defaults, and their connection: the registered one, or the one they name."""
-    source = _registered.get(spark.sparkContext.applicationId, CassandraDataSource)
+    source = _registered.get(spark, CassandraDataSource)
     options = CassandraOptions.read(given, source.session_options)
     return options, _reached(source.registered, options, given)
 

@@ -141,7 +141,7 @@ def join_by_key(
 ) -> "DataFrame":
     """The rows of a DataFrame, joined with the rows of a table that have their key.
 
-    ``rows``: the DataFrame, of a session in which ``register_cassandra`` was called (not Spark Connect).
+    ``rows``: the DataFrame, of a session in which ``register_cassandra`` was called.
 
     ``keyspace``, ``table``: the table, as Cassandra spells their names.
 

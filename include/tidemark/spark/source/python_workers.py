@@ -12,12 +12,8 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tidemark.spark.source.errors import WorkersRefused
-
-if TYPE_CHECKING:
-    from pyspark import SparkContext
 
 NEEDED = ("tidemark", "cassandra", "pyarrow", "numpy", "pydantic")
 _PATIENCE = 60.0
@@ -27,12 +23,15 @@ _QUESTION = (
 )
 
 
-def check_workers(context: "SparkContext") -> None:
-    """Refuse a session whose Python processes cannot run the data source."""
+def check_workers() -> None:
+    """Refuse the Spark application of this process if its Python processes cannot run the data source.
+
+    The Python of a Connect server is not this process's to find; Spark itself refuses another version.
+    """
     from pyspark import SparkFiles
 
-    sent = [str(Path(SparkFiles.getRootDirectory()) / name) for name in context._python_includes or ()]
-    refuse_unable(str(context.pythonExec), sent)
+    sent = [str(path) for path in sorted(Path(SparkFiles.getRootDirectory()).iterdir())]
+    refuse_unable(os.environ.get("PYSPARK_PYTHON", "python3"), sent)
 
 
 def refuse_unable(worker: str, sent: Sequence[str] = ()) -> None:

@@ -1,0 +1,77 @@
+"""Which code a process has loaded: digests of the library and of modules that pipelines name.
+
+Python workers of an engine that stays up outlive a change of the code that they have loaded. Before a task
+does anything it compares what it has loaded with what its driver has; other code is refused. A digest is
+computed once a process, when the code is first needed, so it is that of the loaded code.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from tidemark.errors import with_fields
+from tidemark.spark.errors import EngineError
+from tidemark.spark.library_archive import library_digest
+
+LIBRARY = "tidemark"
+
+
+@with_fields
+class OtherCode(EngineError):
+    """A Python process of the engine has loaded other code than the driver."""
+
+    module: str
+    wanted: str
+    found: str
+
+    text = (
+        "A Python process of the Spark engine runs another version of `{module}` (digest {found} instead of "
+        "{wanted}). It has written nothing. Restart the engine (embedded services: tidemark services down "
+        "--only spark, then up), then try again; on a cluster, install the same version everywhere."
+    )
+
+
+@dataclass(frozen=True)
+class CodeDigests:
+    """Digests of code by the name of its module; sent to tasks."""
+
+    digests: Mapping[str, str]
+
+    @classmethod
+    def loaded(cls, modules: Iterable[str] = ()) -> "CodeDigests":
+        """The digests of what this process has loaded: the library, and the packages of ``modules``."""
+        return cls({name: loaded_digest(name) for name in (LIBRARY, *sorted(set(modules)))})
+
+    def require(self) -> None:
+        """Raise ``OtherCode`` where this process has loaded something else."""
+        for name, wanted in self.digests.items():
+            if (found := loaded_digest(name)) != wanted:
+                raise OtherCode(name, wanted, found)
+
+
+@cache
+def loaded_digest(module: str) -> str:
+    """The digest of a module's package as it was when this process first needed it; imports it."""
+    if module == LIBRARY:
+        return library_digest()
+    try:
+        import_module(module)
+    except ImportError:
+        return "not installed"
+    return sources_digest(sys.modules[module.partition(".")[0]])
+
+
+def sources_digest(package: ModuleType) -> str:
+    """The digest of the sources of a package, or of a module that is not in one."""
+    digest, roots = sha256(), [Path(each) for each in getattr(package, "__path__", ())]
+    files = [(root, file) for root in roots for file in sorted(root.rglob("*.py"))]
+    if not roots and package.__file__:
+        files = [(Path(package.__file__).parent, Path(package.__file__))]
+    for root, file in files:
+        digest.update(str(file.relative_to(root)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
