@@ -1,4 +1,4 @@
-# One image for every role of Tidemark: Airflow's four processes, Spark's master and workers, the one-shot set-up.
+# One image for every role of Tidemark: Airflow's four processes, Spark's master, workers and Connect server, the one-shot set-up.
 # Which role a container plays is the command that docker-compose.yaml gives it.
 FROM python:3.11-slim-bookworm
 

@@ -36,6 +36,7 @@ status: $(INSTALLED) ## Show services and pipelines
 
 bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/start.py
+	@$(BIN)/python bench/run.py
 	@$(BIN)/python bench/capture.py
 	@$(BIN)/python bench/deliver.py
 	@$(BIN)/python bench/journal.py

@@ -7,6 +7,7 @@ bare: Spark's own reader and writer over the same files. delivered: as ``spark_a
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from tidemark.consensus.memory import MemoryConsensus
@@ -45,7 +46,7 @@ def main(way: str, root: str, binding: str, out: str, answer: str) -> None:
             "bench",
             write_parts,
             limit=10**9,
-            reload=lambda: None,
+            reload=partial(positions.load, writer.name),
         )
         assert delivered.gate is None, delivered.gate
     Path(answer).write_text(json.dumps({"seconds": time.monotonic() - began}))

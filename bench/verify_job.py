@@ -7,6 +7,7 @@ memory that one of Spark's Python workers took meanwhile.
 import json
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from journal_job import Watch  # isort: skip
@@ -42,7 +43,9 @@ def main(root: str, keyspace: str, port: str, bindings: str, sample: str, answer
         control.add_binding(control.bindings_head(), binding)
         publish(control, folder, binding, 10**12, binding.t)
         log = PublishedLog.open(control, root)
-        deliver_to(writer, log, positions, "bench", write_parts, limit=1, reload=lambda: None)
+        deliver_to(
+            writer, log, positions, "bench", write_parts, limit=1, reload=partial(positions.load, writer.name)
+        )
     seconds, watch = [], Watch()
     for selection in (EVERYTHING, EntitySelection(sample=int(sample))):
         began = time.monotonic()

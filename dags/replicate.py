@@ -55,8 +55,8 @@ was never published.
   *Reconciliation* shows every finding.
 * `check_gates`: the state of every writer's gate.
 * `check_writers`: records, events, entities, duplicate sequence numbers, messages left out because their
-  topic was recreated, position and lag of every writer, seconds; the event of the asset
-  `<pipeline>.delivered` carries the same.
+  topic was recreated, position and lag of every writer, the Spark engine that delivered and the seconds it
+  was waited for, seconds in all; the event of the asset `<pipeline>.delivered` carries the same.
 """
 
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator

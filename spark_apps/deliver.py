@@ -27,6 +27,7 @@ from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import AnyWriter, WriterStart
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
+from tidemark.spark.engine import engine_error
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
@@ -134,6 +135,8 @@ def _outcome(
     except LogUnreadable:
         raise
     except Exception as error:
+        if engine_error(error, "") is not None:
+            raise  # the whole run fails with one clear error, and a retry does the rest
         traceback.print_exc()
         events.error("not reconciled", writer=writer.name, error=str(error))
         return {
@@ -147,13 +150,15 @@ def _outcome(
 
 
 def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, writer: Writer) -> Delivered:
-    """Deliver to one writer. A failure affects this writer only, unless the log cannot be read."""
+    """Deliver to one writer. A failure affects this writer only, unless the log or the engine is lost."""
     try:
         delivered: Delivered = deliver_one(declared, writer)
         return delivered
     except LogUnreadable:
         raise
     except Exception as error:
+        if engine_error(error, "") is not None:
+            raise  # the whole run fails with one clear error, and a retry does the rest
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))

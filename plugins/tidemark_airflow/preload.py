@@ -1,7 +1,7 @@
 """What the local executor's processes load before any task: a task is a fork, and finds it loaded.
 
-Third-party packages stay loaded until Airflow is restarted, like all that Airflow itself has loaded. Tidemark's
-own modules do not: a fork that finds one of their files changed, added or removed forgets all of them, and its
+Third-party packages stay loaded until Airflow is restarted, like all that Airflow itself has loaded. Our own
+modules do not: a fork that finds one of their files changed, added or removed forgets all of them, and its
 task reads them anew. So a task runs the code that is on disk when it starts, never a mixture of two versions.
 Nothing here opens a connection or starts a Python thread: neither would survive the fork.
 """
@@ -39,6 +39,8 @@ OURS = (
 """Modules of the tasks that run most often; they import the rest."""
 PACKAGES = ("tidemark", "tidemark_airflow")
 """The packages that a fork forgets where a file of theirs has changed."""
+CHATTY = ("great_expectations", "kafka")
+"""Loggers that write dozens of lines for every task at level INFO."""
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +51,8 @@ Stamp = frozenset[tuple[str, int, int]]
 def load(modules: Sequence[str]) -> list[str]:
     """Import modules; returns those that cannot be imported. A task that needs one reports why."""
     os.environ.setdefault("GX_ANALYTICS_ENABLED", "False")
+    for name in CHATTY:
+        logging.getLogger(name).setLevel(logging.WARNING)
     missing = []
     for module in modules:
         try:

@@ -1,6 +1,7 @@
 """A delivery through Spark's tasks: what parts answer travels back, whatever came of them."""
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from tests.support.log_samples import given_binding, publish_all
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
-from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.lease import LeaseLost, take
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.delivery.writer import Part, Writing, Written
@@ -76,7 +77,7 @@ class Stage:
             "run-1",
             write_parts_with(spark),
             limit=1_000,
-            reload=lambda: None,
+            reload=partial(self.positions.load, writer.name),
         )
 
 
@@ -138,7 +139,7 @@ def test_what_was_delivered_is_delivered_again_without_moving_anything(spark, st
         write_parts_with(spark),
         from_t=2_000,
         to_t=3_000,
-        reload=lambda: None,
+        reload=partial(stage.positions.load, "archive"),
     )
     assert again == Delivered(10, Written(written=2, ignored=2))  # the other file is there and kept
     assert len(values(stage.archive)) == 9
@@ -154,10 +155,29 @@ class Overtaken(FilesWriter):
 
 
 def test_a_task_of_a_holder_that_lost_its_lease_writes_nothing(spark, stage):
-    with pytest.raises(Exception, match="has lost this writer"):
+    with pytest.raises(LeaseLost, match="has lost this writer"):
         stage.deliver(spark, stage.writer(Overtaken))
     assert not stage.archive.exists()
     assert stage.positions.load("archive").position == -1
+
+
+class Untouched(FilesWriter):
+    """Must not be asked to write."""
+
+    def write(self, part: Part, writing: Writing) -> Written:
+        raise AssertionError("a part was written")
+
+
+def test_a_part_reads_the_lease_anew_before_it_writes(spark, stage):
+    """The attempt was killed and its operation lives on; the same holder has taken the lease again."""
+    stage.deliver(spark, stage.writer())
+    positions, writer = stage.positions, stage.writer(Untouched)
+    old = take(positions, positions.load("archive"), "run-1").ticket(partial(positions.load, "archive"))
+    take(positions, positions.load("archive"), "run-1")
+    parts = [Part(FIRST, tuple(stage.log.manifest.files_of(FIRST)))]
+    with pytest.raises(LeaseLost) as lost:
+        write_parts_with(spark)(writer, parts, stage.log.folder, (), old)
+    assert (lost.value.pipeline, lost.value.writer, lost.value.holder) == ("orders", "archive", "run-1")
 
 
 def test_the_writer_is_free_again_after_a_delivery(spark, stage):

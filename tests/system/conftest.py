@@ -263,6 +263,13 @@ def services(pytestconfig: pytest.Config) -> Iterator[Services]:
                 assert left == [], "down left processes behind"
 
 
+@pytest.fixture(scope="session")
+def spark_engine(request: pytest.FixtureRequest, services: Services) -> SparkConnection | None:
+    """The engine of a test's applications: the Connect server, or an application each where a test says
+    ``both_engines`` (``tests/support/services/engines.py``)."""
+    return None if getattr(request, "param", "connect") == "application" else services.spark
+
+
 @pytest.fixture(scope="module")
 def spark(services: Services) -> Iterator[Any]:
     """A Spark session of one module that knows the services' Cassandra."""

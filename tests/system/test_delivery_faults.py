@@ -12,9 +12,10 @@ from uuid import uuid4
 
 import pytest
 from tests.support.services.delivered_outputs import archived, republished, send, state
+from tests.support.services.engines import both_engines
 from tests.support.services.log_runs import LogRuns, declare_log, publish_here
 
-from tidemark.connections import Connections, KafkaConnection
+from tidemark.connections import Connections, KafkaConnection, SparkConnection
 from tidemark.delivery.state.writer_state import Cause
 from tidemark.embedded.ports import free_port
 from tidemark.faults import FaultPoint
@@ -23,12 +24,15 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
+def runs(
+    services: Any, spark_engine: SparkConnection | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LogRuns:
     """A pipeline of the test's own with a published log of 200 messages, and one files writer."""
     name = f"deaths-{uuid4().hex[:8]}"
     services.create_topic(name, partitions=2)
     send(services, name, 200, partitions=2)
-    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    cassandra = {"cassandra_default": services.cassandra}
+    connections = Connections(kafka=services.kafka, cassandra=cassandra, spark=spark_engine)
     for variable in ("KAFKA", "CASSANDRA"):
         monkeypatch.delenv(f"AIRFLOW_CONN_{variable}_DEFAULT", raising=False)
     runs = declare_log(tmp_path, name, connections, monkeypatch)
@@ -44,6 +48,7 @@ def block(runs: LogRuns) -> Path:
     return folder
 
 
+@both_engines
 def test_a_delivery_survives_a_death_at_every_point(runs: LogRuns) -> None:
     assert runs.deliver("run-1", FaultPoint.DELIVER_PARTS_WRITTEN).code == -9
     for point in (FaultPoint.DELIVER_FINISHED, FaultPoint.DELIVER_SETTLED, FaultPoint.DELIVER_COMMITTED):
@@ -79,6 +84,7 @@ def test_a_resume_survives_a_death_at_every_point(runs: LogRuns) -> None:
     assert archived(runs) == list(range(200))
 
 
+@both_engines
 def test_a_zombie_changes_nothing(runs: LogRuns) -> None:
     # Given: a delivery that is paused when everything is written and nothing committed.
     with runs.paused_delivery("run-1", FaultPoint.DELIVER_FINISHED) as zombie:

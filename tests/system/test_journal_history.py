@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from tests.support.services.engines import both_engines
 from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import (
     JournalRuns,
@@ -17,10 +18,10 @@ from tests.support.services.journal_runs import (
     without_dates,
 )
 
-from tidemark.connections import Connections
+from tidemark.connections import Connections, SparkConnection
 from tidemark.faults import FaultPoint
 
-pytestmark = pytest.mark.system
+pytestmark = [pytest.mark.system, both_engines]
 
 ACTIONS = 20_000
 SEED = 6
@@ -45,9 +46,12 @@ class Replicated:
 
 
 @pytest.fixture(scope="module")
-def replicated(services: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replicated]:
+def replicated(
+    services: Any, spark_engine: SparkConnection | None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Replicated]:
     topic, history = f"history-{uuid4().hex[:8]}", History(SEED)
-    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    cassandra = {"cassandra_default": services.cassandra}
+    connections = Connections(kafka=services.kafka, cassandra=cassandra, spark=spark_engine)
     root = tmp_path_factory.mktemp("histories")
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())

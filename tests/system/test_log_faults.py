@@ -7,9 +7,10 @@ from uuid import uuid4
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.structs import TopicPartition
+from tests.support.services.engines import both_engines
 from tests.support.services.log_runs import LogRuns, declare_log, expected_digests
 
-from tidemark.connections import Connections
+from tidemark.connections import Connections, SparkConnection
 from tidemark.faults import FaultPoint
 from tidemark.log.publish import read_log
 
@@ -17,17 +18,21 @@ pytestmark = pytest.mark.system
 
 
 @pytest.fixture
-def runs(services: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LogRuns:
+def runs(
+    services: Any, spark_engine: SparkConnection | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> LogRuns:
     """A pipeline of the test's own, whose topic has 100 records in each of two partitions."""
     name = f"faults-{uuid4().hex[:8]}"
     services.create_topic(name, partitions=2)
     with KafkaProducer(**services.kafka.client_options()) as producer:
         for number in range(200):
             producer.send(name, key=b"k%d" % (number % 7), value=b"v%d" % number, partition=number % 2)
-    connections = Connections(kafka=services.kafka, cassandra={"cassandra_default": services.cassandra})
+    cassandra = {"cassandra_default": services.cassandra}
+    connections = Connections(kafka=services.kafka, cassandra=cassandra, spark=spark_engine)
     return declare_log(tmp_path, name, connections, monkeypatch)
 
 
+@both_engines
 def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, services: Any, tmp_path: Path) -> None:
     # Given: bind is killed before and after its decision is durable; the second time there is one to find.
     assert runs.bind("run-1", FaultPoint.BIND_DECIDED).code == -9
@@ -69,6 +74,7 @@ def test_a_binding_survives_a_death_at_every_point(runs: LogRuns, services: Any,
     assert not [path for path in Path(runs.pipeline.log.path, "staging").rglob("*") if path.is_file()]
 
 
+@both_engines
 def test_the_gate_survives_a_death_on_the_way_in_and_out(runs: LogRuns, services: Any) -> None:
     with KafkaAdminClient(**services.kafka.client_options()) as admin:
         assert runs.bind("run-1").code == 0

@@ -80,15 +80,16 @@ app.command()(verify)
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line."""
-    from tidemark.cassandra.session import disconnect_all
-
     try:
         app(args=None if argv is None else list(argv))
     except TidemarkError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
     finally:
-        disconnect_all()
+        if opened := sys.modules.get(
+            "tidemark.cassandra.session"
+        ):  # not loaded by a command without sessions
+            opened.disconnect_all()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,18 @@ from tidemark.consensus.objects import ABSENT, Change, ObjectKey, ObjectKind, Ou
 
 
 class MemoryConsensus:
-    """``Consensus`` on a dictionary, guarded by a lock."""
+    """``Consensus`` on a dictionary, guarded by a lock. Pickled as a copy of what it holds at that time."""
 
     def __init__(self) -> None:
         self._lock = Lock()
         self._objects: dict[ObjectKey, Snapshot] = {}
+
+    def __getstate__(self) -> dict[ObjectKey, Snapshot]:
+        with self._lock:
+            return dict(self._objects)
+
+    def __setstate__(self, objects: dict[ObjectKey, Snapshot]) -> None:
+        self._lock, self._objects = Lock(), objects
 
     def read(self, key: ObjectKey, rows: Sequence[str]) -> Snapshot:
         """See ``Consensus.read``."""

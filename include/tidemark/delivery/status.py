@@ -240,5 +240,6 @@ def summarize(delivered: Mapping[str, Any], seconds: float) -> dict[str, Any]:
         **counted,
         "positions": {name: one["position"] for name, one in writers.items()},
         "lag": {name: delivered["end"] - one["position"] for name, one in writers.items()},
+        **({"engine": delivered["engine"]} if "engine" in delivered else {}),
         "seconds": round(seconds, 1),
     }

@@ -14,7 +14,7 @@ Place = tuple[str, int, int]
 class ReplicatedTrigger(WriterTrigger):
     """Fires when a writer's position has passed these offsets."""
 
-    def __init__(self, pipeline: str, writer: str, offsets: Sequence[Place], every: float = 5.0) -> None:
+    def __init__(self, pipeline: str, writer: str, offsets: Sequence[Place], every: float = 2.0) -> None:
         super().__init__(pipeline, writer, every)
         self.offsets = offsets
 

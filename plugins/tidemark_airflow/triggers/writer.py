@@ -11,7 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 class WriterTrigger(BaseTrigger):
     """Fires when a condition of one writer holds; logs the reason for waiting whenever it changes."""
 
-    def __init__(self, pipeline: str, writer: str, every: float = 5.0) -> None:
+    def __init__(self, pipeline: str, writer: str, every: float = 2.0) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.pipeline, self.writer, self.every = pipeline, writer, every
 

@@ -25,11 +25,11 @@ def spark_on(connection: CassandraConnection) -> Iterator[SparkSession]:
         spark = (
             SparkSession.builder.config("spark.ui.port", str(free_port()))
             .config("spark.sql.session.timeZone", "UTC")
+            .config("spark.log.level", "OFF")
             .config("spark.sql.shuffle.partitions", "2")
             .config("spark.pyspark.python", sys.executable)
             .getOrCreate()
         )
-        spark.sparkContext.setLogLevel("OFF")
         try:
             register_cassandra(spark, connection)
             yield spark

@@ -197,6 +197,29 @@ def test_of_two_processes_of_one_holder_only_the_later_commits(positions, clock)
 # Renewal
 
 
+def test_a_process_of_a_holder_that_was_replaced_learns_it_before_it_writes(positions, clock):
+    """The deadline alone does not tell: the same holder has taken its writer again."""
+    ticket = taken(positions, "run", clock).ticket(lambda: positions.load("archive"))
+    ticket.confirm()
+    taken(positions, "run", clock)
+    ticket.check()
+    with pytest.raises(LeaseLost):
+        ticket.confirm()
+
+
+def test_a_lease_that_may_have_expired_is_not_confirmed(positions, clock):
+    ticket = taken(positions, "run", clock).ticket(lambda: positions.load("archive"))
+    clock.now += LEASE
+    with pytest.raises(LeaseLost):
+        ticket.confirm()
+
+
+def test_a_writer_that_is_gone_confirms_nothing(positions, clock):
+    ticket = taken(positions, "run", clock).ticket(lambda: None)
+    with pytest.raises(LeaseLost):
+        ticket.confirm()
+
+
 def test_renewing_moves_the_deadline(positions, clock):
     hold = taken(positions, "run", clock)
     clock.now += LEASE // 2

@@ -186,7 +186,9 @@ def test_a_run_is_summed_up_over_its_writers():
     journal = {"written": 7, "filtered": 1, "ignored": 2, "position": 9, "events": 8, "entities": 3}
     archive = {"written": 4, "filtered": 0, "ignored": 0, "position": 5}
     delivered = {"end": 9, "writers": {"cassandra": journal | {"duplicates": 1}, "archive": archive}}
+    delivered["engine"] = engine = {"kind": "connect", "address": "sc://localhost:15002", "waited": 0.5}
     assert summarize(delivered, 12.34) == {
+        "engine": engine,
         "records": 10,
         "events": 8,
         "entities": 3,

@@ -18,6 +18,11 @@ import pytest
 from deploy import admin_password, cassandra_role
 from ruamel.yaml import YAML
 
+from tidemark.embedded.jars.fetch import Jars
+from tidemark.embedded.java import Java
+from tidemark.embedded.services.spark_connect import server_options
+from tidemark.settings import Settings
+
 pytestmark = pytest.mark.unit
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +61,18 @@ def compose() -> Document:
     return load("docker-compose.yaml")
 
 
+@pytest.fixture
+def settings(tmp_path) -> Settings:
+    return Settings.read({"TIDEMARK_HOME": str(tmp_path), "TIDEMARK_CACHE": str(tmp_path)})
+
+
 # What is asked
+
+
+def properties(path: str) -> dict[str, str]:
+    """The settings of a file for Spark."""
+    lines = (line.split(maxsplit=1) for line in read(path).splitlines() if line.strip()[:1] not in ("", "#"))
+    return dict(lines)
 
 
 @cache
@@ -220,7 +236,8 @@ def test_it_is_a_valid_compose_file(path):
 
 
 def test_every_service_is_there(compose):
-    others = {"postgres", "kafka", "cassandra", "cassandra-init", "spark-master", "spark-worker"}
+    others = {"postgres", "kafka", "cassandra", "cassandra-init", "task-network"}
+    others |= {"spark-master", "spark-worker", "spark-connect"}
     assert compose["services"].keys() == AIRFLOW | others
 
 
@@ -271,12 +288,33 @@ def test_volumes_are_declared_and_mounted_files_exist(compose):
         assert (ROOT / mount).exists(), mount
 
 
-def test_airflow_and_the_spark_worker_share_one_home(compose):
+def test_airflow_and_spark_share_one_home(compose):
     using = {name for name, used in mounts(compose).items() if "tidemark-home" in used}
-    assert using == AIRFLOW | {"spark-worker"}
+    assert using == AIRFLOW | {"spark-worker", "spark-connect"}
     assert {compose["services"][name]["environment"]["TIDEMARK_HOME"] for name in using} == {
         "/var/lib/tidemark"
     }
+
+
+def test_the_server_s_token_crosses_no_network(compose):
+    scheduler, server = compose["services"]["airflow-scheduler"], compose["services"]["spark-connect"]
+    assert scheduler["network_mode"] == server["network_mode"] == "service:task-network"
+    connection = json.loads(VARIABLE.sub("x", scheduler["environment"]["AIRFLOW_CONN_SPARK_DEFAULT"]))
+    options = properties("deploy/spark-connect.conf")
+    assert (connection["host"], str(connection["port"])) == (
+        "sc://localhost",
+        options["spark.connect.grpc.binding.port"],
+    )
+    assert options["spark.connect.grpc.binding.address"] == "127.0.0.1"
+    assert FROM_ENV.fullmatch(server["environment"]["SPARK_CONNECT_AUTHENTICATE_TOKEN"])
+
+
+def test_the_server_hides_what_the_embedded_one_hides(settings):
+    ours = server_options(settings, Java(Path("/java"), 17, "17"), Jars(Path("/jars")), "1g", "t")
+    options = properties("deploy/spark-connect.conf")
+    same = {"spark.python.daemon.module", "spark.connect.session.manager.defaultSessionTimeout"}
+    same |= {name for name in ours if "redaction" in name}
+    assert {name: options[name] for name in same} == {name: ours[name] for name in same}
 
 
 def test_ports_are_bound_to_loopback(compose):
@@ -363,7 +401,7 @@ def test_folders_of_our_volumes_are_made_in_the_image(compose):
 
 
 def test_scripts_named_in_commands_are_in_the_checkout(compose):
-    scripts = re.findall(r"/opt/tidemark/(deploy/[\w.]+)", str(compose["services"]))
+    scripts = re.findall(r"/opt/tidemark/(deploy/[\w.-]+)", str(compose["services"]))
     assert scripts
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
 

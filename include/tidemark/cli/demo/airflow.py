@@ -24,7 +24,7 @@ def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
     while not condition():
         if time.monotonic() > deadline:
             raise DemoFailed(f"{otherwise} after {seconds:.0f} s. See: make status")
-        time.sleep(0.5)
+        time.sleep(0.2)
 
 
 def task_failures(api: AirflowApi, dag_id: str, run_id: str) -> Iterator[str]:

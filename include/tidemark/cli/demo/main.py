@@ -18,7 +18,7 @@ from tidemark.cli import services
 from tidemark.cli.connections import look_up
 from tidemark.cli.demo.airflow import FINISHED, PURGE_DAG, DemoFailed, show_expiry, task_failures, wait
 from tidemark.cli.demo.orders import expired_order, sample_actions
-from tidemark.cli.demo.work import show_work
+from tidemark.cli.demo.work import work_lines
 from tidemark.cli.output.tables import status_table
 from tidemark.clock import wall_clock_millis
 from tidemark.connections import Connections, KafkaConnection
@@ -29,6 +29,7 @@ from tidemark.embedded.jars.class_archive import ensure_class_archive
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.embedded.services.airflow import passwords_file
 from tidemark.embedded.services.airflow_api import AirflowApi
+from tidemark.embedded.state import SparkMode, State
 from tidemark.errors import TidemarkError
 from tidemark.journal.action import Action
 from tidemark.journal.codec.record import write_action
@@ -70,22 +71,18 @@ def main() -> int:
     began = time.monotonic()
     try:
         settings, pipeline = Settings.read(), find_pipeline(PIPELINE)
-        with ThreadPoolExecutor(1) as beside:
-            # Spark starts in half the time with the archive; it is made while jars are downloaded.
-            archive = beside.submit(ensure_class_archive, settings)
-            services.up(only="", spark=None)
-            if isinstance(failure := archive.exception(), ArchiveFailed):
-                print(failure, file=sys.stderr)
+        start_services(settings)
         connections = collect_connections(pipeline, look_up)
         create_topics(pipeline, connections)
-        with AirflowApi(settings) as api:
-            for dag_id in (DAG_ID, PURGE_DAG):
-                let_dag_run(api, dag_id)
+        with ThreadPoolExecutor(1) as beside, AirflowApi(settings) as api:
+            let_dags_run(api, DAG_ID, PURGE_DAG)
             sent = send_orders(pipeline, connections)
+            work = beside.submit(work_lines, look_up)
             follow(api, api.trigger(DAG_ID))
             show_summary(settings, pipeline, connections, sent)
             show_expiry(api, lambda: follow(api, api.trigger(DAG_ID)), show)
-        show_work(look_up, show)
+            for line in work.result():
+                show(line)
         console.print(f"All of this took {time.monotonic() - began:.0f} s.")
         return 0
     except TidemarkError as error:
@@ -93,6 +90,18 @@ def main() -> int:
         return 1
     finally:
         disconnect_all()
+
+
+def start_services(settings: Settings) -> None:
+    """Start what does not run yet."""
+    with ThreadPoolExecutor(1) as beside:
+        # An application per task starts in half the time with the archive. A server that stays up starts once:
+        # making the archive would take longer than it saves.
+        is_needed = State.read(settings).spark is not SparkMode.CONNECT
+        archive = beside.submit(ensure_class_archive, settings) if is_needed else None
+        services.up(only="", spark=None)
+        if archive and isinstance(failure := archive.exception(), ArchiveFailed):
+            print(failure, file=sys.stderr)
 
 
 def create_topics(pipeline: Pipeline, connections: Connections) -> None:
@@ -116,16 +125,20 @@ def send_orders(pipeline: Pipeline, connections: Connections) -> int:
     return len(actions)
 
 
-def let_dag_run(api: AirflowApi, dag_id: str) -> None:
-    """Unpause a DAG and wait until no run is active, so that the demo's own run finds the work.
+def let_dags_run(api: AirflowApi, *dag_ids: str) -> None:
+    """Unpause DAGs and wait until no run of theirs is active, so that the demo's own runs find the work.
 
     Unpausing for the first time starts the run of the newest interval, a moment later.
     """
-    wait(lambda: api.has_dag(dag_id), 120, f"Airflow does not know {dag_id}")
-    if api.is_paused(dag_id):
+    for dag_id in dag_ids:
+        wait(partial(api.has_dag, dag_id), 120, f"Airflow does not know {dag_id}")
+    paused = [dag_id for dag_id in dag_ids if api.is_paused(dag_id)]
+    for dag_id in paused:
         api.unpause(dag_id)
-        wait(lambda: api.has_runs(dag_id), 60, f"{dag_id} has not been scheduled")
-    wait(lambda: not api.active_runs(dag_id), 300, f"{dag_id} is busy with earlier runs")
+    for dag_id in paused:
+        wait(partial(api.has_runs, dag_id), 60, f"{dag_id} has not been scheduled")
+    for dag_id in dag_ids:
+        wait(lambda dag_id=dag_id: not api.active_runs(dag_id), 300, f"{dag_id} is busy with earlier runs")
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:

@@ -1,9 +1,7 @@
 """The part of ``make demo`` about work journals: a few entries done, one merged, one expired, one dead."""
 
 import time
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 from tidemark.cli.output.work import figures_lines
 from tidemark.connections import CassandraConnection
@@ -27,24 +25,23 @@ class DemoExpiryUnseen(TidemarkError):
         return f"{JOURNAL}: {self.key} is still there {PATIENCE:.0f} s after it was inserted. See its file."
 
 
-def show_work(look_up: Lookup, show: Callable[..., Any]) -> None:
-    """Insert entries, claim and end them, and print the outcome of each."""
+def work_lines(look_up: Lookup) -> list[str]:
+    """Insert entries, claim and end them; returns the outcome of each."""
     declared = find_journal(JOURNAL)
     cassandra = CassandraConnection.from_airflow(declared.connection, look_up(declared.connection))
     work, _ = Work.create(declared, cassandra=cassandra, owner="make demo")
-    show(f"\nWork journal {JOURNAL}:")
+    lines = [f"\nWork journal {JOURNAL}:"]
     for page, priority in (("page/1", 20), ("page/2", 180), ("page/3", 10)):
-        show(f"  {page}, priority {priority}: {work.insert(page, {'revision': 1}, priority=priority)}")
-    show(f"  page/2 again: {work.insert('page/2', {'revision': 2})}")
+        lines += [f"  {page}, priority {priority}: {work.insert(page, {'revision': 1}, priority=priority)}"]
+    lines += [f"  page/2 again: {work.insert('page/2', {'revision': 2})}"]
     for item in work.claim(10):
         outcome = work.fail(item, "no such page") if item.key == "page/3" else work.done(item)
-        show(f"  {item.key}, revision {item.payload['revision']}: claimed, {outcome}")
+        lines += [f"  {item.key}, revision {item.payload['revision']}: claimed, {outcome}"]
     work.insert("page/4", {"revision": 1}, expires=SHORT_LIVED)
     _wait_for_expiry(work, "page/4")
-    show("  page/4: expired before anything claimed it")
-    for line in figures_lines(work.stats()):
-        show(f"  {line}")
-    show(f"  .venv/bin/tidemark work dead {JOURNAL}        the dead letter, with its error")
+    lines += ["  page/4: expired before anything claimed it"]
+    lines += [f"  {line}" for line in figures_lines(work.stats())]
+    return [*lines, f"  .venv/bin/tidemark work dead {JOURNAL}        the dead letter, with its error"]
 
 
 def _wait_for_expiry(work: Work, key: str) -> None:

@@ -63,7 +63,6 @@ def _tuning() -> dict[str, str]:
         # seconds as the default of 3.
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
         "AIRFLOW__WORKERS__MAX_FAILED_HEARTBEATS": "15",
-        "AIRFLOW__LOGGING__NAMESPACE_LEVELS": "kafka=WARNING great_expectations=WARNING",
         "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "5",  # a new file shows up in seconds instead of minutes
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",

@@ -12,7 +12,6 @@ from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import KEYSPACE
 from tidemark.consensus.objects import ObjectKind
 from tidemark.delivery.state.offset_log_plan import ACK
-from tidemark.spark.source.cassandra import NAME, register_cassandra
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,6 +29,8 @@ class OffsetLogSize:
 
 def read_objects(spark: "SparkSession", control: CassandraConnection) -> "DataFrame":
     """The control plane's table. A filter on its partition key is pushed down."""
+    from tidemark.spark.source.cassandra import NAME, register_cassandra
+
     register_cassandra(spark, control)
     options = {"keyspace": KEYSPACE, "table": "object", "columns": "kind,name,row,body"}
     return spark.read.format(NAME).options(**options).load()

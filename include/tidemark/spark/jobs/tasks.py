@@ -20,7 +20,7 @@ from tidemark.cassandra.token_ranges import TokenRange, cut_ring, deal
 from tidemark.connections import CassandraConnection
 from tidemark.errors import TidemarkError
 from tidemark.spark.code_digests import CodeDigests
-from tidemark.spark.session_facts import core_count
+from tidemark.spark.session_facts import core_count, is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +49,7 @@ def run_tasks(
     columns = from_arrow_schema(schema)
     if not tasks:
         return spark.createDataFrame([], columns)
-    return spark.range(0, tasks, 1, tasks).mapInArrow(_Tasks(work, CodeDigests.loaded()), columns)
+    return spark.range(0, tasks, 1, tasks).mapInArrow(_Tasks(_Checked(work, CodeDigests.loaded())), columns)
 
 
 def call_in_tasks(
@@ -68,9 +68,9 @@ def call_in_tasks(
         return []
     from pyspark.sql.pandas.types import from_arrow_schema
 
-    calls = _Calls(work, tuple(pickle.dumps(item) for item in items))
-    tasks = _Tasks(calls, CodeDigests.loaded(modules))
-    found = spark.range(0, len(items), 1, len(items)).mapInArrow(tasks, from_arrow_schema(_ANSWERS))
+    calls = _Calls(work, tuple(pickle.dumps(item) for item in items), CodeDigests.loaded(modules))
+    numbers = spark.range(0, len(items), 1, len(items))
+    found = numbers.mapInArrow(_Tasks(calls), from_arrow_schema(_ANSWERS))
     answers = {row.number: pickle.loads(bytes(row.answer)) for row in found.collect()}
     for number in range(len(items)):
         if isinstance(answers[number], _Raised):
@@ -82,8 +82,11 @@ def call_in_tasks(
 def tagged(spark: "SparkSession", tag: str) -> Iterator[None]:
     """Tag the operations of the block, so that they can be interrupted; also by it when it fails.
 
-    An operation on a Connect server outlives the client that waits for it.
+    An operation on a Connect server outlives the client that waits for it; one of an application does not.
     """
+    if not is_connect(spark):
+        yield
+        return
     spark.addTag(tag)
     try:
         yield
@@ -98,6 +101,8 @@ def interrupt(spark: "SparkSession", tag: str) -> None:
     """Interrupt the session's operations with this tag. A server that is gone has none."""
     from pyspark.errors import PySparkException
 
+    if not is_connect(spark):
+        return
     try:
         spark.interruptTag(tag)
     except PySparkException as error:
@@ -115,13 +120,23 @@ class _Tasks:
     """The function that Spark calls with the numbers of a task. Its class is pickled by reference."""
 
     work: Callable[[int], Iterable[pa.RecordBatch]]
-    code: CodeDigests
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        self.code.require()
         for batch in batches:
             for number in batch["id"].to_pylist():
                 yield from self.work(number)
+
+
+@dataclass(frozen=True)
+class _Checked:
+    """Work that is not begun with other code than the driver's."""
+
+    work: Callable[[int], Iterable[pa.RecordBatch]]
+    code: CodeDigests
+
+    def __call__(self, number: int) -> Iterable[pa.RecordBatch]:
+        self.code.require()
+        return self.work(number)
 
 
 @dataclass(frozen=True)
@@ -130,10 +145,12 @@ class _Calls:
 
     work: Callable[[Any], Any]
     items: tuple[bytes, ...]
+    code: CodeDigests
 
     def __call__(self, number: int) -> Iterator[pa.RecordBatch]:
         answer: Any
         try:
+            self.code.require()
             answer = self.work(pickle.loads(self.items[number]))
         except TidemarkError as error:
             answer = _Raised(error)

@@ -108,8 +108,7 @@ def register_cassandra(spark: "SparkSession", connection: CassandraConnection | 
     ``spark``: a classic session, or one of Spark Connect. Its settings ``spark.cassandra.*`` become the
     defaults of options; they are read now. The call also switches on
     ``spark.sql.python.filterPushdown.enabled``, adds passwords to what Spark redacts in plans, and installs
-    an optimizer rule. A Connect server must have that rule already; where it has not, filters are not pushed
-    down.
+    an optimizer rule. On Spark Connect there is no such rule, so filters are not pushed down.
 
     ``connection``: where Cassandra is, with its credentials; options of a ``load`` or ``save`` that name a
     host or a login replace it as a whole. Without it, options or the session's settings say where Cassandra

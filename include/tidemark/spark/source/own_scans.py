@@ -2,9 +2,8 @@
 
 Spark 4.2 keeps what a Python source has planned once for all DataFrames of one ``load``: a DataFrame
 used with several filters would silently lack rows. The rule is compiled by the compiler that Spark itself
-uses for its queries, in the driver only. A Connect server gets the rule when it is started
-(``server_extension``), because its clients cannot add one. Where it is not installed, no filter may be pushed
-down.
+uses for its queries, in the driver only. Where it cannot be installed, as by a client of a Connect server, no
+filter may be pushed down.
 
 This is the one module of the library that reaches into the JVM of a classic session.
 """
@@ -20,14 +19,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 CLASS = "tidemark.OwnScans"
-EXTENSION = "tidemark.OwnScansExtension"
-"""The class that installs the rule in every session of a server (``spark.sql.extensions``)."""
 
 
 def install(spark: "SparkSession", source: str) -> bool:
     """Install the rule in a session, once; whether it is installed."""
     if is_connect(spark):
-        return _is_on_server(spark)
+        structlog.get_logger().info("filters are not pushed down: a client of Spark Connect adds no rules")
+        return False
     from py4j.protocol import Py4JError
 
     try:
@@ -41,17 +39,6 @@ def install(spark: "SparkSession", source: str) -> bool:
         )
         return False
     return True
-
-
-def _is_on_server(spark: "SparkSession") -> bool:
-    found = EXTENSION in (spark.conf.get("spark.sql.extensions", None) or "").split(",")
-    if not found:
-        structlog.get_logger().warning(
-            "filters are not pushed down: the Spark Connect server was started without the rule that they "
-            "are safe with",
-            setting=f"spark.sql.extensions={EXTENSION}",
-        )
-    return found
 
 
 def _rule(spark: "SparkSession", source: str) -> Any:
