@@ -40,6 +40,7 @@ bench: $(INSTALLED) ## Measure, side by side in one run
 	@$(BIN)/python bench/capture.py
 	@$(BIN)/python bench/deliver.py
 	@$(BIN)/python bench/journal.py
+	@$(BIN)/python bench/whole_run.py
 	@$(BIN)/python bench/read.py
 	@$(BIN)/python bench/source.py
 	@$(BIN)/python bench/verify.py

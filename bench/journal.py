@@ -1,14 +1,14 @@
-"""Journal replication: deliver against its ceiling, a whole run, and the usual hand-written consumer.
+"""Journal replication: deliver against its ceiling, and the usual hand-written consumer.
 
-Run by ``make bench``. Starts Kafka, Cassandra and Airflow of its own, so that nothing else is on them, and
-prints tables for bench/README.md. With arguments only these parts: deliver, hot, memory, whole.
+Run by ``make bench``. Starts Kafka and Cassandra of its own, so that nothing else is on them, and
+prints tables for bench/README.md. With arguments only these parts: deliver, hot, memory,
+consumer. Whole runs are measured by ``bench/whole_run.py``.
 """
 
 import json
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,6 @@ from tidemark.cassandra.session import connect
 from tidemark.connections import CassandraConnection
 from tidemark.embedded.jars.class_archive import driver_java_options
 from tidemark.embedded.ports import LOOPBACK
-from tidemark.embedded.services.airflow_api import AirflowApi
 from tidemark.settings import Settings
 
 HERE = Path(__file__).parent
@@ -31,15 +30,6 @@ CONSUMED = 200_000
 MOST_ROUNDS = 8
 STEADY = 1.03
 """The warm-up ends when a round is not faster than the best one by this factor."""
-PIPELINE = """
-name: bench
-source:
-  kafka: {{topics: ["bench"]}}
-schedule: null
-log: {{path: "{folder}/log"}}
-writers:
-  - {{name: cassandra, kind: journal, keyspace: whole}}
-"""
 
 
 def warm_up(settings: Settings) -> None:
@@ -95,31 +85,12 @@ def measure_memory(settings: Settings) -> None:
     print(f"ten times the records: {large / small:.2f} x the memory")
 
 
-def measure_whole_run(settings: Settings) -> float:
-    """Records a second of a run of the DAG, every start-up included."""
-    with AirflowApi(settings) as airflow:
-        deadline = time.monotonic() + 120
-        while not airflow.has_dag("bench.replicate"):
-            assert time.monotonic() < deadline, "bench.replicate is not known to Airflow"
-            time.sleep(1)
-        airflow.unpause("bench.replicate")
-        run_id = airflow.trigger("bench.replicate")
-        while (run := airflow.run("bench.replicate", run_id))["state"] not in ("success", "failed"):
-            time.sleep(1)
-        assert run["state"] == "success", run
-        for task in ("capture", "deliver"):
-            seconds = airflow.returned("bench.replicate", run_id, task)["seconds"]
-            print(f"{task}: {seconds:.0f} s of the application")
-        print(f"a whole run of replicate: {run['duration']:.0f} s")
-        return ROUND_ROBIN.appends / float(run["duration"])
-
-
 def _session(settings: Settings):
     return connect(CassandraConnection(hosts=(LOOPBACK,), port=settings.cassandra_port))
 
 
 def main(parts: Sequence[str]) -> None:
-    with own_services(PIPELINE) as own:
+    with own_services() as own:
         settings = own.settings
         warm_up(settings)
         if "deliver" in parts:
@@ -128,14 +99,11 @@ def main(parts: Sequence[str]) -> None:
             measure_deliver(settings, HOT, "1,000,000 appends, 100 entities")
         if "memory" in parts:
             measure_memory(settings)
-        if "whole" in parts:
+        if "consumer" in parts:
             fill_topic(own.kafka, ROUND_ROBIN)
             by_hand = journal_consumer.measure(own.kafka, own.cassandra, TOPIC, CONSUMED)
             print(f"\nhand-written consumer: {by_hand:,.0f} records/s")
-            own.start("airflow")
-            whole = measure_whole_run(settings)
-            print(f"a whole run: {whole:,.0f} records/s, {whole / by_hand:.1f} x the consumer")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ("deliver", "hot", "memory", "whole"))
+    main(sys.argv[1:] or ("deliver", "hot", "memory", "consumer"))

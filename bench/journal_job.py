@@ -8,7 +8,9 @@ import json
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -25,6 +27,9 @@ from tidemark.log.state.control import LogControl
 from tidemark.pipeline.model import JournalDeclaration
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
 from tidemark.writers.journal.writer import JournalWriter
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Watch:
@@ -49,24 +54,23 @@ class Watch:
         return self.peak
 
 
-def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> None:
-    from pyspark.sql import SparkSession
-
-    spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
+def deliver_bindings(
+    spark: "SparkSession", root: str, keyspace: str, port: int, bindings: Sequence[Binding]
+) -> list[float]:
+    """Publish and deliver bindings whose captures are in ``root``; the seconds of each delivery."""
     declared = JournalDeclaration.model_validate(
         {"name": "journal", "kind": "journal", "keyspace": keyspace}, context={}
     )
-    connection = CassandraConnection(hosts=("127.0.0.1",), port=int(port))
+    connection = CassandraConnection(hosts=("127.0.0.1",), port=port)
     name = Path(root).name  # each call is its own pipeline, because the control plane keeps state
     writer = JournalWriter(name, declared, connection, "UTC")
     session = connect(connection)
     create_schema(session, connection.control_replication)
     consensus = LightweightConsensus(session)
     control, folder = LogControl(consensus, name), LogFolder(name, root)
-    positions, seconds, watch = Positions(consensus, name), [], Watch()
+    positions, seconds = Positions(consensus, name), []
     reload = reload_from(connection, name, writer.name)
-    for text in json.loads(bindings):
-        binding = Binding.from_json(text)
+    for binding in bindings:
         control.add_binding(control.bindings_head(), binding)
         publish(control, folder, binding, 10**12, binding.t)
         log = PublishedLog.open(control, root)
@@ -76,6 +80,15 @@ def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> Non
         )
         seconds.append(time.monotonic() - began)
         assert delivered.position == binding.end, delivered
+    return seconds
+
+
+def main(root: str, keyspace: str, port: str, bindings: str, answer: str) -> None:
+    from pyspark.sql import SparkSession
+
+    spark, watch = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate(), Watch()
+    given = [Binding.from_json(text) for text in json.loads(bindings)]
+    seconds = deliver_bindings(spark, root, keyspace, int(port), given)
     Path(answer).write_text(json.dumps({"seconds": seconds, "peak": watch.stop()}))
     spark.stop()
 

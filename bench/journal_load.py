@@ -111,7 +111,12 @@ def fill_topic(kafka: KafkaConnection, load: Load, topic: str = TOPIC) -> None:
     if load.first == 0:
         with KafkaAdminClient(**kafka.client_options()) as admin:
             admin.create_topics([NewTopic(topic, load.partitions, 1)])
-    producer = Producer({"bootstrap.servers": kafka.servers, "linger.ms": 20, "compression.type": "lz4"})
+    options = {
+        "linger.ms": 20,
+        "compression.type": "lz4",
+        "enable.idempotence": True,
+    }  # a retry keeps the order
+    producer = Producer({"bootstrap.servers": kafka.servers, **options})
     for partition in range(load.partitions):
         for key, header, value in load.of_partition(partition):
             while True:

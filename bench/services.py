@@ -26,8 +26,12 @@ class Own:
     cassandra: CassandraConnection
 
     def start(self, *services: str) -> None:
-        """Start services, except those that are running."""
-        up(self.settings, services, SparkMode.LOCAL, cassandra_heap="2g")
+        """Start services with the options of ``make up``, except those that are running."""
+        up(self.settings, services, SparkMode.LOCAL)
+
+    def start_all(self, mode: SparkMode) -> None:
+        """Start everything that ``make up`` starts."""
+        up(self.settings, spark_mode=mode)
 
 
 @contextmanager

@@ -83,6 +83,8 @@ def _open(connection: CassandraConnection) -> Session:
         protocol_version=5,
         connect_timeout=10,
         control_connection_timeout=10,
+        # Between processes of one machine, compressing takes longer than copying.
+        compression=not all(map(_is_this_machine, connection.hosts)),
     )
     try:
         return cluster.connect()
@@ -91,6 +93,10 @@ def _open(connection: CassandraConnection) -> Session:
         reasons = {f"{type(e).__name__}: {e}" for e in error.errors.values()} or {str(error)}
         hosts = ", ".join(f"{host}:{connection.port}" for host in connection.hosts)
         raise CassandraUnreachable(hosts, "; ".join(sorted(reasons))) from None
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _login(connection: CassandraConnection) -> PlainTextAuthProvider | None:

@@ -49,3 +49,27 @@ def test_a_fork_while_a_session_is_opened_leaves_no_lock_behind():
     with session._opening:
         session._renew_lock()
         assert not session._opening.locked()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_compressed"),
+    [
+        (("127.0.0.1",), False),
+        (("localhost", "::1"), False),
+        (("db1.example.org",), True),
+        (("127.0.0.1", "10.0.0.7"), True),
+    ],
+)
+def test_requests_are_compressed_only_where_they_cross_a_network(monkeypatch, hosts, is_compressed):
+    asked: dict[str, Any] = {}
+
+    class Cluster:
+        def __init__(self, *_: object, **options: Any) -> None:
+            asked.update(options)
+
+        def connect(self) -> None:
+            return None
+
+    monkeypatch.setattr(session, "Cluster", Cluster)
+    session._open(CassandraConnection(hosts=hosts, port=1))
+    assert asked["compression"] is is_compressed

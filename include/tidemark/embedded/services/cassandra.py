@@ -33,7 +33,9 @@ def cassandra_service(settings: Settings, state: State, java: Java, jars: Jars, 
             jamm=jars.named("cassandra", "jamm"),
             classpath=jars.classpath("cassandra"),
         )
-        write_atomically(folder / "jvm.options", options)
+        further = folder / "further.options"  # of two equal options, Java takes the later one
+        own = further.read_text(encoding="utf-8") if further.exists() else ""
+        write_atomically(folder / "jvm.options", options + own)
 
     command = (
         str(java.path),

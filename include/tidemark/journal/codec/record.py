@@ -8,6 +8,7 @@ the usual form take a fast path in msgspec, everything else is checked member by
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -69,8 +70,9 @@ class _AppendHeader(Struct, forbid_unknown_fields=True):
     append: _Body
 
 
-# The header has only texts and bounded numbers, which msgspec and ``parse`` read alike.
-_read_append = Decoder(_AppendHeader).decode
+# The header has only texts and bounded numbers, which msgspec and ``parse`` read alike. Cached, because the
+# headers of different entities' appends are often equal. Nothing changes a decoded one.
+_read_append = lru_cache(maxsize=4096)(Decoder(_AppendHeader).decode)
 
 
 def read_action(
