@@ -9,12 +9,14 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.journal_samples import KEY, TOPIC, kafka_record
 from tests.support.memory_journal import MemoryJournal, MemoryTables, Write
 
 from tidemark.client.journal import Journal
+from tidemark.client.tail.head_cache import CacheBounds
+from tidemark.client.tail.journal_tail import JournalTail
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
 from tidemark.journal.codec.record import read_action, write_action
@@ -25,6 +27,7 @@ from tidemark.kafka.errors import OffsetGone
 from tidemark.kafka.producer import Placed
 
 PARTITION = 0
+NO_CACHE = CacheBounds(0, 0)
 
 
 class World:
@@ -35,6 +38,7 @@ class World:
         self.records: list[dict[str, Any] | None] = []
         self.begin = 0
         """Kafka's first offset."""
+        self.topic_id: str | None = "first"
         self.journal = MemoryJournal()
         self.pending: list[Write] = []
         """What the replication run under way has not written yet."""
@@ -64,17 +68,24 @@ class World:
         )
         return Placed(PARTITION, len(self.records) - 1)
 
-    def actions(self, key: str | None, partition: int, first: int, mark: int) -> Iterator[tuple[int, Action]]:
+    def records_of(self, partition: int, first: int, end: int) -> Iterator["MemoryRecord"]:
         self.tick("tail")
         assert partition == PARTITION
-        assert first < mark <= len(self.records)
-        if first < self.begin:
-            raise OffsetGone("it is below the first offset")
-        for offset in range(first, mark):
+        assert first < end <= len(self.records)
+        for offset in range(first, end):
             if offset < self.begin:
                 raise OffsetGone("it is below the first offset")
-            if (action := self.action(offset)) is not None and key in (None, action.key):
-                yield offset, action
+            if (record := self.records[offset]) is not None:
+                headers = tuple((header["name"], header["value"]) for header in record["headers"])
+                yield MemoryRecord(
+                    offset,
+                    record["key"],
+                    record["value"],
+                    headers,
+                    record["timestamp"],
+                    1,
+                    record.get("epoch", 0),
+                )
 
     def action(self, offset: int) -> Action | None:
         record = self.records[offset]
@@ -83,9 +94,9 @@ class World:
         headers = [(header["name"], header["value"]) for header in record["headers"]]
         return read_action(record["key"], record["value"], record["timestamp"], 0, headers)
 
-    def end(self, key: str, partition: int) -> int:
-        self.tick("end")
-        return len(self.records)
+    def offsets(self, partition: int) -> tuple[int, int]:
+        self.tick("offsets")
+        return self.begin, len(self.records)
 
     def close(self) -> None:
         self.asked.append("close")
@@ -175,11 +186,21 @@ class World:
 
     # The client
 
-    def client(self, **options: Any) -> Journal:
+    def client(self, bounds: CacheBounds = NO_CACHE, **options: Any) -> Journal:
+        """A client of its own, without a cache of the tail unless bounds are given."""
         journal = Journal.__new__(Journal)
-        options = {"segment_size": self.segment_size, **options}
-        journal._assemble(TOPIC, self, self, self, origin="here", **options)
+        options = {"segment_size": self.segment_size, "guard": self, **options}
+        tail = JournalTail(TOPIC, MemorySource(self), bounds, 10)
+        journal._assemble(TOPIC, self, self, tail, origin="here", **options)
         return journal
+
+    def check(self, key: str) -> None:
+        """As a guard: every topic is taken."""
+
+    def ask(self, key: str) -> Callable[[], str | None]:
+        """As a guard: the topic's id after the mark."""
+        found = self.topic_id
+        return lambda: found
 
     def read(self, first: int = 1, key: str = KEY, **options: Any) -> list[tuple[int, int]]:
         """Numbers and offsets of the events that the client gives."""
@@ -193,6 +214,26 @@ class World:
             if action is not None and action.key == key:
                 model.take(offset, action)
         return model
+
+
+class MemoryRecord(NamedTuple):
+    """A record as a consumer gives it."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int | None
+    timestamp_type: int
+    leader_epoch: int | None
+
+
+class MemorySource:
+    """The world's partition as a source of the tail."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.offsets, self.records, self.close = world.offsets, world.records_of, world.close
 
 
 class Gathered(list[Write]):

@@ -13,6 +13,7 @@ import structlog
 
 from tidemark.client.errors import DuplicateSeqNr, GapTooWide
 from tidemark.client.events import JournalEvent, event_of_row
+from tidemark.client.tail.head_cache import TailPlace
 from tidemark.client.tail_overlay import Overlay, TailRow
 from tidemark.journal.action import Append
 from tidemark.journal.head import Head
@@ -46,6 +47,8 @@ class ReadView:
     partition: int
     mark: int
     pointer: int | None
+    topic_id: str | None
+    """The topic's id after the mark; None where this Kafka has no ids."""
     info: HeadInfo
     kept: list[tuple[int, Append]] | None
     """The tail's appends; None where they are too large to keep in memory."""
@@ -57,6 +60,11 @@ class ReadView:
     def reached(self) -> int:
         """The offset up to which the tables have everything; −1 where they have nothing."""
         return -1 if self.pointer is None else self.pointer
+
+    @property
+    def place(self) -> TailPlace:
+        """The partition as this read knows it."""
+        return TailPlace(self.partition, self.topic_id, self.reached)
 
     def is_beyond(self, row: Any) -> bool:
         """Whether a row comes from beyond the pointer."""

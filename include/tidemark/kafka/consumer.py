@@ -72,6 +72,11 @@ class ReadRecord:
         kind, timestamp = self._message.timestamp()
         return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)
 
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that the record was sent to; None where it is not known."""
+        return self._message.leader_epoch()
+
 
 class PartitionReader:
     """A consumer with manually assigned partitions. Not thread-safe."""
