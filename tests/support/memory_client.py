@@ -7,6 +7,7 @@ many of these writes land as it likes. Whatever a reader asks for ticks: a test 
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class World:
         self.begin = 0
         """Kafka's first offset."""
         self.topic_id: str | None = "first"
+        self.is_head_late = True
         self.journal = MemoryJournal()
         self.pending: list[Write] = []
         """What the replication run under way has not written yet."""
@@ -107,7 +109,14 @@ class World:
         self.tick("pointer")
         return self.journal.pointers.get((TOPIC, partition))
 
-    def head(self, key: str) -> Head | None:
+    def ask_head(self, key: str) -> Callable[[], Head | None]:
+        """Read at once, or when the answer is waited for: anything between is possible."""
+        if self.is_head_late:
+            return lambda: self._head(key)
+        found = self._head(key)
+        return lambda: found
+
+    def _head(self, key: str) -> Head | None:
         self.tick("head")
         return self.journal.of(TOPIC).head(key)
 
@@ -234,6 +243,13 @@ class MemorySource:
     def __init__(self, world: World) -> None:
         self.world = world
         self.offsets, self.records, self.close = world.offsets, world.records_of, world.close
+
+    @contextmanager
+    def begun(self, partition: int, first: int) -> Iterator[Any]:
+        world = self.world
+        yield SimpleNamespace(
+            offsets=lambda: world.offsets(partition), until=lambda end: world.records_of(partition, first, end)
+        )
 
 
 class Gathered(list[Write]):

@@ -183,8 +183,10 @@ class EntityReader:
         except ClientError:
             confirm()  # a recreated topic is the better explanation of the error
             raise
+        # The head may be read at any time after the pointer; here it arrives while the tail is read.
+        head = self._tables.ask_head(key)
         # What was read of the topic before is valid only for the same topic.
-        view = ReadView(key, partition, mark, pointer, confirm(), EMPTY, [], mark + 1)
+        view = ReadView(key, partition, mark, pointer, confirm(), head, EMPTY, [], mark + 1)
         if view.reached >= mark:
             end = self._tail.end(key, partition)
             if view.reached >= end:
@@ -289,7 +291,7 @@ class EntityReader:
         self._check_end(view, head, expected)
 
     def _head(self, view: ReadView) -> Head | None:
-        head = self._tables.head(view.key)
+        head = view.head()
         if head is None:
             if misses_head(view.info):
                 self._check(view)

@@ -32,8 +32,8 @@ class ReadableTables(Protocol):
     def pointer(self, key: str, partition: int) -> int | None:
         """The offset up to which everything of the partition is there."""
 
-    def head(self, key: str) -> Head | None:
-        """An entity's head, wherever it is."""
+    def ask_head(self, key: str) -> Callable[[], Head | None]:
+        """Requests an entity's head, wherever it is. The result waits for it."""
 
     def rows(self, key: str, segment: int, first: int) -> Iterator[Sequence[Any]]:
         """The rows of one segment from a number on, in order, page by page."""
@@ -49,6 +49,8 @@ class ReadView:
     pointer: int | None
     topic_id: str | None
     """The topic's id after the mark; None where this Kafka has no ids."""
+    head: Callable[[], Head | None]
+    """Waits for the entity's head, which was requested after the pointer."""
     info: HeadInfo
     kept: list[tuple[int, Append]] | None
     """The tail's appends; None where they are too large to keep in memory."""

@@ -138,10 +138,18 @@ class PartitionReader:
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
         """The records from offset ``first`` up to ``end``, which is not included."""
-        if first >= end:
-            return
+        if first < end:
+            self.begin(topic, partition, first)
+            yield from self.until(end)
+
+    def begin(self, topic: str, partition: int, first: int) -> None:
+        """Start to fetch from an offset on, without waiting for records."""
         with self._translating():
             self._consumer.assign([TopicPartition(topic, partition, first)])
+
+    def until(self, end: int) -> Iterator[ReadRecord]:
+        """The records from where ``begin`` was told to begin up to ``end``, which is not included."""
+        with self._translating():
             while True:
                 # Wait for the first record; the others of its batch are in memory by then.
                 waited = self._consumer.poll(self._patience)

@@ -5,7 +5,7 @@ little memory.
 """
 
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidemark.connections import KafkaConnection
@@ -18,6 +18,21 @@ FETCHED_AT_ONCE = 262_144
 """Bytes of one fetch, compressed."""
 MOST_IDLE = 8
 """Maximum of idle readers."""
+
+
+class TailBegun:
+    """A partition whose records arrive while its offsets are requested."""
+
+    def __init__(self, reader: PartitionReader, topic: str, partition: int) -> None:
+        self._reader, self._place = reader, (topic, partition)
+
+    def offsets(self) -> tuple[int, int]:
+        """The first and the next offset of the partition."""
+        return self._reader.offsets(*self._place)
+
+    def until(self, end: int) -> Iterator[ReadRecord]:
+        """The records up to ``end``, not included, or ``OffsetGone``."""
+        return self._reader.until(end)
 
 
 class KafkaTail:
@@ -53,11 +68,18 @@ class KafkaTail:
         with self._reader(topic, partition) as reader:
             return reader.offsets(topic, partition)
 
-    def records(self, topic: str, partition: int, first: int, end: int) -> Generator[ReadRecord]:
+    def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
         """The records from offset ``first`` up to ``end``, not included, or ``OffsetGone``."""
         if first < end:
             with self._reader(topic, partition) as reader:
                 yield from reader.records(topic, partition, first, end)
+
+    @contextmanager
+    def begun(self, topic: str, partition: int, first: int) -> Iterator["TailBegun"]:
+        """A partition that is being fetched from an offset on, until the end of the block."""
+        with self._reader(topic, partition) as reader:
+            reader.begin(topic, partition, first)
+            yield TailBegun(reader, topic, partition)
 
     @contextmanager
     def _reader(self, topic: str, partition: int) -> Iterator[PartitionReader]:

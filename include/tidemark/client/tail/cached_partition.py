@@ -5,7 +5,7 @@ Only the cache's lock protects it. ``turn`` serialises the reads from Kafka that
 
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from tidemark.client.tail.chunk import SourceRecord, TailChunk
@@ -27,6 +27,12 @@ class Anchor(NamedTuple):
     def of(cls, record: SourceRecord) -> "Anchor":
         """The anchor that a record makes."""
         return cls(record.offset, record.leader_epoch, record.timestamp, record.key)
+
+    @classmethod
+    def of_first(cls, records: Iterator[SourceRecord]) -> "Anchor | None":
+        """The anchor that the next record makes; None where there is none."""
+        record = next(records, None)
+        return None if record is None else cls.of(record)
 
 
 class CachedPartition:

@@ -10,8 +10,8 @@ moments are numbered.
 """
 
 import threading
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import NamedTuple, Protocol
@@ -69,13 +69,26 @@ class TailPlace(NamedTuple):
     """The offset up to which the tables have everything; −1 where they have nothing."""
 
 
+class SourceBegun(Protocol):
+    """A partition whose records arrive while its offsets are requested."""
+
+    def offsets(self) -> tuple[int, int]:
+        """The first and the next offset of the partition."""
+
+    def until(self, end: int) -> Iterator[SourceRecord]:
+        """The records up to an offset, exclusive. Raises ``OffsetGone``."""
+
+
 class TailSource(Protocol):
     """Reads the partitions of one topic."""
+
+    def begun(self, partition: int, first: int) -> AbstractContextManager[SourceBegun]:
+        """Begins to read from an offset on, until the end of the block."""
 
     def offsets(self, partition: int) -> tuple[int, int]:
         """The first and the next offset of a partition."""
 
-    def records(self, partition: int, first: int, end: int) -> Generator[SourceRecord]:
+    def records(self, partition: int, first: int, end: int) -> Iterator[SourceRecord]:
         """The records from one offset to another, exclusive. Raises ``OffsetGone``."""
 
     def close(self) -> None:
@@ -188,16 +201,20 @@ class HeadCache:
     def _catches_up(self, held: CachedPartition, partition: int, mark: int) -> bool:
         """Reads what follows, up to the mark. Returns False where Kafka has other records than before."""
         began, anchor = next(self._moments), held.anchor
-        log_start, log_end = self._source.offsets(partition)
-        if log_end < held.end:
-            return False
-        with self._lock:
-            # Marks of waiting reads are read too, as far as they can be read without waiting.
-            end = max(mark, min(max(held.wanted, held.end - 1), log_end - 1)) + 1
-            held.wanted = -1
+        first = held.end if anchor is None else anchor.offset
         try:
-            if not self._reads_on(held, partition, anchor, end):
-                return False
+            with self._source.begun(partition, first) as begun:
+                log_start, log_end = begun.offsets()
+                if log_end < held.end:
+                    return False
+                end = self._wanted_end(held, mark, log_end)
+                records = begun.until(end)
+                if anchor is not None and Anchor.of_first(records) != anchor:
+                    return False
+                while batch := list(islice(records, _AT_ONCE)):
+                    with self._lock:
+                        held.extend(batch)
+                        self._evict()
         except OffsetGone:
             if anchor is None:
                 raise
@@ -205,19 +222,12 @@ class HeadCache:
         held.checked_at, held.log_start = began, log_start
         return held.end == end
 
-    def _reads_on(self, held: CachedPartition, partition: int, anchor: Anchor | None, end: int) -> bool:
-        """Extends the partition. Returns False where its last record is not the same any more."""
-        begin = held.end if anchor is None else anchor.offset
-        with closing(self._source.records(partition, begin, end)) as records:
-            if anchor is not None:
-                again = next(records, None)
-                if again is None or Anchor.of(again) != anchor:
-                    return False
-            while batch := list(islice(records, _AT_ONCE)):
-                with self._lock:
-                    held.extend(batch)
-                    self._evict()
-        return True
+    def _wanted_end(self, held: CachedPartition, mark: int, log_end: int) -> int:
+        """The offset to read to: marks of waiting reads are read too, where that does not need to wait."""
+        with self._lock:
+            end = max(mark, min(max(held.wanted, held.end - 1), log_end - 1)) + 1
+            held.wanted = -1
+        return end
 
     def _evict(self) -> None:
         held = self._partitions.values()

@@ -4,11 +4,12 @@ Records come from the head cache, which reads from Kafka what it does not have. 
 are decoded.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 from tidemark.client.errors import BadRecord, TailUnreadable
 from tidemark.client.tail.chunk import SourceRecord, TailRecord
-from tidemark.client.tail.head_cache import CacheBounds, CacheInfo, HeadCache, TailPlace, TailSource
+from tidemark.client.tail.head_cache import CacheBounds, CacheInfo, HeadCache, SourceBegun, TailPlace, TailSource
 from tidemark.client.tail.wanted_key import WantedKey
 from tidemark.connections import KafkaConnection
 from tidemark.journal.action import Action
@@ -82,9 +83,13 @@ class KafkaTailSource:
         """See ``TailSource.offsets``."""
         return self._kafka.offsets_of(self._topic, partition)
 
-    def records(self, partition: int, first: int, end: int) -> Generator[SourceRecord]:
+    def records(self, partition: int, first: int, end: int) -> Iterator[SourceRecord]:
         """See ``TailSource.records``."""
         return self._kafka.records(self._topic, partition, first, end)
+
+    def begun(self, partition: int, first: int) -> AbstractContextManager[SourceBegun]:
+        """See ``TailSource.begun``."""
+        return self._kafka.begun(self._topic, partition, first)
 
     def close(self) -> None:
         """See ``TailSource.close``."""
