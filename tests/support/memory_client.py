@@ -24,7 +24,7 @@ from tidemark.journal.codec.record import read_action, write_action
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
 from tidemark.journal.head import Head
-from tidemark.kafka.errors import OffsetGone
+from tidemark.kafka.errors import KafkaFailure, OffsetGone
 from tidemark.kafka.producer import Placed
 
 PARTITION = 0
@@ -39,6 +39,12 @@ class World:
         self.records: list[dict[str, Any] | None] = []
         self.begin = 0
         """Kafka's first offset."""
+        self.fails_at: int | None = None
+        """The offset at which Kafka does not answer."""
+        self.handed_out = 0
+        """Records that consumers were given."""
+        self.epoch = 0
+        """The leader epoch of records that are sent now."""
         self.topic_id: str | None = "first"
         self.is_head_late = True
         self.journal = MemoryJournal()
@@ -53,7 +59,8 @@ class World:
 
     def send_words(self, history: str) -> None:
         for word in history.split():
-            self.records.append(None if word == "-" else kafka_record(word, len(self.records)))
+            record = None if word == "-" else kafka_record(word, len(self.records)) | {"epoch": self.epoch}
+            self.records.append(record)
 
     def send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
         """As a producer."""
@@ -66,6 +73,7 @@ class World:
                 "value": record.value,
                 "timestamp": record.timestamp,
                 "headers": [{"name": name, "value": value} for name, value in headers],
+                "epoch": self.epoch,
             }
         )
         return Placed(PARTITION, len(self.records) - 1)
@@ -77,7 +85,10 @@ class World:
         for offset in range(first, end):
             if offset < self.begin:
                 raise OffsetGone("it is below the first offset")
+            if offset == self.fails_at:
+                raise KafkaFailure("no answer")
             if (record := self.records[offset]) is not None:
+                self.handed_out += 1
                 headers = tuple((header["name"], header["value"]) for header in record["headers"])
                 yield MemoryRecord(
                     offset,
@@ -86,7 +97,7 @@ class World:
                     headers,
                     record["timestamp"],
                     1,
-                    record.get("epoch", 0),
+                    record["epoch"],
                 )
 
     def action(self, offset: int) -> Action | None:
@@ -95,6 +106,17 @@ class World:
             return None
         headers = [(header["name"], header["value"]) for header in record["headers"]]
         return read_action(record["key"], record["value"], record["timestamp"], 0, headers)
+
+    def cut(self, end: int) -> None:
+        """Loses the records from an offset on, as an unclean election of a leader does."""
+        del self.records[end:]
+        self.epoch += 1
+
+    def create_again(self) -> None:
+        """Another topic of the name, with tables of its own."""
+        self.records.clear()
+        self.journal, self.begin = MemoryJournal(), 0
+        self.topic_id = f"{self.topic_id} again"
 
     def offsets(self, partition: int) -> tuple[int, int]:
         self.tick("offsets")
@@ -248,7 +270,8 @@ class MemorySource:
     def begun(self, partition: int, first: int) -> Iterator[Any]:
         world = self.world
         yield SimpleNamespace(
-            offsets=lambda: world.offsets(partition), until=lambda end: world.records_of(partition, first, end)
+            offsets=lambda: world.offsets(partition),
+            until=lambda end: world.records_of(partition, first, end),
         )
 
 

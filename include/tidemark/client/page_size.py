@@ -27,4 +27,6 @@ def rows_of_page(page: Sequence[Any] | None) -> int:
     if not measured:
         return FIRST_ROWS
     payloads = sum(len(row.payload_txt or row.payload_bin or b"") for row in measured)
-    return min(max(PAGE_BYTES * len(measured) // (ROW_BYTES * len(measured) + payloads), FEWEST_ROWS), MOST_ROWS)
+    return min(
+        max(PAGE_BYTES * len(measured) // (ROW_BYTES * len(measured) + payloads), FEWEST_ROWS), MOST_ROWS
+    )

@@ -106,7 +106,17 @@ class _Odd(NamedTuple):
 class TailChunk:
     """Records of one partition, in the order of their offsets."""
 
-    __slots__ = ("_before", "_data", "_header_ends", "_last", "_odd", "_offsets", "_times", "_value_ends", "size")
+    __slots__ = (
+        "_before",
+        "_data",
+        "_header_ends",
+        "_last",
+        "_odd",
+        "_offsets",
+        "_times",
+        "_value_ends",
+        "size",
+    )
 
     def __init__(self) -> None:
         self._last: dict[bytes, int] = {}

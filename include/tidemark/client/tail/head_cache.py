@@ -240,7 +240,7 @@ class HeadCache:
     def _found(
         self, held: CachedPartition, key: WantedKey, place: TailPlace, first: int, mark: int
     ) -> tuple[int, Sequence[TailChunk], Sequence[KeptRecord | MissingRecords]]:
-        """The first offset that is kept, the chunks that no longer change, and the records of the last one."""
+        """The first offset that is kept, chunks that no longer change, and the last one's records."""
         with self._lock:
             held.drop_below(place.reached + 1)
             found = [chunk for chunk in held.chunks if chunk and chunk.last >= first]

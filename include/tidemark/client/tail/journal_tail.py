@@ -9,7 +9,14 @@ from contextlib import AbstractContextManager
 
 from tidemark.client.errors import BadRecord, TailUnreadable
 from tidemark.client.tail.chunk import SourceRecord, TailRecord
-from tidemark.client.tail.head_cache import CacheBounds, CacheInfo, HeadCache, SourceBegun, TailPlace, TailSource
+from tidemark.client.tail.head_cache import (
+    CacheBounds,
+    CacheInfo,
+    HeadCache,
+    SourceBegun,
+    TailPlace,
+    TailSource,
+)
 from tidemark.client.tail.wanted_key import WantedKey
 from tidemark.connections import KafkaConnection
 from tidemark.journal.action import Action
