@@ -123,14 +123,14 @@ def test_a_second_read_reads_its_mark_and_the_record_before_it() -> None:
 
 
 def test_records_of_others_are_not_decoded() -> None:
-    world, client = given_read("A1 j:? j:A1! A2")
+    _, client = given_read("A1 j:? j:A1! A2")
     assert [one.seq_nr for one in client.read("k")] == [1, 2]
     with pytest.raises(ClientError):
         client.pointer("j")
 
 
 def test_marks_take_no_memory() -> None:
-    world, client = given_read("A1")
+    _, client = given_read("A1")
     for _ in range(100):
         client.pointer("k")
     assert client.cache_info().records == 1
@@ -148,7 +148,7 @@ def test_what_the_tables_have_is_dropped() -> None:
 
 
 def test_records_that_do_not_fit_are_read_from_kafka() -> None:
-    world, client = given_read("A1 A2 A3 A4 A5 A6", CacheBounds(10**6, 4))
+    _, client = given_read("A1 A2 A3 A4 A5 A6", CacheBounds(10**6, 4))
     assert client.cache_info().records <= 4
     assert [one.seq_nr for one in client.read("k")] == [1, 2, 3, 4, 5, 6]
     assert client.cache_info().hits == 0
@@ -249,7 +249,7 @@ def test_threads_that_share_a_client_see_everything_that_was_acknowledged_before
 
 
 def test_a_read_that_is_blocked_by_another_one_reads_by_itself() -> None:
-    world, client = given_read("A1 A2")
+    _, client = given_read("A1 A2")
     cache = client._tail._cache
     cache._patience = 0.01
     (held,) = cache._partitions.values()
