@@ -14,8 +14,10 @@ from tests.support.services.client_world import appended, fill
 from tests.support.services.journal_runs import given_topic, make_again
 
 from tidemark import Event, Journal
+from tidemark.cassandra.session import connect
 from tidemark.client.errors import TailLost
 from tidemark.connections import Connections
+from tidemark.consensus.lightweight import create_schema
 from tidemark.journal.codec.record import write_action
 from tidemark.kafka.consumer import PartitionReader
 
@@ -108,6 +110,8 @@ def test_records_that_kafka_has_removed_are_not_read_from_memory(
 def test_another_topic_of_the_name_has_nothing_of_the_old_one(
     topic: str, connections: Connections, ends: dict[str, Any]
 ) -> None:
+    control = connections.control
+    create_schema(connect(control), control.control_replication)  # where no pipeline has bound the topic
     with Journal(topic, **ends) as journal:
         journal.append("k", texts(1, 3))
         assert numbers(journal, "k") == [1, 2, 3]
