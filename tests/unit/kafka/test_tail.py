@@ -39,6 +39,13 @@ def test_reads_of_a_partition_one_after_the_other_share_a_reader(made):
     assert len(made) == 1
 
 
+def test_an_idle_reader_serves_another_partition(made):
+    tail = given_tail()
+    for partition in (1, 0, 1):
+        tail.offsets_of("orders", partition)
+    assert len(made) == 1
+
+
 def test_reads_at_the_same_time_have_a_reader_each(made):
     FakeConsumer.messages = [message(3), message(3)]
     tail = given_tail()
