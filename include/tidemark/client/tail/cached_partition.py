@@ -64,12 +64,17 @@ class CachedPartition:
     def extend(self, records: Iterable[SourceRecord]) -> None:
         """Keeps the records that follow ``end``, in their order."""
         last = None
+        chunk = self._open_chunk()
+        size, length = chunk.size, len(chunk)
         for last in records:
-            chunk = self._open_chunk()
-            size, length = chunk.size, len(chunk)
+            if chunk.is_full:
+                self.size += chunk.size - size
+                self.records += len(chunk) - length
+                chunk = self._open_chunk()
+                size = length = 0
             chunk.add(last)
-            self.size += chunk.size - size
-            self.records += len(chunk) - length
+        self.size += chunk.size - size
+        self.records += len(chunk) - length
         if last is not None:
             self.anchor, self.end = Anchor.of(last), last.offset + 1
 

@@ -111,8 +111,10 @@ class TailChunk:
         "_data",
         "_header_ends",
         "_last",
+        "_length",
         "_odd",
         "_offsets",
+        "_parts",
         "_times",
         "_value_ends",
         "size",
@@ -124,7 +126,11 @@ class TailChunk:
         self._before = array("h")
         """The position of the record before with the same key."""
         self._offsets, self._times = array("q"), array("q")
-        self._data = bytearray()
+        self._parts: list[bytes] = []
+        """Header and value of each record, until the chunk is sealed."""
+        self._data = b""
+        """The same in one piece, afterwards."""
+        self._length = 0
         self._header_ends, self._value_ends = array("I"), array("I")
         self._odd: dict[int, _Odd] = {}
         self.size = 0
@@ -141,12 +147,12 @@ class TailChunk:
     @property
     def is_full(self) -> bool:
         """Whether the next record belongs into another chunk."""
-        return len(self._offsets) >= MOST_RECORDS or len(self._data) >= MOST_BYTES
+        return len(self._offsets) >= MOST_RECORDS or self._length >= MOST_BYTES
 
     def add(self, record: SourceRecord) -> None:
         """Keeps a record, unless it changes no entity."""
-        key, timestamp = record.key, record.timestamp
-        if key is None or timestamp is None:
+        key = record.key
+        if key is None:
             return
         headers = record.headers
         header = headers[0][1] if len(headers) == 1 and headers[0][0] == ACTION_HEADER else None
@@ -155,35 +161,39 @@ class TailChunk:
                 return
         elif header.startswith(b'{"mark"') and _is_mark(header):
             return
-        value = record.value
+        timestamp, value = record.timestamp, record.value
+        if timestamp is None:
+            return
+        offsets, last = self._offsets, self._last
+        position = _POSITIONS[len(offsets)]
         if header is None or value is None or len(value) > LARGEST_VALUE:
             self._add_odd(headers, value)
-        else:
-            self._data += header
-            self._header_ends.append(len(self._data))
-            self._data += value
-            self.size += RECORD_BYTES + len(header) + len(value)
-        self._value_ends.append(len(self._data))
-        position = _POSITIONS[len(self._offsets)]
-        before = self._last.get(key, _NONE)
+            header = value = b""
+        self._parts += (header, value)
+        length = len(header)
+        self._header_ends.append(self._length + length)
+        length += len(value)
+        self.size += RECORD_BYTES + length
+        self._length += length
+        self._value_ends.append(self._length)
+        before = last.get(key, _NONE)
         if before == _NONE:
             self.size += KEY_BYTES + len(key)
-        self._last[key] = position
+        last[key] = position
         self._before.append(before)
-        self._offsets.append(record.offset)
+        offsets.append(record.offset)
         self._times.append(timestamp)
 
     def _add_odd(self, headers: RecordHeaders, value: bytes | None) -> None:
         is_whole = value is None or len(value) <= LARGEST_VALUE
         kept = value if is_whole else None
         self._odd[len(self._offsets)] = _Odd(kept, tuple(headers), is_whole)
-        self._header_ends.append(len(self._data))
         texts = sum(len(name) + len(data or b"") for name, data in headers)
-        self.size += RECORD_BYTES + ODD_BYTES + texts + len(kept or b"")
+        self.size += ODD_BYTES + texts + len(kept or b"")
 
     def seal(self) -> None:
-        """Frees memory that is reserved for further records. None may be added afterwards."""
-        self._data = bytes(self._data)  # type: ignore[assignment]
+        """Puts headers and values together, which takes less memory. Nothing may be added afterwards."""
+        self._data, self._parts = b"".join(self._parts), []
 
     def read(self, key: WantedKey, first: int, end: int) -> Iterator["KeptRecord | MissingRecords"]:
         """The entity's records from one offset to another, exclusive, in order.
@@ -220,10 +230,16 @@ class TailChunk:
         if odd := self._odd.get(position):
             value, headers, _ = odd
         else:
-            begin = self._value_ends[position - 1] if position else 0
-            between = self._header_ends[position]
-            headers = ((ACTION_HEADER, bytes(self._data[begin:between])),)
-            value = bytes(self._data[between : self._value_ends[position]])
+            header, value = self._plain(position)
+            headers = ((ACTION_HEADER, header),)
         return KeptRecord(
             self._offsets[position], key.raw, value, headers, self._times[position], TIMESTAMP_TYPE
         )
+
+    def _plain(self, position: int) -> tuple[bytes, bytes]:
+        """Header and value of a record of the usual form."""
+        if self._parts:
+            return self._parts[2 * position], self._parts[2 * position + 1]
+        begin = self._value_ends[position - 1] if position else 0
+        between = self._header_ends[position]
+        return self._data[begin:between], self._data[between : self._value_ends[position]]
