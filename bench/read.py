@@ -7,10 +7,12 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from journal_load import Load, fill_topic  # isort: skip
 from services import own_services  # isort: skip
@@ -92,13 +94,58 @@ def measure_read(kafka: KafkaConnection, cassandra: CassandraConnection) -> None
             # Appends of other entities, with growing numbers, so that the topic is not re-created.
             fill_topic(kafka, replace(others, first=sent, appends=tail - (sent - SMALL.appends)), topic)
             sent = SMALL.appends + tail
-            of = [timed(partial(journal.read, KEY), SMALL.appends) for _ in range(ROUNDS // 3)]
-            rows.append((f"`Journal.read`, {tail:,} records in the tail", *medians(of)))
-    bare = rows[0]
+            found_ways = sorted(tail_reads(kafka, cassandra), key=lambda one: not one[0].startswith("bare"))
+            rows += [(f"{way}, {tail:,} records in the tail", *of) for way, of in found_ways]
+    bare = rows[0][2]
     print("\n| 1,000 events of 200 bytes | first event ms | last event ms | last, against bare |")
     print("|---|---|---|---|")
     for way, first, last in rows:
-        print(f"| {way} | {first:.1f} | {last:.1f} | {last / bare[2]:.2f} |")
+        bare = last if way.startswith("bare query, one page") else bare
+        print(f"| {way} | {first:.1f} | {last:.1f} | {last / bare:.2f} |")
+
+
+def tail_reads(
+    kafka: KafkaConnection, cassandra: CassandraConnection
+) -> Iterator[tuple[str, tuple[float, float]]]:
+    """Reads of a journal whose tail has records of others: without a cache, and with one."""
+    ends: dict[str, Any] = {"kafka": kafka, "cassandra": cassandra, "keyspace": KEYSPACE}
+    with Journal("small", cache_bytes=0, **ends) as journal:
+        journal.mark(KEY)
+        every = [timed(partial(journal.read, KEY), SMALL.appends) for _ in range(ROUNDS // 3)]
+        yield "every read, without a cache", medians(every)
+    firsts = []
+    for _ in range(3):
+        with Journal("small", **ends) as journal:
+            journal.mark(KEY)
+            firsts.append(timed(partial(journal.read, KEY), SMALL.appends))
+    yield "first read", medians(firsts)
+    with Journal("small", **ends) as journal:
+        list(journal.read(KEY))
+        bare, second = [], []
+        for _ in range(ROUNDS):  # in turn, so that both meet the same disturbances
+            bare.append(timed(bare_query(cassandra, "small", 5_000), SMALL.appends))
+            second.append(timed(partial(journal.read, KEY), SMALL.appends))
+        yield "bare query, one page", medians(bare)
+        yield "second read", medians(second)
+        other = "other-000007"
+        events = sum(1 for _ in journal.read(other))
+        of_other = [timed(partial(journal.read, other), events) for _ in range(ROUNDS)]
+        yield f"read of another entity, {events:,} events that are all in the tail", medians(of_other)
+        held = journal.cache_info()
+        print(
+            f"\ncache: {held.records:,} records, {held.bytes / 2**20:.1f} MiB, {held.hits} hits, "
+            f"{held.misses} misses; {cache_memory(journal):.1f} MiB as Python counts them"
+        )
+
+
+def cache_memory(journal: Journal) -> float:
+    """MiB that Python allocates while the emptied cache is filled again."""
+    tracemalloc.start()
+    journal._tail._cache.clear()
+    list(journal.read(KEY))
+    found = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    return found
 
 
 def measure_parts(kafka: KafkaConnection, cassandra: CassandraConnection) -> None:
@@ -109,7 +156,7 @@ def measure_parts(kafka: KafkaConnection, cassandra: CassandraConnection) -> Non
         parts = {
             "mark": partial(journal.mark, KEY),
             "pointer of the partition": partial(tables.pointer, KEY, 0),
-            "head": partial(tables.head, KEY),
+            "head": lambda: tables.ask_head(KEY)(),
         }
         print("\n| before the first row | ms |\n|---|---|")
         for part, ask in parts.items():

@@ -21,6 +21,7 @@ def message(offset: int, error: KafkaError | None = None, **values: Any) -> Any:
         "value": None,
         "timestamp": (TIMESTAMP_CREATE_TIME, 7),
         "headers": [],
+        "leader_epoch": None,
     } | values
     return SimpleNamespace(**{name: lambda value=value: value for name, value in values.items()})
 

@@ -7,24 +7,28 @@ many of these writes land as it likes. Whatever a reader asks for ticks: a test 
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.support.journal_samples import KEY, TOPIC, kafka_record
 from tests.support.memory_journal import MemoryJournal, MemoryTables, Write
 
 from tidemark.client.journal import Journal
+from tidemark.client.tail.head_cache import CacheBounds
+from tidemark.client.tail.journal_tail import JournalTail
 from tidemark.journal.action import Action, Append, Delete, Mark, Purge
 from tidemark.journal.codec.payload import decode
 from tidemark.journal.codec.record import read_action, write_action
 from tidemark.journal.effect import Message
 from tidemark.journal.fold import Fold
 from tidemark.journal.head import Head
-from tidemark.kafka.errors import OffsetGone
+from tidemark.kafka.errors import KafkaFailure, OffsetGone
 from tidemark.kafka.producer import Placed
 
 PARTITION = 0
+NO_CACHE = CacheBounds(0, 0)
 
 
 class World:
@@ -35,6 +39,14 @@ class World:
         self.records: list[dict[str, Any] | None] = []
         self.begin = 0
         """Kafka's first offset."""
+        self.fails_at: int | None = None
+        """The offset at which Kafka does not answer."""
+        self.handed_out = 0
+        """Records that consumers were given."""
+        self.epoch = 0
+        """The leader epoch of records that are sent now."""
+        self.topic_id: str | None = "first"
+        self.is_head_late = True
         self.journal = MemoryJournal()
         self.pending: list[Write] = []
         """What the replication run under way has not written yet."""
@@ -47,7 +59,8 @@ class World:
 
     def send_words(self, history: str) -> None:
         for word in history.split():
-            self.records.append(None if word == "-" else kafka_record(word, len(self.records)))
+            record = None if word == "-" else kafka_record(word, len(self.records)) | {"epoch": self.epoch}
+            self.records.append(record)
 
     def send(self, action: Action, further: Mapping[str, str] | None = None) -> Placed:
         """As a producer."""
@@ -60,21 +73,32 @@ class World:
                 "value": record.value,
                 "timestamp": record.timestamp,
                 "headers": [{"name": name, "value": value} for name, value in headers],
+                "epoch": self.epoch,
             }
         )
         return Placed(PARTITION, len(self.records) - 1)
 
-    def actions(self, key: str | None, partition: int, first: int, mark: int) -> Iterator[tuple[int, Action]]:
+    def records_of(self, partition: int, first: int, end: int) -> Iterator["MemoryRecord"]:
         self.tick("tail")
         assert partition == PARTITION
-        assert first < mark <= len(self.records)
-        if first < self.begin:
-            raise OffsetGone("it is below the first offset")
-        for offset in range(first, mark):
+        assert first < end <= len(self.records)
+        for offset in range(first, end):
             if offset < self.begin:
                 raise OffsetGone("it is below the first offset")
-            if (action := self.action(offset)) is not None and key in (None, action.key):
-                yield offset, action
+            if offset == self.fails_at:
+                raise KafkaFailure("no answer")
+            if (record := self.records[offset]) is not None:
+                self.handed_out += 1
+                headers = tuple((header["name"], header["value"]) for header in record["headers"])
+                yield MemoryRecord(
+                    offset,
+                    record["key"],
+                    record["value"],
+                    headers,
+                    record["timestamp"],
+                    1,
+                    record["epoch"],
+                )
 
     def action(self, offset: int) -> Action | None:
         record = self.records[offset]
@@ -83,9 +107,20 @@ class World:
         headers = [(header["name"], header["value"]) for header in record["headers"]]
         return read_action(record["key"], record["value"], record["timestamp"], 0, headers)
 
-    def end(self, key: str, partition: int) -> int:
-        self.tick("end")
-        return len(self.records)
+    def cut(self, end: int) -> None:
+        """Loses the records from an offset on, as an unclean election of a leader does."""
+        del self.records[end:]
+        self.epoch += 1
+
+    def create_again(self) -> None:
+        """Another topic of the name, with tables of its own."""
+        self.records.clear()
+        self.journal, self.begin = MemoryJournal(), 0
+        self.topic_id = f"{self.topic_id} again"
+
+    def offsets(self, partition: int) -> tuple[int, int]:
+        self.tick("offsets")
+        return self.begin, len(self.records)
 
     def close(self) -> None:
         self.asked.append("close")
@@ -96,7 +131,14 @@ class World:
         self.tick("pointer")
         return self.journal.pointers.get((TOPIC, partition))
 
-    def head(self, key: str) -> Head | None:
+    def ask_head(self, key: str) -> Callable[[], Head | None]:
+        """Read at once, or when the answer is waited for: anything between is possible."""
+        if self.is_head_late:
+            return lambda: self._head(key)
+        found = self._head(key)
+        return lambda: found
+
+    def _head(self, key: str) -> Head | None:
         self.tick("head")
         return self.journal.of(TOPIC).head(key)
 
@@ -175,11 +217,21 @@ class World:
 
     # The client
 
-    def client(self, **options: Any) -> Journal:
+    def client(self, bounds: CacheBounds = NO_CACHE, **options: Any) -> Journal:
+        """A client of its own, without a cache of the tail unless bounds are given."""
         journal = Journal.__new__(Journal)
-        options = {"segment_size": self.segment_size, **options}
-        journal._assemble(TOPIC, self, self, self, origin="here", **options)
+        options = {"segment_size": self.segment_size, "guard": self, **options}
+        tail = JournalTail(TOPIC, MemorySource(self), bounds, 10)
+        journal._assemble(TOPIC, self, self, tail, origin="here", **options)
         return journal
+
+    def check(self, key: str) -> None:
+        """As a guard: every topic is taken."""
+
+    def ask(self, key: str) -> Callable[[], str | None]:
+        """As a guard: the topic's id after the mark."""
+        found = self.topic_id
+        return lambda: found
 
     def read(self, first: int = 1, key: str = KEY, **options: Any) -> list[tuple[int, int]]:
         """Numbers and offsets of the events that the client gives."""
@@ -193,6 +245,34 @@ class World:
             if action is not None and action.key == key:
                 model.take(offset, action)
         return model
+
+
+class MemoryRecord(NamedTuple):
+    """A record as a consumer gives it."""
+
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int | None
+    timestamp_type: int
+    leader_epoch: int | None
+
+
+class MemorySource:
+    """The world's partition as a source of the tail."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.offsets, self.records, self.close = world.offsets, world.records_of, world.close
+
+    @contextmanager
+    def begun(self, partition: int, first: int) -> Iterator[Any]:
+        world = self.world
+        yield SimpleNamespace(
+            offsets=lambda: world.offsets(partition),
+            until=lambda end: world.records_of(partition, first, end),
+        )
 
 
 class Gathered(list[Write]):

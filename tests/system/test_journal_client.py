@@ -176,13 +176,13 @@ def test_cassandra_that_goes_away_between_pointer_and_rows(
         behind = CassandraConnection(hosts=(LOOPBACK,), port=proxy.port)
         with place.journal(cassandra=behind) as reader:
             assert numbers(reader, key) == list(range(1, 8))
-            read_head = CassandraTables.head
+            ask_head = CassandraTables.ask_head
 
             def shut_first(tables: CassandraTables, key: str) -> Any:
                 proxy.shut()
-                return read_head(tables, key)
+                return ask_head(tables, key)
 
-            monkeypatch.setattr(CassandraTables, "head", shut_first)
+            monkeypatch.setattr(CassandraTables, "ask_head", shut_first)
             with pytest.raises(TablesUnreadable, match="Cassandra did not give the head") as raised:
                 next(reader.read(key))
     assert (raised.value.topic, raised.value.key) == (place.topic, key)

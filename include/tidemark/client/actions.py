@@ -13,6 +13,7 @@ from typing import Any
 
 from tidemark.client.errors import BadInput
 from tidemark.client.events import Event, as_json
+from tidemark.client.tail.head_cache import CacheBounds
 from tidemark.journal.action import Append, append
 from tidemark.journal.codec.expire_after import ExpireAfter, read_expire_after
 from tidemark.journal.codec.json_text import LONG_MAX
@@ -84,6 +85,13 @@ class Checks:
         if type(value) is not int or not 1 <= value <= LONG_MAX:
             raise BadInput(self._topic, key, f"{what} is a number from 1 to {LONG_MAX}, not {value!r}.")
         return value
+
+    def bounds(self, bounds: CacheBounds) -> CacheBounds:
+        """Valid bounds of the cache."""
+        for name, value in (("cache_bytes", bounds.size), ("cache_records", bounds.records)):
+            if type(value) is not int or value < 0:
+                raise BadInput(self._topic, None, f"`{name}` is a number from 0 on, not {value!r:.60}.")
+        return bounds
 
     def headers(self, key: str, headers: Mapping[str, str] | None) -> dict[str, str]:
         """Valid additional headers."""

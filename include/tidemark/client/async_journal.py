@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 from tidemark.async_facade import AsyncFacade, in_thread
 from tidemark.client.events import JournalEvent
 from tidemark.client.journal import Journal
+from tidemark.client.tail.head_cache import CacheInfo
 
 EVENTS_AT_ONCE = 500
 """The most events that a read fetches ahead; it begins with one, and doubles."""
@@ -75,6 +76,10 @@ class AsyncJournal(AsyncFacade[Journal]):
     purge = in_thread(Journal.purge)
     pointer = in_thread(Journal.pointer)
     mark = in_thread(Journal.mark)
+
+    def cache_info(self) -> CacheInfo:
+        """See ``Journal.cache_info``. Does not wait for anything."""
+        return self._blocking.cache_info()
 
     def read(self, key: str, from_seq_nr: int = 1) -> AsyncIterator[JournalEvent]:
         """The entity's events: ``async for event in journal.read(key)``.

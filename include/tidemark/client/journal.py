@@ -4,11 +4,13 @@ Actions are sent to Kafka. Reads return replicated events from Cassandra and the
 writes to Cassandra, and never retries an action that may have been sent.
 """
 
+import os
 import socket
 from collections.abc import Generator, Iterable, Mapping
 from datetime import timedelta
 from typing import Any, Protocol, Self
 from uuid import uuid4
+from weakref import WeakSet
 
 from tidemark.client.actions import Checks
 from tidemark.client.errors import Conflict, Misplaced, NotSent, TopicUnconfirmed
@@ -18,7 +20,8 @@ from tidemark.client.producer import ActionSender, sent_version
 from tidemark.client.reader import EntityReader, EntityStanding, Tail
 from tidemark.client.settings import JournalSettings, declare, settings_of
 from tidemark.client.table_events import ReadableTables
-from tidemark.client.tail import JournalTail
+from tidemark.client.tail.head_cache import CACHE_BYTES, CACHE_RECORDS, CacheBounds, CacheInfo
+from tidemark.client.tail.journal_tail import JournalTail, KafkaTailSource
 from tidemark.client.topic_identity import Guard, TopicGuard, Unguarded
 from tidemark.client.topic_ids import KafkaTopics
 from tidemark.client.topic_record import ControlLedger, ControlPlane
@@ -33,6 +36,19 @@ from tidemark.pipeline.model import Isolation
 PATIENCE = 30.0
 """The default timeout of Kafka, in seconds."""
 
+_journals: "WeakSet[Journal]" = WeakSet()
+"""The open journals of this process."""
+_of_parents: list[object] = []
+"""Kafka clients of the process that this one was forked from. They can be neither used nor freed here."""
+
+
+def _connect_all_again() -> None:
+    for journal in list(_journals):
+        journal._connect_again()
+
+
+os.register_at_fork(after_in_child=_connect_all_again)
+
 
 class Sending(Protocol):
     """Sends actions to a topic."""
@@ -46,6 +62,9 @@ class Sending(Protocol):
 
 class ClosableTail(Tail, Protocol):
     """A tail whose clients can be closed."""
+
+    def cache_info(self) -> CacheInfo:
+        """The state of the cache."""
 
     def close(self) -> None:
         """Closes the Kafka clients."""
@@ -67,6 +86,8 @@ class Journal:
         correlate: bool = True,
         origin: str | None = None,
         patience: float = PATIENCE,
+        cache_bytes: int = CACHE_BYTES,
+        cache_records: int = CACHE_RECORDS,
     ) -> None:
         """Describes the journal. Connections are made by the first call that needs them.
 
@@ -81,13 +102,15 @@ class Journal:
             correlate: False returns rows of other incarnations too, and logs a warning.
             origin: The sender's name, stored in every record; None: this machine's host name.
             patience: The timeout of Kafka, in seconds.
+            cache_bytes: The most memory for what was read of Kafka's tail, over all partitions; 0: none.
+            cache_records: The most records in that memory; 0: none.
 
         Raises:
-            BadInput: The topic's name or the origin is invalid.
+            BadInput: The topic's name, the origin or a bound of the cache is invalid.
         """
         declared = declare(keyspace, tables, consistency)
         settings = JournalSettings(topic, kafka, cassandra, declared, Isolation(isolation))
-        self._connect(settings, correlate, origin, patience)
+        self._connect(settings, correlate, origin, patience, CacheBounds(cache_bytes, cache_records))
 
     @classmethod
     def of_pipeline(
@@ -100,6 +123,8 @@ class Journal:
         correlate: bool = True,
         origin: str | None = None,
         patience: float = PATIENCE,
+        cache_bytes: int = CACHE_BYTES,
+        cache_records: int = CACHE_RECORDS,
     ) -> Self:
         """The journal that a pipeline replicates, configured by the pipeline's file.
 
@@ -112,12 +137,21 @@ class Journal:
             correlate: See ``Journal``.
             origin: See ``Journal``.
             patience: See ``Journal``.
+            cache_bytes: See ``Journal``.
+            cache_records: See ``Journal``.
 
         Returns:
             The journal, not connected yet.
         """
         settings = settings_of(name, topic, writer, look_up)
-        return cls.of_settings(settings, correlate=correlate, origin=origin, patience=patience)
+        return cls.of_settings(
+            settings,
+            correlate=correlate,
+            origin=origin,
+            patience=patience,
+            cache_bytes=cache_bytes,
+            cache_records=cache_records,
+        )
 
     @classmethod
     def of_settings(
@@ -127,6 +161,8 @@ class Journal:
         correlate: bool = True,
         origin: str | None = None,
         patience: float = PATIENCE,
+        cache_bytes: int = CACHE_BYTES,
+        cache_records: int = CACHE_RECORDS,
     ) -> Self:
         """The journal that the settings describe.
 
@@ -135,19 +171,28 @@ class Journal:
             correlate: See ``Journal``.
             origin: See ``Journal``.
             patience: See ``Journal``.
+            cache_bytes: See ``Journal``.
+            cache_records: See ``Journal``.
 
         Returns:
             The journal, not connected yet.
         """
         journal = cls.__new__(cls)
-        journal._connect(settings, correlate, origin, patience)
+        journal._connect(settings, correlate, origin, patience, CacheBounds(cache_bytes, cache_records))
         return journal
 
     def _connect(
-        self, settings: JournalSettings, correlate: bool, origin: str | None, patience: float
+        self,
+        settings: JournalSettings,
+        correlate: bool,
+        origin: str | None,
+        patience: float,
+        bounds: CacheBounds,
     ) -> None:
         topic, kafka = settings.topic, settings.kafka
-        tail = JournalTail(topic, kafka, settings.isolation.value, patience)
+        bounds = Checks(topic).bounds(bounds)
+        source = KafkaTailSource(topic, kafka, settings.isolation.value, patience)
+        tail = JournalTail(topic, source, bounds, patience)
         tables = CassandraTables(topic, settings.cassandra, settings.declared)
         control = settings.control or ControlPlane(settings.cassandra, None)
         ledger = ControlLedger(topic, control, settings.declared, tables)
@@ -155,6 +200,14 @@ class Journal:
         guard = TopicGuard(topic, settings.declared.keyspace, topics, ledger)
         sender, size = ActionSender(topic, kafka, patience), settings.declared.segment_size
         self._assemble(topic, sender, tables, tail, correlate, origin, guard, size)
+        self._settings = (settings, correlate, origin, patience, bounds)
+        _journals.add(self)
+
+    def _connect_again(self) -> None:
+        """Replaces the clients in a forked process, where their threads and connections do not exist."""
+        # Closing or freeing a client waits for its threads.
+        _of_parents.append((self._sender, self._tail, self._guard))
+        self._connect(*self._settings)
 
     def _assemble(
         self,
@@ -330,6 +383,14 @@ class Journal:
         standing = self._reader.standing(self._checks.key(key))
         return None if standing is None else standing.seq_nr
 
+    def cache_info(self) -> CacheInfo:
+        """The state of the cache of Kafka's tail: hits, misses, records and bytes.
+
+        Returns:
+            The counts since the journal was opened, and what is kept now.
+        """
+        return self._tail.cache_info()
+
     def mark(self, key: str) -> Placed:
         """Sends a mark to the entity's partition. Every record acknowledged before has a lower offset.
 
@@ -361,6 +422,7 @@ class Journal:
 
     def close(self) -> None:
         """Closes the Kafka clients. Cassandra sessions are shared by the process and stay open."""
+        _journals.discard(self)
         self._sender.close()
         self._tail.close()
         self._guard.close()

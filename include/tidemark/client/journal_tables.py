@@ -1,32 +1,39 @@
 """A journal's tables in Cassandra: pointer, head and rows. Read-only.
 
 Missing tables mean that nothing was replicated yet; the tail in Kafka then has everything, or ``TailLost`` is
-raised.
+raised. Only the three queries of a read are prepared.
 """
 
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidemark.cassandra.driver import ConsistencyLevel, PreparedStatement, Session
 from tidemark.cassandra.session import CassandraUnreachable, connect
 from tidemark.client.errors import TablesUnreadable
+from tidemark.client.page_size import rows_of_page
 from tidemark.connections import CassandraConnection
 from tidemark.consensus.lightweight import FAILURES
 from tidemark.journal.head import Head
 from tidemark.journal.segments import head_segments
 from tidemark.journal_tables.heads import head_of
-from tidemark.journal_tables.statements import JournalTables, are_there
+from tidemark.journal_tables.statements import JournalTables, are_there, heads_query, pointer_query
 from tidemark.pipeline.model import JournalDeclaration
-
-ROWS_AT_ONCE = 500
-"""The page size. A reader holds two pages in memory, and waits for one before its first event."""
 
 _COLUMNS = (
     "seq_nr, timestamp, partition, offset, origin, version, meta_record_id, tags, metadata, payload_type, "
     "payload_txt, payload_bin, headers"
 )
+
+
+class _Queries(NamedTuple):
+    """The prepared queries of a session."""
+
+    session: Session
+    pointer: PreparedStatement
+    head: PreparedStatement
+    rows: PreparedStatement
 
 
 class CassandraTables:
@@ -35,42 +42,58 @@ class CassandraTables:
     def __init__(self, topic: str, connection: CassandraConnection, journal: JournalDeclaration) -> None:
         self._topic, self._connection, self._journal = topic, connection, journal
         self._lock = threading.Lock()
-        self._prepared: tuple[Session, PreparedStatement] | None = None
+        self._prepared: _Queries | None = None
+        self._rows_at_once = rows_of_page(None)
 
     def pointer(self, key: str, partition: int) -> int | None:
         """See ``ReadableTables.pointer``."""
-        place = (self._topic, partition)
         with self._asking(key, "the pointer"):
-            tables = self._tables()
-            return tables.read_pointers([place]).get(place) if tables else None
+            if (queries := self._queries()) is None:
+                return None
+            found = queries.session.execute(queries.pointer, (self._topic, partition)).one()
+        return None if found is None else int(found.offset)
 
     def first_pointed(self, key: str, partitions: Collection[int]) -> int | None:
         """See ``Pointers.first_pointed``."""
         with self._asking(key, "the pointers"):
-            tables = self._tables()
-            made = tables.pointers_made([(self._topic, each) for each in partitions]) if tables else {}
+            if self._queries() is None:
+                return None
+            tables = JournalTables.of(self._session, self._journal)
+            made = tables.pointers_made([(self._topic, each) for each in partitions])
         return min(made.values(), default=None)
 
-    def head(self, key: str) -> Head | None:
-        """See ``ReadableTables.head``: today's segment counts before the old one."""
-        segments = head_segments(key)
+    def ask_head(self, key: str) -> Callable[[], Head | None]:
+        """See ``ReadableTables.ask_head``: today's segment counts before the old one."""
         with self._asking(key, "the head"):
-            tables = self._tables()
-            wanted = [(segment, [key]) for segment in segments]
-            rows = list(tables.read_heads(self._topic, wanted)) if tables else []
-        found = {row.segment: head_of(row) for row in rows}
-        return next((found[segment] for segment in segments if segment in found), None)
+            queries, asked = self._queries(), []
+            if queries is not None:
+                for segment in head_segments(key):
+                    place = (self._topic, segment, [key])
+                    asked.append(queries.session.execute_async(queries.head, place))
+
+        def answer() -> Head | None:
+            with self._asking(key, "the head"):
+                found = [row for each in asked for row in each.result()]
+            return head_of(found[0]) if found else None
+
+        return answer
 
     def rows(self, key: str, segment: int, first: int) -> Iterator[Sequence[Any]]:
         """See ``ReadableTables.rows``; the next page is asked for while this one is looked at."""
         what = f"the rows from event {first} on"
         with self._asking(key, what):
-            asked = self._session.execute_async(self._statement(), (key, self._topic, segment, first))
+            queries = self._queries()
+            if queries is None:  # they were there when the head was read
+                raise TablesUnreadable(self._topic, key, what, "the tables do not exist any more")
+            query = queries.rows.bind((key, self._topic, segment, first))
+            query.fetch_size = self._rows_at_once
+            asked = queries.session.execute_async(query)
         while True:
             with self._asking(key, what):
                 page = asked.result().current_rows
                 if has_more := asked.has_more_pages:
                     asked.start_fetching_next_page()
+            self._rows_at_once = rows_of_page(page) if page else self._rows_at_once
             yield page
             if not has_more:
                 return
@@ -83,23 +106,25 @@ class CassandraTables:
             reason = f"{type(error).__name__}: {error}"
             raise TablesUnreadable(self._topic, key, what, reason) from error
 
-    def _tables(self) -> JournalTables | None:
-        is_there = are_there(self._session, self._journal)
-        return JournalTables.of(self._session, self._journal) if is_there else None
-
     @property
     def _session(self) -> Session:
         with self._lock:  # threads that start together must share one session
             return connect(self._connection)
 
-    def _statement(self) -> PreparedStatement:
-        session = self._session
-        if self._prepared is None or self._prepared[0] is not session:
-            statement = session.prepare(
-                f"SELECT {_COLUMNS} FROM {self._journal.keyspace}.{self._journal.tables.journal} "
+    def _queries(self) -> _Queries | None:
+        """The queries, prepared once for each session; None where the tables do not exist."""
+        session, journal = self._session, self._journal
+        if not are_there(session, journal):
+            return None
+        if self._prepared is None or self._prepared.session is not session:
+            rows = (
+                f"SELECT {_COLUMNS} FROM {journal.keyspace}.{journal.tables.journal} "
                 "WHERE id = ? AND topic = ? AND segment = ? AND seq_nr >= ?"
             )
-            statement.consistency_level = ConsistencyLevel.name_to_value[self._journal.consistency.value]
-            statement.is_idempotent, statement.fetch_size = True, ROWS_AT_ONCE
-            self._prepared = (session, statement)
-        return self._prepared[1]
+            texts = (pointer_query(journal), heads_query(journal), rows)
+            found = [session.prepare(text) for text in texts]
+            for statement in found:
+                statement.consistency_level = ConsistencyLevel.name_to_value[journal.consistency.value]
+                statement.is_idempotent = True
+            self._prepared = _Queries(session, *found)
+        return self._prepared

@@ -23,6 +23,7 @@ from tidemark.client.errors import (
 )
 from tidemark.client.events import JournalEvent, events_of_append
 from tidemark.client.table_events import ReadableTables, ReadView, TableEvents
+from tidemark.client.tail.head_cache import TailPlace
 from tidemark.client.tail_overlay import Overlay
 from tidemark.client.topic_identity import Guard
 from tidemark.journal.action import Action, Append, Delete, Purge
@@ -72,8 +73,11 @@ class EntityStanding(NamedTuple):
 class Tail(Protocol):
     """The partitions of a journal's topic."""
 
-    def actions(self, key: str, partition: int, first: int, mark: int) -> Iterator[tuple[int, Action]]:
-        """The entity's actions from offset ``first`` to ``mark``, exclusive. Raises ``OffsetGone``."""
+    def actions(self, key: str, place: TailPlace, first: int, mark: int) -> Iterator[tuple[int, Action]]:
+        """The entity's actions from offset ``first`` to ``mark``, exclusive. Raises ``OffsetGone``.
+
+        Marks may be left out.
+        """
 
     def end(self, key: str, partition: int) -> int:
         """The end offset of the partition: that of its next record."""
@@ -175,16 +179,14 @@ class EntityReader:
         partition, mark = self._mark(key)
         confirm = self._guard.ask(key)
         try:
-            view = self._view_before(key, partition, mark)
+            pointer = self._tables.pointer(key, partition)
         except ClientError:
             confirm()  # a recreated topic is the better explanation of the error
             raise
-        confirm()
-        return view
-
-    def _view_before(self, key: str, partition: int, mark: int) -> ReadView:
-        pointer = self._tables.pointer(key, partition)
-        view = ReadView(key, partition, mark, pointer, EMPTY, [], mark + 1)
+        # The head may be read at any time after the pointer; here it arrives while the tail is read.
+        head = self._tables.ask_head(key)
+        # What was read of the topic before is valid only for the same topic.
+        view = ReadView(key, partition, mark, pointer, confirm(), head, EMPTY, [], mark + 1)
         if view.reached >= mark:
             end = self._tail.end(key, partition)
             if view.reached >= end:
@@ -208,7 +210,7 @@ class EntityReader:
 
     def _actions(self, view: ReadView, first: int, mark: int) -> Iterator[tuple[int, Action]]:
         try:
-            yield from self._tail.actions(view.key, view.partition, first, mark)
+            yield from self._tail.actions(view.key, view.place, first, mark)
         except OffsetGone:
             # Since the pointer was read, the record may have been replicated and then removed by Kafka.
             pointer = self._tables.pointer(view.key, view.partition)
@@ -289,7 +291,7 @@ class EntityReader:
         self._check_end(view, head, expected)
 
     def _head(self, view: ReadView) -> Head | None:
-        head = self._tables.head(view.key)
+        head = view.head()
         if head is None:
             if misses_head(view.info):
                 self._check(view)
@@ -317,9 +319,11 @@ class EntityReader:
     def _check(self, view: ReadView) -> None:
         """Raises ``_Overtaken`` where a delete or purge since the mark may have removed rows."""
         partition, mark = self._mark(view.key)
-        self._guard.ask(view.key)()
+        topic_id = self._guard.ask(view.key)()
         if partition != view.partition:
             raise _Overtaken("its topic got more partitions")
+        if topic_id != view.topic_id:
+            raise _Overtaken("its topic was recreated")
         if view.checked < mark:
             for _, action in self._actions(view, view.checked, mark):
                 if isinstance(action, Delete | Purge):

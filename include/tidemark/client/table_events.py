@@ -13,6 +13,7 @@ import structlog
 
 from tidemark.client.errors import DuplicateSeqNr, GapTooWide
 from tidemark.client.events import JournalEvent, event_of_row
+from tidemark.client.tail.head_cache import TailPlace
 from tidemark.client.tail_overlay import Overlay, TailRow
 from tidemark.journal.action import Append
 from tidemark.journal.head import Head
@@ -31,8 +32,8 @@ class ReadableTables(Protocol):
     def pointer(self, key: str, partition: int) -> int | None:
         """The offset up to which everything of the partition is there."""
 
-    def head(self, key: str) -> Head | None:
-        """An entity's head, wherever it is."""
+    def ask_head(self, key: str) -> Callable[[], Head | None]:
+        """Requests an entity's head, wherever it is. The result waits for it."""
 
     def rows(self, key: str, segment: int, first: int) -> Iterator[Sequence[Any]]:
         """The rows of one segment from a number on, in order, page by page."""
@@ -46,6 +47,10 @@ class ReadView:
     partition: int
     mark: int
     pointer: int | None
+    topic_id: str | None
+    """The topic's id after the mark; None where this Kafka has no ids."""
+    head: Callable[[], Head | None]
+    """Waits for the entity's head, which was requested after the pointer."""
     info: HeadInfo
     kept: list[tuple[int, Append]] | None
     """The tail's appends; None where they are too large to keep in memory."""
@@ -57,6 +62,11 @@ class ReadView:
     def reached(self) -> int:
         """The offset up to which the tables have everything; −1 where they have nothing."""
         return -1 if self.pointer is None else self.pointer
+
+    @property
+    def place(self) -> TailPlace:
+        """The partition as this read knows it."""
+        return TailPlace(self.partition, self.topic_id, self.reached)
 
     def is_beyond(self, row: Any) -> bool:
         """Whether a row comes from beyond the pointer."""

@@ -50,8 +50,9 @@ class TopicContradiction:
     """Whether the loss of the old topic was accepted."""
 
 
-Confirm = Callable[[], None]
-"""Waits for Kafka's answer. Raises ``TopicRecreated`` where the topic was recreated."""
+Confirm = Callable[[], str | None]
+"""Waits for Kafka's answer. Returns the topic's id, or None where this Kafka has no ids. Raises
+``TopicRecreated`` where the topic was recreated."""
 
 
 class Topics(Protocol):
@@ -148,9 +149,10 @@ class TopicGuard:
         """See ``Guard.ask``."""
         found = self._topics.ask(key)
 
-        def confirm() -> None:
+        def confirm() -> str | None:
             if (now := found()) not in (None, self._right):
                 self._judge(key, now)
+            return now
 
         return confirm
 
@@ -184,7 +186,7 @@ class Unguarded:
 
     def ask(self, key: str) -> Confirm:
         """See ``Guard.ask``."""
-        return lambda: None
+        return lambda: UNKNOWN
 
     def close(self) -> None:
         """See ``Guard.close``."""

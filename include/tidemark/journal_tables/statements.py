@@ -70,15 +70,13 @@ class JournalTables:
             f"DELETE FROM {heads} USING TIMESTAMP ? WHERE topic = ? AND segment = ? AND id = ?"
         )
         head = f"SELECT {SELECTED} FROM {heads} WHERE topic = ? AND segment"
-        self._select_heads = self._prepare(f"{head} = ? AND id IN ?")
+        self._select_heads = self._prepare(heads_query(journal))
         self._select_segments = self._prepare(f"{head} IN ? PER PARTITION LIMIT {HEADS_OF_A_SEGMENT}")
         self._select_rows = self._prepare(
             f"SELECT segment, seq_nr, timestamp, partition, offset, meta_record_id FROM {rows} "
             "WHERE id = ? AND topic = ? AND segment = ?"
         )
-        self._select_pointer = self._prepare(
-            f"SELECT offset, WRITETIME(offset) AS written FROM {pointers} WHERE topic = ? AND partition = ?"
-        )
+        self._select_pointer = self._prepare(pointer_query(journal))
         self._select_any_head = self._prepare(f"SELECT id FROM {heads} LIMIT 1")
         probes = {
             f"{pointers} USING TIMESTAMP 1 WHERE topic = ? AND partition = ?": (NO_TOPIC, 0),
@@ -228,6 +226,18 @@ class JournalTables:
             self._session, statement, arguments, concurrency=READS_IN_FLIGHT, raise_on_first_error=True
         )
         return [each.result_or_exc for each in found]
+
+
+def heads_query(journal: JournalDeclaration) -> str:
+    """The query for the heads of some keys in a segment: (topic, segment, keys)."""
+    heads = f"{journal.keyspace}.{journal.tables.metajournal}"
+    return f"SELECT {SELECTED} FROM {heads} WHERE topic = ? AND segment = ? AND id IN ?"
+
+
+def pointer_query(journal: JournalDeclaration) -> str:
+    """The query for a partition's pointer and its write timestamp: (topic, partition)."""
+    pointers = f"{journal.keyspace}.{journal.tables.pointer2}"
+    return f"SELECT offset, WRITETIME(offset) AS written FROM {pointers} WHERE topic = ? AND partition = ?"
 
 
 def _insert(table: str, columns: Sequence[str]) -> str:

@@ -72,6 +72,11 @@ class ReadRecord:
         kind, timestamp = self._message.timestamp()
         return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)
 
+    @property
+    def leader_epoch(self) -> int | None:
+        """The epoch of the leader that the record was sent to; None where it is not known."""
+        return self._message.leader_epoch()
+
 
 class OffsetRange(NamedTuple):
     """Offsets of one partition, from ``first`` (included) to ``end`` (excluded)."""
@@ -142,10 +147,18 @@ class PartitionReader:
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
         """The records from offset ``first`` up to ``end``, which is not included."""
-        if first >= end:
-            return
+        if first < end:
+            self.begin(topic, partition, first)
+            yield from self.until(end)
+
+    def begin(self, topic: str, partition: int, first: int) -> None:
+        """Start to fetch from an offset on, without waiting for records."""
         with self._translating():
             self._consumer.assign([TopicPartition(topic, partition, first)])
+
+    def until(self, end: int) -> Iterator[ReadRecord]:
+        """The records from where ``begin`` was told to begin up to ``end``, which is not included."""
+        with self._translating():
             while True:
                 # Wait for the first record; the others of its batch are in memory by then.
                 waited = self._consumer.poll(self._patience)

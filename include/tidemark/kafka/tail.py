@@ -1,6 +1,7 @@
 """Reads the tails of Kafka's partitions for many threads, with a pool of idle readers.
 
-An idle reader fetches nothing. Prefetching is bounded, so a long tail needs little memory.
+An idle reader fetches nothing, and serves any partition next. Prefetching is bounded, so a long tail needs
+little memory.
 """
 
 import threading
@@ -19,6 +20,21 @@ MOST_IDLE = 8
 """Maximum of idle readers."""
 
 
+class TailBegun:
+    """A partition whose records arrive while its offsets are requested."""
+
+    def __init__(self, reader: PartitionReader, topic: str, partition: int) -> None:
+        self._reader, self._place = reader, (topic, partition)
+
+    def offsets(self) -> tuple[int, int]:
+        """The first and the next offset of the partition."""
+        return self._reader.offsets(*self._place)
+
+    def until(self, end: int) -> Iterator[ReadRecord]:
+        """The records up to ``end``, not included, or ``OffsetGone``."""
+        return self._reader.until(end)
+
+
 class KafkaTail:
     """Tails of one cluster's partitions. Thread-safe: every read has its own reader."""
 
@@ -35,7 +51,8 @@ class KafkaTail:
         self._connection, self._group, self._patience = connection, group, patience
         self._isolation, self._most_idle = isolation, most_idle
         self._lock = threading.Lock()
-        self._idle: dict[tuple[str, int], list[PartitionReader]] = {}
+        self._idle: list[tuple[tuple[str, int], PartitionReader]] = []
+        """Readers, each with the partition that it has read last. The last one was used last."""
         self._is_closed = False
 
     def offsets(self, topic: str) -> dict[int, tuple[int, int]] | None:
@@ -46,10 +63,10 @@ class KafkaTail:
             except UnknownTopic:
                 return None
 
-    def end(self, topic: str, partition: int) -> int:
-        """The next offset of a partition."""
+    def offsets_of(self, topic: str, partition: int) -> tuple[int, int]:
+        """The first and the next offset of one partition."""
         with self._reader(topic, partition) as reader:
-            return reader.offsets(topic, partition)[1]
+            return reader.offsets(topic, partition)
 
     def records(self, topic: str, partition: int, first: int, end: int) -> Iterator[ReadRecord]:
         """The records from offset ``first`` up to ``end``, not included, or ``OffsetGone``."""
@@ -58,12 +75,16 @@ class KafkaTail:
                 yield from reader.records(topic, partition, first, end)
 
     @contextmanager
+    def begun(self, topic: str, partition: int, first: int) -> Iterator["TailBegun"]:
+        """A partition that is being fetched from an offset on, until the end of the block."""
+        with self._reader(topic, partition) as reader:
+            reader.begin(topic, partition, first)
+            yield TailBegun(reader, topic, partition)
+
+    @contextmanager
     def _reader(self, topic: str, partition: int) -> Iterator[PartitionReader]:
         """A reader until the end of the block. Concurrent reads of a partition get one each."""
-        with self._lock:
-            idle = self._idle.get((topic, partition))
-            reader = idle.pop() if idle else None
-        reader = reader or self._new_reader()
+        reader = self._taken((topic, partition)) or self._new_reader()
         try:
             yield reader
         except (GeneratorExit, OffsetGone):
@@ -74,11 +95,19 @@ class KafkaTail:
             raise
         self._put_back(topic, partition, reader)
 
+    def _taken(self, place: tuple[str, int]) -> PartitionReader | None:
+        """An idle reader: of this partition, or else the one that has been idle longest."""
+        with self._lock:
+            if not self._idle:
+                return None
+            same = (number for number, (read, _) in enumerate(self._idle) if read == place)
+            return self._idle.pop(next(same, 0))[1]
+
     def _put_back(self, topic: str, partition: int, reader: PartitionReader) -> None:
         reader.rest()
         with self._lock:
-            if not self._is_closed and sum(map(len, self._idle.values())) < self._most_idle:
-                self._idle.setdefault((topic, partition), []).append(reader)
+            if not self._is_closed and len(self._idle) < self._most_idle:
+                self._idle.append(((topic, partition), reader))
                 return
         reader.close()
 
@@ -97,7 +126,6 @@ class KafkaTail:
         """Close the idle readers; busy ones are closed at the end of their read."""
         with self._lock:
             self._is_closed = True
-            idle, self._idle = self._idle, {}
-        for readers in idle.values():
-            for reader in readers:
-                reader.close()
+            idle, self._idle = self._idle, []
+        for _, reader in idle:
+            reader.close()

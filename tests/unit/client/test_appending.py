@@ -190,8 +190,8 @@ def test_a_delete_or_purge_over_too_many_segments_is_refused(replicated: bool) -
 def test_an_entity_that_moved_to_another_partition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World("A1,2")
     world.replicate()
-    head: Head = world.head("k")  # type: ignore[assignment]
-    monkeypatch.setattr(world, "head", lambda key: head._replace(partition=4))
+    head: Head = world.ask_head("k")()  # type: ignore[assignment]
+    monkeypatch.setattr(world, "ask_head", lambda key: lambda: head._replace(partition=4))
     for use in (
         lambda: world.client().delete("k", 1),
         lambda: world.client().purge("k"),

@@ -9,9 +9,10 @@ import random
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tests.support.memory_client import World
+from tests.support.memory_client import NO_CACHE, World
 
 from tidemark.client.errors import ChangedWhileReading
+from tidemark.client.tail.head_cache import CacheBounds
 from tidemark.journal.action import Mark
 
 pytestmark = pytest.mark.unit
@@ -73,12 +74,19 @@ def happen(world: World, happening: tuple, order: random.Random) -> None:
     page_size=st.sampled_from([1, 2, 5]),
     first=st.sampled_from([1, 1, 1, 2, 5]),
     seed=st.integers(0, 3),
+    bounds=st.sampled_from([NO_CACHE, CacheBounds(), CacheBounds(10**6, 2)]),
+    known=st.integers(0, 8),
+    is_head_late=st.booleans(),
 )
 def test_an_answer_is_of_one_moment(
-    before, complete, landed, meanwhile, segment_size, page_size, first, seed
+    before, complete, landed, meanwhile, segment_size, page_size, first, seed, bounds, known, is_head_late
 ) -> None:
     world, order = World("", segment_size, page_size), random.Random(seed)
-    for kind, number in before:
+    world.is_head_late = is_head_late
+    client = world.client(bounds)
+    for place, (kind, number) in enumerate(before):
+        if place == known:
+            client.pointer("k")  # what the tail has by now is kept
         world.send_words(word(kind, number, world))
     world.replicate(min(complete, len(world.records)))
     world.begin_run(order=order)
@@ -88,7 +96,7 @@ def test_an_answer_is_of_one_moment(
     world.on_tick = lambda tick: happen(world, waiting.pop(0), order) if waiting else None
     found, raised = [], None
     try:
-        for one in world.client().read("k", first):
+        for one in client.read("k", first):
             found.append((one.seq_nr, one.offset))
     except ChangedWhileReading as error:
         raised = error

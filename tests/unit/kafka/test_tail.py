@@ -35,7 +35,14 @@ def test_reads_of_a_partition_one_after_the_other_share_a_reader(made):
     for _ in range(3):
         FakeConsumer.messages = [message(3)]
         assert [one.offset for one in tail.records("orders", 1, 3, 4)] == [3]
-    assert tail.end("orders", 1) == 9
+    assert tail.offsets_of("orders", 1) == (1, 9)
+    assert len(made) == 1
+
+
+def test_an_idle_reader_serves_another_partition(made):
+    tail = given_tail()
+    for partition in (1, 0, 1):
+        tail.offsets_of("orders", partition)
     assert len(made) == 1
 
 
@@ -53,7 +60,7 @@ def test_a_read_that_is_given_up_keeps_its_reader(made):
     read = tail.records("orders", 1, 3, 9)
     next(read)
     read.close()
-    assert tail.end("orders", 1) == 9
+    assert tail.offsets_of("orders", 1) == (1, 9)
     assert [one.is_closed for one in made] == [False]
 
 
@@ -72,12 +79,12 @@ def test_a_failure_closes_its_reader(made):
 
 
 def test_a_tail_may_keep_no_reader(made):
-    given_tail(most_idle=0).end("orders", 1)
+    given_tail(most_idle=0).offsets_of("orders", 1)
     assert [one.is_closed for one in made] == [True]
 
 
 def test_a_closed_tail_has_closed_its_readers(made):
     tail = given_tail()
-    tail.end("orders", 1)
+    tail.offsets_of("orders", 1)
     tail.close()
     assert [one.is_closed for one in made] == [True]

@@ -156,7 +156,8 @@ def _opened(
     from tidemark.client.settings import settings_of
 
     settings = settings_of(pipeline, topic, writer, look_up)
-    with Journal.of_settings(settings) as journal:
+    # A command reads one entity: keeping what it reads of the others would only take time.
+    with Journal.of_settings(settings, cache_bytes=0) as journal:
         yield settings, journal
 
 
