@@ -5,9 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,24 @@ from tests.support.services.journal_runs import SEGMENT_SIZE, WRITER, JournalRun
 from tests.support.services.log_runs import LogRuns, spark_environ
 from tests.support.waiting import wait_until
 
+from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.app.open_pipeline import OpenPipeline
+from tidemark.app.replicate import RunSource, begin_run_at
+from tidemark.cassandra.session import connect, server_time
+from tidemark.clock import wall_clock
 from tidemark.connections import Connections
-from tidemark.consensus.control_plane import look_at_control
+from tidemark.consensus.control_plane import look_at_control, open_control
 from tidemark.faults import VARIABLE, FaultPoint
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.capture import capture
+from tidemark.log.kafka_records import RecordReader
+from tidemark.log.model.audit_result import Judgement
+from tidemark.log.model.binding import Binding, Slice
+from tidemark.log.model.captured import Captured
+from tidemark.log.publish import publish
+from tidemark.log.source import read_available, read_still_available
 from tidemark.log.state.followed import Followed, read_followed
+from tidemark.pipeline.model import source_topics
 from tidemark.settings import ROOT
 
 PIPELINE = """
@@ -141,6 +155,51 @@ class FollowRuns:
             if one.process.poll() is None:
                 os.killpg(one.process.pid, signal.SIGKILL)
                 one.process.wait()
+
+
+def publish_beside(runs: LogRuns, run_id: str) -> None:
+    """A run of replicate up to publish, without Spark: as a round captures, so that the bytes are the same.
+
+    A round may be quicker at any point: then there is nothing left to do.
+    """
+    pipeline, connections = runs.pipeline, runs.connections
+    topics = source_topics(pipeline)
+    source = RunSource(
+        open_control(connections),
+        lambda: read_available(topics, connections.kafka),
+        lambda: server_time(connect(connections.control)),
+        in_process=IN_PROCESS,
+    )
+    plan = begin_run_at(source, pipeline, run_id, retry=True)
+    if plan.t is None:
+        return
+    control, folder = runs.control, runs.folder
+    binding = Bindings(control, folder).at(plan.t)
+    engine = RecordsEngine(connections, topics.isolation)
+    still_available = partial(read_still_available, topics, connections.kafka)
+    try:
+        capture(control, folder, binding, engine, still_available, wall_clock())
+        publish(control, folder, binding, pipeline.log.segment_bytes, wall_clock())
+    except Exception:
+        if control.log_head().t < binding.t:
+            raise
+
+
+@dataclass(frozen=True)
+class RecordsEngine:
+    """A capture's engine as rounds have it, without the audit: Great Expectations is slow to load."""
+
+    connections: Connections
+    isolation: str
+
+    def write_records(self, binding: Binding, slices: Sequence[Slice], area: str) -> int:
+        """See ``CaptureEngine``."""
+        with closing(RecordReader(self.connections.kafka, self.isolation)) as reader:
+            return reader.write_records(binding, slices, area)
+
+    def audit(self, captured: Captured) -> Sequence[Judgement]:
+        """See ``CaptureEngine``."""
+        return ()
 
 
 @contextmanager
