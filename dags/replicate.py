@@ -14,8 +14,8 @@ Copies new messages from the pipeline's Kafka topics to the commit log, and from
 7. `start_resume` starts `<pipeline>.resume` for writers that stopped.
 
 With a Spark Connect server as engine, up to 5,000 messages are captured and delivered in the tasks' own
-processes, without Spark. A run without new messages starts no JVM and ends in seconds. `bind` then compares files, topics and the
-pointers of journals with the log.
+processes, without Spark. A run without new messages starts no JVM and ends in seconds. `bind` then compares
+files, topics and the pointers of journals with the log.
 
 ### Parameters
 
@@ -54,7 +54,8 @@ was never published.
   `<pipeline>.log` carries the same.
 * `reconcile`: per writer, how much was compared, how much differs, how much cannot be proved; the link
   *Reconciliation* shows every finding.
-* `check_gates`: the state of every writer's gate; skipped, like `find_stopped`, where `deliver` found all open.
+* `check_gates`: the state of every writer's gate; skipped, like `find_stopped`, where `deliver` found all
+  open.
 * `check_writers`: records, events, entities, duplicate sequence numbers, messages left out because their
   topic was recreated, position and lag of every writer, the Spark engine that delivered and the seconds it
   was waited for, seconds in all; the event of the asset `<pipeline>.delivered` carries the same.

@@ -24,7 +24,7 @@ def world(installation, monkeypatch) -> World:
     kafka = {"conn_type": "kafka", "extra": {"bootstrap.servers": "127.0.0.1:1"}}
     monkeypatch.setenv("AIRFLOW_CONN_KAFKA_DEFAULT", json.dumps(kafka))
     monkeypatch.setenv("AIRFLOW_CONN_CASSANDRA_DEFAULT", json.dumps({"host": "127.0.0.1"}))
-    monkeypatch.setattr(Journal, "of_settings", lambda settings: world.client())
+    monkeypatch.setattr(Journal, "of_settings", lambda settings, **_: world.client())
     return world
 
 

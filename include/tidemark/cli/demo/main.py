@@ -95,8 +95,8 @@ def main() -> int:
 def start_services(settings: Settings) -> None:
     """Start what does not run yet."""
     with ThreadPoolExecutor(1) as beside:
-        # An application per task starts in half the time with the archive. A server that stays up starts once:
-        # making the archive would take longer than it saves.
+        # An application per task starts in half the time with the archive. A server that stays up starts
+        # once: making the archive would take longer than it saves.
         is_needed = State.read(settings).spark is not SparkMode.CONNECT
         archive = beside.submit(ensure_class_archive, settings) if is_needed else None
         services.up(only="", spark=None)
@@ -138,7 +138,11 @@ def let_dags_run(api: AirflowApi, *dag_ids: str) -> None:
     for dag_id in paused:
         wait(partial(api.has_runs, dag_id), 60, f"{dag_id} has not been scheduled")
     for dag_id in dag_ids:
-        wait(lambda dag_id=dag_id: not api.active_runs(dag_id), 300, f"{dag_id} is busy with earlier runs")
+        wait(partial(_is_idle, api, dag_id), 300, f"{dag_id} is busy with earlier runs")
+
+
+def _is_idle(api: AirflowApi, dag_id: str) -> bool:
+    return not api.active_runs(dag_id)
 
 
 def follow(api: AirflowApi, run_id: str, seconds: float = 900) -> None:

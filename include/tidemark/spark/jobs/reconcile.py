@@ -55,10 +55,10 @@ def reconcile_writer(
     selection = extent.selection
     if selection is None:
         return reconcile_sample(writer, log, positions, suite, after, holder)
-    if spark is None:
-        raise ValueError("a selection is verified on Spark, not in the process")
     if not _expects_anything(writer, positions):
         return None
+    if spark is None:
+        raise ValueError("a selection is verified on Spark, not in the process")
     found = verify_with_spark(spark, writer, log, positions, selection)
     return _judged(writer, log, positions, suite, holder, found, ())
 
