@@ -60,7 +60,7 @@ def test_G7_G16_spark_and_one_process_write_the_same_bytes(spark: "SparkSession"
 
     assert plans[0].dropped > 0
     assert plans[1] == plans[0]
-    assert spread.stored() == alone.stored()
+    assert spread.stored_messages() == alone.stored_messages()
     verifier = LogVerifier(spread.control, spread.folder)
     assert [file.path for file in verifier.files()] == [file.path for file in spread.log.files]
     assert verifier.conclude().problems == ()
@@ -73,7 +73,7 @@ def test_G16_more_keys_than_fit_into_memory_are_gathered_in_pieces(tmp_path, mon
     monkeypatch.setattr(survey, "MOST_ROWS", 3)
     pieces = given_world(tmp_path / "pieces", JOURNAL, InProcess())
     pieces.compact("run")
-    assert pieces.stored() == whole.stored()
+    assert pieces.stored_messages() == whole.stored_messages()
 
 
 def test_G13_a_second_run_starts_no_spark(spark: "SparkSession", tmp_path) -> None:

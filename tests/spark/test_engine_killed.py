@@ -33,6 +33,7 @@ from tidemark.log.files.parquet import LOG_SCHEMA, LogFolder
 from tidemark.log.model.binding import Binding, Slice
 from tidemark.log.model.captured import Captured
 from tidemark.log.state.control import LogControl
+from tidemark.spark import engine as engine_module
 from tidemark.spark.engine import open_session
 from tidemark.spark.errors import EngineUnavailable
 from tidemark.spark.jobs.capture import write_records
@@ -95,6 +96,7 @@ class Engine:
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     home = tmp_path / "home"
     monkeypatch.setenv("TIDEMARK_HOME", str(home))
+    monkeypatch.setattr(engine_module, "MOST_RETRIES", 2)  # it is certain that the server is gone
     engine = Engine(ConnectServer(home), monkeypatch)
     yield engine
     engine.server.stop()

@@ -27,7 +27,7 @@ class Desk:
 
     def __init__(self, house: JournalWorld, root: Path, patch: pytest.MonkeyPatch) -> None:
         self.house, self.root = house, str(root)
-        patch.setattr(house.actions, "root", str(root), raising=False)  # where the records are kept
+        patch.setattr(house.actions, "root", str(root))  # where the records are kept
         patch.setattr(JournalReader, "open", lambda *_: FoundInMemory(self.house.journal))
         patch.setattr(type(house.log), "reopened", lambda log: log)
 

@@ -28,7 +28,7 @@ from tidemark.consensus.memory import MemoryConsensus
 from tidemark.delivery.state.writer_state import OffsetEntry, OffsetEntryKind
 from tidemark.log.model.audit_result import AuditRecord
 from tidemark.log.model.binding import Binding, Slice
-from tidemark.log.model.manifest import Manifest
+from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import publish, read_log
 from tidemark.log.sweep import Swept, sweep_log
 
@@ -121,6 +121,14 @@ class World(LogWorld):
             for batch in self.folder.read_file(file, ["id"])
             for id_ in batch["id"].to_pylist()
         )
+
+    def stored_messages(self) -> tuple[dict[str, str], list[LogFile]]:
+        """The files with messages, by name, with their digests, and those of them that are the log.
+
+        Lists and manifests are left out: their names contain an attempt's id.
+        """
+        files = {name: digest for name, digest in self.stored().items() if name.startswith("files/")}
+        return files, list(self.log.files)
 
     def stored(self) -> dict[str, str]:
         """The files of the folder that are not evidence, by name, with their digests."""

@@ -42,9 +42,7 @@ class LogInMemory:
     bindings: list[Binding] = field(default_factory=list)
     """The bindings that were added here instead of to ``plane``, oldest first."""
 
-    @property
-    def root(self) -> str:
-        return "nowhere"
+    root: str = "nowhere"
 
     def binding_rows(
         self, after: int, before: int | None = None, limit: int = 200, *, first: bool = False

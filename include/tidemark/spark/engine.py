@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 PATIENCE = 120.0
 """Seconds to wait for a server that does not answer: longer than the embedded one needs to start on a busy
 machine."""
+MOST_RETRIES = 6
+"""About 15 s: PySpark's own default goes on for more than ten minutes after a server is gone."""
 SESSION_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
@@ -223,8 +225,7 @@ def _attach(connection: SparkConnection, name: str, library: str, attempt: str) 
         channel = _channel(name, connection, session_id(name, library, number))
         session = ConnectSession(channel, hook_factories=[lambda _: Tag()])
         session.release_session_on_close = False  # the next run of the same work goes on with it
-        # About 15 s: PySpark's default goes on for more than ten minutes after a server is gone.
-        session.client.set_retry_policies([DefaultPolicy(max_retries=6, max_backoff=5_000)])
+        session.client.set_retry_policies([DefaultPolicy(max_retries=MOST_RETRIES, max_backoff=5_000)])
         try:
             session.conf.set("spark.sql.session.timeZone", "UTC")
         except PySparkException as error:
