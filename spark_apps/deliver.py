@@ -72,7 +72,8 @@ def deliver(job: Job) -> dict[str, Any]:
             return sessions.enter_context(spark_session(job))
 
         stays_up = job.connections.spark is not None and job.connections.spark.is_connect
-        write_parts = write_parts_by_size(session) if stays_up else write_parts_with(session())
+        in_process = pipeline.limits.max_records_in_process
+        write_parts = write_parts_by_size(session, in_process) if stays_up else write_parts_with(session())
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
             reload = reload_from(job.connections.control, pipeline.name, writer.name)

@@ -25,12 +25,12 @@ from tests.soak.journal_history import connect as connect_services
 from tests.soak.journal_history import say
 from tests.support.services.follow_campaign import FollowCampaign, given_campaign
 
-from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.cassandra.session import disconnect_all
 from tidemark.cli.connections import look_up
 from tidemark.connections import Connections, SparkConnection
 from tidemark.embedded.lifecycle import all_records, up
 from tidemark.log.publish import read_log
+from tidemark.pipeline.parts import RunLimits
 from tidemark.settings import Settings
 
 BETWEEN_DEATHS = 120.0
@@ -67,7 +67,7 @@ def run(campaign: FollowCampaign, services: Services, minutes: float) -> list[st
 
     def kill_engine() -> None:
         """In the middle of a binding that is large enough for Spark."""
-        campaign.append(2 * IN_PROCESS)
+        campaign.append(2 * RunLimits().max_records_in_process)
         services.kill("spark")
 
     def kill_kafka() -> None:

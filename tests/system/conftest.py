@@ -299,6 +299,8 @@ def start_services(folder: Path) -> dict[str, str]:
     declare(pipelines, "submitted", spark="spark_local", **marked)
     declare(pipelines, "killed", spark="spark_local")
     declare(pipelines, "skeleton", **marked)
+    with (pipelines / "skeleton.yaml").open("a") as skeleton:
+        skeleton.write("limits: {max_records_in_process: 0}\n")  # everything on the Connect server
     declare(pipelines, "mistrusted", kafka="kafka_mistrusted", cassandra="cassandra_marked")
     for name, on_failure in (("walled", "stop_pipeline"), ("barred", "stop_writer")):
         (pipelines / f"{name}.yaml").write_text(WRITERS.format(name=name, on_failure=on_failure))

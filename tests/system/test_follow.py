@@ -14,7 +14,6 @@ from tests.support.services.journal_histories import History
 from tests.support.services.journal_runs import WRITER, make_again, send
 from tests.support.waiting import wait_until
 
-from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.app.open_pipeline import resumes_by_itself
 from tidemark.clock import wall_clock
 from tidemark.compaction.compact import Compaction
@@ -213,7 +212,8 @@ def test_an_engine_that_dies_in_a_round_is_one_clear_error_and_the_next_attempt_
         )
         name = f"follow-{uuid4().hex[:8]}"
         with given_followed(tmp_path, connections, name, monkeypatch) as follow:
-            append(follow, history, 2 * IN_PROCESS)  # too much for the process alone
+            in_process = follow.runs.pipeline.limits.max_records_in_process
+            append(follow, history, 2 * in_process)  # Spark has to capture them
             attempt = follow.start()
             staging = Path(follow.runs.pipeline.log.path, "staging")
             wait_until(lambda: any(staging.rglob("_temporary")), 180, "Spark to capture")

@@ -30,9 +30,6 @@ from tidemark.log.state.forgotten import refuse_forgotten
 from tidemark.pipeline.model import Pipeline, WriterStart, source_topics
 
 NextOffsets = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, int]]
-IN_PROCESS = 5_000
-"""The most offsets of a binding that a task captures and delivers itself: for so few, Spark's own steps take
-longer than the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +92,7 @@ class RunSource:
             lambda: read_available(source_topics(pipeline), connections.kafka),
             lambda: server_time(connect(connections.control)),
             next_offsets,
-            IN_PROCESS if stays_up else 0,
+            pipeline.limits.max_records_in_process if stays_up else 0,
         )
 
 

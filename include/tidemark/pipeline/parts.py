@@ -163,6 +163,9 @@ class RunLimits(Declaration):
     """How much one run may do."""
 
     max_records_per_run: Annotated[Count, Field(ge=1)] = 1_000_000
+    max_records_in_process: Annotated[Count, Field(ge=0)] = 5_000
+    """The most offsets of a binding that a task captures and delivers itself where the engine stays up: for
+    so few, Spark's own steps take longer than the work. 0: Spark does everything."""
     resume_singly: Annotated[Count, Field(ge=0)] = 10_000
     """Messages in a row that a resume delivers singly, without a failure, before it continues in bulk; 0: it
     never does."""

@@ -17,7 +17,6 @@ from tests.support.services.journal_runs import SEGMENT_SIZE, WRITER, JournalRun
 from tests.support.services.log_runs import LogRuns, spark_environ
 from tests.support.waiting import wait_until
 
-from tidemark.app.follow.rounds import IN_PROCESS
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import RunSource, begin_run_at
 from tidemark.cassandra.session import connect, server_time
@@ -168,7 +167,7 @@ def publish_beside(runs: LogRuns, run_id: str) -> None:
         open_control(connections),
         lambda: read_available(topics, connections.kafka),
         lambda: server_time(connect(connections.control)),
-        in_process=IN_PROCESS,
+        in_process=pipeline.limits.max_records_in_process,
     )
     plan = begin_run_at(source, pipeline, run_id, retry=True)
     if plan.t is None:

@@ -126,7 +126,13 @@ def test_a_plan_that_a_person_rejects_goes_no_further(dag_bag: Any, answer: str,
         assert follow.python_callable("orders", found) is goes_on
         # Where it does not go on, everything behind it is skipped, whatever that would wait for otherwise.
         assert follow.ignore_downstream_trigger_rules
-        assert follow.get_flat_relative_ids(upstream=False) == {"compact", "verify", "publish", "sweep"}
+        assert follow.get_flat_relative_ids(upstream=False) == {
+            "compact",
+            "verify",
+            "publish",
+            "merge",
+            "sweep",
+        }
 
 
 @pytest.mark.parametrize("kind", ["compact_log", "compact_offsets", "purge_expired", "work.sweep"])

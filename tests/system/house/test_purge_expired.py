@@ -10,6 +10,7 @@ import pytest
 from tidemark.consensus.memory import MemoryConsensus
 from tidemark.expiry.run import ExpiryRun
 from tidemark.expiry.state import read_days
+from tidemark.log.bindings.door import Bindings
 from tidemark.log.state.control import LogControl
 
 pytestmark = pytest.mark.system
@@ -39,7 +40,8 @@ def ask(
 @pytest.fixture
 def run(dag_bag: Any) -> ExpiryRun:
     """One with a day that an earlier run could not finish; it has what it needs to know its days."""
-    log: Any = SimpleNamespace(control=LogControl(MemoryConsensus(), "orders"))
+    control = LogControl(MemoryConsensus(), "orders")
+    log: Any = SimpleNamespace(control=control, bindings=Bindings(control))
     unused: Any = None
     ports = (unused, log, unused, unused, unused)
     run = ExpiryRun("run", "w", PRAGUE, *ports, is_ours=lambda topic: True, clock=lambda: NOW)

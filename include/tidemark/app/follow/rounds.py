@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tidemark.app.follow.figures import latencies
 from tidemark.app.follow.pace import write_times_end
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.app.replicate import IN_PROCESS, RunSource, archiving_of, begin_run_at
+from tidemark.app.replicate import RunSource, archiving_of, begin_run_at
 from tidemark.cassandra.session import connect, server_time
 from tidemark.clock import Clock, wall_clock
 from tidemark.consensus.control_plane import open_control
@@ -153,7 +153,7 @@ class Rounds:
             kafka.available,
             lambda: server_time(connect(connections.control)),
             opened.next_offsets,
-            IN_PROCESS,
+            opened.pipeline.limits.max_records_in_process,
         )
         return cls(opened, run_id, tools, source, kafka)
 

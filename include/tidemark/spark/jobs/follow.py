@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
-from tidemark.app.replicate import IN_PROCESS
 from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
@@ -47,19 +46,22 @@ def round_tools(
     folder: LogFolder,
     suite: Suite,
     control: CassandraConnection,
+    in_process: int,
 ) -> RoundTools:
-    """The tools of a run's rounds; ``session`` opens Spark at its first call."""
+    """The tools of a run's rounds; ``session`` opens Spark at its first call, for a binding of more than
+    ``in_process`` offsets."""
     return RoundTools(
         SparkCapture(session, kafka, isolation, folder, suite, reader),
-        write_parts_by_size(session),
+        write_parts_by_size(session, in_process),
         lambda positions, writer: WarmReload(
             positions, writer, reload_from(control, positions.pipeline, writer)
         ),
     )
 
 
-def write_parts_by_size(session: Session) -> WriteParts:
-    """A function that writes the parts of small bindings in this process, and of others in Spark's tasks."""
+def write_parts_by_size(session: Session, in_process: int) -> WriteParts:
+    """A function that writes the parts of bindings of at most ``in_process`` offsets in this process, and of
+    others in Spark's tasks."""
 
     @cache
     def in_tasks() -> WriteParts:
@@ -72,7 +74,7 @@ def write_parts_by_size(session: Session) -> WriteParts:
         acknowledged: Collection[int],
         ticket: WriterTicket,
     ) -> list[PartDone]:
-        if any(part.binding.width > IN_PROCESS for part in parts):
+        if any(part.binding.width > in_process for part in parts):
             write = in_tasks()
         else:
             write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
