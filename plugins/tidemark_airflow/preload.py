@@ -92,11 +92,17 @@ class OwnModules:
 
     @classmethod
     def load(cls) -> "OwnModules":
-        """Load our modules. The stamp is taken first: a file that changes meanwhile counts as changed."""
+        """Load our modules. The stamp is taken first: a file that changes meanwhile counts as changed.
+
+        Forks that find nothing changed also find the digest of what was loaded.
+        """
         settings = Settings.read()
         folders = (settings.root / "include" / "tidemark", settings.root / "plugins" / "tidemark_airflow")
         taken = stamp(folders)
-        load(OURS)
+        if not load(OURS):
+            from tidemark.spark.library_archive import library_digest
+
+            library_digest()
         return cls(folders, taken)
 
     def forget_changed(self) -> None:

@@ -20,11 +20,14 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from tidemark.connections import Connections, SparkConnection
+from tidemark.delivery.transforms.function import modules_called
 from tidemark.errors import TidemarkError
 from tidemark.log.audit import prepare_audit
 from tidemark.pipeline.loader import find_pipeline
 from tidemark.pipeline.model import Pipeline
+from tidemark.spark.code_digests import CodeDigests
 from tidemark.spark.engine import OpenEngine, open_session
+from tidemark.spark.library_archive import library_digest
 from tidemark.spark.shared_path import check_shared_path
 
 if TYPE_CHECKING:
@@ -53,9 +56,12 @@ def read_job(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Job
     parser.add_argument("--connections", required=True, type=Path, help="file with the connections to use")
     parser.add_argument("--summary", type=Path, help="where to write the JSON summary")
     arguments = parser.parse_args(argv)
+    pipeline = find_pipeline(arguments.pipeline)
+    for declared in pipeline.writers:  # reading the pipeline has loaded them; later, files may be others
+        CodeDigests.loaded(modules_called(getattr(declared, "transforms", ())))
     return Job(
         application=parser.prog,
-        pipeline=find_pipeline(arguments.pipeline),
+        pipeline=pipeline,
         connections=Connections.load(arguments.connections),
         summary=arguments.summary,
         arguments=arguments,
@@ -74,6 +80,7 @@ def summarise(argv: Sequence[str] | None, work: Callable[[], dict[str, Any]]) ->
 
     Returns the exit code: 0, 1 where ``work`` failed, 2 for bad arguments.
     """
+    library_digest()  # now, while the files are those that this process has loaded
     summary = _summary_path(argv)
     started = time.monotonic()
     engine: dict[str, Any] = {}

@@ -2,7 +2,8 @@
 
 Python workers of an engine that stays up outlive a change of the code that they have loaded. Before a task
 does anything it compares what it has loaded with what its driver has; other code is refused. A digest is
-computed once a process, when the code is first needed, so it is that of the loaded code.
+computed once a process. An application asks for all of them before it works, so they are those of the loaded
+code, however long it runs.
 """
 
 import sys

@@ -27,7 +27,7 @@ import structlog
 from tidemark.connections import SECRET_NAMES, SECRET_OPTIONS, SECRET_TEXTS, SparkConnection
 from tidemark.settings import Settings
 from tidemark.spark.errors import EngineError, EngineMismatch, EngineRefusedToken, EngineUnavailable
-from tidemark.spark.library_archive import ensure_package
+from tidemark.spark.library_archive import ensure_loaded_package
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -315,4 +315,4 @@ def _send_library(session: Any, path: str) -> None:
 
 
 def _library() -> str:
-    return str(ensure_package(Settings.read().home / "packages"))
+    return str(ensure_loaded_package(Settings.read().home / "packages"))

@@ -24,6 +24,20 @@ class EngineUnavailable(EngineError):
 
 
 @with_fields
+class CodeChanged(EngineError):
+    """The library's files are not those any more that this process has loaded. A retry loads the new ones."""
+
+    loaded: str
+    found: str
+
+    text = (
+        "The files of Tidemark were changed since this process started (digest {found} instead of {loaded}), "
+        "so Spark's tasks would run other code than it. Nothing was started. A retry runs the new version; a "
+        "program that stays open must be started again."
+    )
+
+
+@with_fields
 class EngineRefusedToken(EngineError):
     """The Spark Connect server does not accept this client's token."""
 

@@ -1,7 +1,8 @@
 """The library as one zip archive, so that executors run the same code as the driver.
 
 The archive's name contains the digest of its content: an unchanged library reuses its archive, a changed one
-gets another. A process that has loaded the library from an archive tells its digest by that name.
+gets another. A process that has loaded the library from an archive tells its digest by that name; every other
+process takes the digest of the sources when it starts, and refuses to send others to executors.
 """
 
 import os
@@ -13,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import tidemark
+from tidemark.spark.errors import CodeChanged
 
 _FIXED_TIME = (1980, 1, 1, 0, 0, 0)
 """The modification time of every entry, so that equal libraries make equal archives."""
@@ -21,7 +23,11 @@ _ARCHIVE = re.compile(r"tidemark-([0-9a-f]{16})\.zip")
 
 @cache
 def library_digest() -> str:
-    """The digest of the library, by its archive's name or by its sources when this was first asked."""
+    """The digest of the library, by its archive's name or by its sources when this was first asked.
+
+    So that it is that of the loaded code, a process asks as soon as it has loaded the library, before it does
+    anything with it.
+    """
     root = _root()
     archive = _ARCHIVE.fullmatch(root.parent.name)
     return archive[1] if archive else _digest(_read(root))
@@ -39,6 +45,19 @@ def ensure_package(folder: Path) -> Path:
                 entry = zipfile.ZipInfo(f"tidemark/{name}", _FIXED_TIME)
                 package.writestr(entry, text, zipfile.ZIP_DEFLATED)
         staged.rename(archive)
+    return archive
+
+
+def ensure_loaded_package(folder: Path) -> Path:
+    """``ensure_package`` for the library that this process has loaded.
+
+    Raises ``CodeChanged`` where the sources were changed since: executors would get other code than the
+    process has that divides their work.
+    """
+    archive = ensure_package(folder)
+    found = _ARCHIVE.fullmatch(archive.name)
+    if found is None or found[1] != library_digest():
+        raise CodeChanged(library_digest(), found[1] if found else archive.name)
     return archive
 
 

@@ -120,7 +120,7 @@ def test_two_sessions_with_different_libraries_do_not_disturb_each_other(connect
 
     with open_session("mine", connection) as mine:
         before = {row.file for row in ask_workers(mine.spark)}
-        monkeypatch.setattr(engines, "ensure_package", other_library)
+        monkeypatch.setattr(engines, "ensure_loaded_package", other_library)
         with open_session("theirs", connection) as theirs:
             (found,) = {row.file for row in ask_workers(theirs.spark)}
             assert "tidemark-other.zip" in found

@@ -107,3 +107,13 @@ def test_the_executor_is_airflows_own_but_for_its_start():
 
     assert issubclass(PreloadedExecutor, LocalExecutor)
     assert [name for name in vars(PreloadedExecutor) if not name.startswith("_")] == ["start"]
+
+
+def test_the_digest_of_what_was_loaded_is_taken_with_it(monkeypatch):
+    from tidemark.spark.library_archive import library_digest
+    from tidemark_airflow import preload
+
+    monkeypatch.setattr(preload, "OURS", ())
+    library_digest.cache_clear()
+    preload.OwnModules.load()
+    assert library_digest.cache_info().currsize == 1

@@ -1,6 +1,6 @@
 """The transform ``function``, which calls a Python function of a package that the installation lists."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
@@ -67,6 +67,11 @@ class Function(Transform):
     def subject(self) -> str:
         """See ``Transform``."""
         return f"`{self.path}`"
+
+
+def modules_called(transforms: Iterable[object]) -> Iterator[str]:
+    """The modules of the functions that transforms call."""
+    return (one.path.rpartition(".")[0] for one in transforms if isinstance(one, Function))
 
 
 def _calling(declared: Function) -> Change:

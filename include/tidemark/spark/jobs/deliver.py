@@ -15,7 +15,7 @@ from tidemark.delivery.binding_steps import PartDone, WriteParts, write_part
 from tidemark.delivery.state.lease import WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
-from tidemark.delivery.transforms.function import Function
+from tidemark.delivery.transforms.function import modules_called
 from tidemark.delivery.writer import Part, Writer
 from tidemark.log.files.parquet import LogFolder
 from tidemark.spark.jobs.tasks import call_in_tasks, interrupt, tagged
@@ -68,9 +68,7 @@ def writer_tag(pipeline: str, writer: str) -> str:
 
 def function_modules(writer: Writer) -> Iterator[str]:
     """The modules of the functions that the writer's transforms call."""
-    for one in getattr(getattr(writer, "declared", None), "transforms", ()):
-        if isinstance(one, Function):
-            yield one.path.rpartition(".")[0]
+    return modules_called(getattr(getattr(writer, "declared", None), "transforms", ()))
 
 
 @dataclass(frozen=True)
