@@ -50,7 +50,7 @@ def verdicts(house: JournalWorld, *keys: str, known: Basis | None = None) -> dic
 
 
 def basis(house: JournalWorld) -> Basis:
-    return read_basis(house.process, house.log, house.positions)
+    return read_basis(house.process, house.log, house.positions)[0]
 
 
 def case(house: JournalWorld) -> Case:

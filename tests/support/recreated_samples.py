@@ -101,7 +101,7 @@ class TopicsWorld(JournalWorld):
         }
 
     def judged(self, writer: WriterInMemory, topic: str, *keys: str) -> dict[str, EntityVerdict]:
-        basis = read_basis(writer, self.log, self.positions)
+        basis, _ = read_basis(writer, self.log, self.positions)
         tables = FoundInMemory(writer.tables.journal)
         found = judge_entities(basis, self.log, tables, [Entity(topic, key) for key in keys])
         return {one.key: one for one in found}

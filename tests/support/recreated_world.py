@@ -273,13 +273,13 @@ class World(PipelineWorld):
         state = self.positions.load("journal")
         if state is None or state.gate is not None or state.position < 0:
             return
-        log, tables, tally = self.log, FoundInMemory(self.journal), VerdictTally()
-        case = Case(self.journal_writer, log, self.positions, tables)
+        tables, tally = FoundInMemory(self.journal), VerdictTally()
+        case, basis = Case(self.journal_writer, self.log, self.positions, tables).begin()
         touched = [one for one in self._messages().values() if one["id"] > before]
         entities = {Entity(one["topic"], one["key"].decode()) for one in touched}
-        for verdict in judge_entities(case.basis, log, tables, sorted(entities)):
+        for verdict in judge_entities(basis, case.log, tables, sorted(entities)):
             tally.note(verdict)
-        found = case.conclude(case.basis, tally, 0.0)
+        found = case.conclude(basis, tally, 0.0)
         if not found.is_clean:
             record = Reconciliation("orders", "journal", state.position, found.summary, found.to_dict())
             close_gate(self.positions, record, "run", self.clock)

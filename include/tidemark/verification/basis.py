@@ -110,8 +110,11 @@ class Basis:
             yield Difference(kind, topic, partition=partition, expected=expected, found=offset)
 
 
-def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> Basis:
-    """The basis as of now.
+def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -> tuple[Basis, PublishedLog]:
+    """The basis as of now, and the log that it was read from, which has all that the writer has delivered.
+
+    The writer's state is read before the log: what a holder of the lease delivers was published before it
+    took the lease. The other way round, rows of a delivery in between would count as too many.
 
     Refuses a writer that never ran, one with settings that would produce other tables, and one with tables
     that were handed back to another replicator.
@@ -121,10 +124,12 @@ def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -
         raise NothingDelivered(writer.pipeline, writer.name)
     refuse_handed_back(state, positions.handed_back(state))
     refuse_other_shape(state, writer.shape)
+    log = log.reopened()
     bindings = list(takewhile(lambda one: one.t <= log.manifest.t, log.bindings.every()))
     losses = log.control.accepted_losses()
     unclear_below = 0 if log.manifest.keeps_state else log.manifest.compacted_below
-    return basis_of(writer, state, bindings, losses, positions.acknowledged(writer.name), unclear_below)
+    acknowledged = positions.acknowledged(writer.name)
+    return basis_of(writer, state, bindings, losses, acknowledged, unclear_below), log
 
 
 def basis_of(

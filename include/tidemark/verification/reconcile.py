@@ -109,11 +109,9 @@ def reconcile_pointers(
     state = positions.load(writer.name)
     if state is None or not state.expects_anything:
         return None
-    if state.position > log.end:  # another run has published and delivered since the log was opened
-        log = log.reopened()
     try:
-        case = Case.of(writer, log, positions)
-        found = case.conclude(case.basis, VerdictTally(), time.monotonic())
+        case, basis = Case.of(writer, log, positions).begin()
+        found = case.conclude(basis, VerdictTally(), time.monotonic())
         if found.is_clean:
             return None
         summary, document = found.summary, found.to_dict()
@@ -181,8 +179,8 @@ def reopen_gate(
     """
 
     def refuse(problem: str) -> NoReturn:
-        gap = read_basis(writer, log, positions).gap
-        raise StillDifferent(writer.pipeline, writer.name, problem, gap)
+        basis, _ = read_basis(writer, log, positions)
+        raise StillDifferent(writer.pipeline, writer.name, problem, basis.gap)
 
     record = read(writer.pipeline, log.folder.root, writer.name, gate.last_id)
     state = positions.load(writer.name)
@@ -216,9 +214,9 @@ def _verify_again(
     """Verify these entities and all pointers; a sample of all entities where none is given."""
     if not entities:
         return verify_sample(writer, log, positions, NOTHING_YET, ENTITIES_AGAIN)[0]
-    case = Case.of(writer, log, positions)
-    began, basis, tally = time.monotonic(), case.basis, VerdictTally()
-    for verdict in judge_entities(basis, log, case.tables, entities):
+    began, tally = time.monotonic(), VerdictTally()
+    case, basis = Case.of(writer, log, positions).begin()
+    for verdict in judge_entities(basis, case.log, case.tables, entities):
         tally.note(verdict)
     return case.conclude(basis, tally, began)
 

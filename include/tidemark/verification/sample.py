@@ -37,8 +37,8 @@ def verify_sample(
 
     Returns the result and the sample. ``most`` limits how many differences the result names.
     """
-    case = Case.of(writer, log.reopened(), positions)
-    began, basis = time.monotonic(), case.basis
+    began = time.monotonic()
+    case, basis = Case.of(writer, log, positions).begin()
     files = newest_files(files_of(case.log.manifest, basis), after)
     sample = draw(basis, case.log, files, after, count)
     tally = judge_sample(basis, case.log, case.tables, files, sample, most)

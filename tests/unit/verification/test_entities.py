@@ -1,5 +1,7 @@
 """A few entities by name, while their writer may be at work."""
 
+from dataclasses import replace
+
 import pytest
 from tests.support.found_in_memory import basis, case, given_delivered, verdicts
 from tests.support.journal_samples import TOPIC, ActionLog, JournalWorld
@@ -64,6 +66,32 @@ def test_what_is_newer_than_what_was_known_at_first_is_looked_at_again() -> None
     # Then: only what is wrong by now is called wrong, and no pointer is too far.
     assert {one.key for one in found.differences} == {"j"}
     assert (found.same, found.different, found.pointers_wrong) == (1, 1, 0)
+
+
+def test_what_another_run_delivered_since_the_log_was_opened_is_neither_wrong_nor_too_far() -> None:
+    # Given: a run that opened the log before another run published and delivered more.
+    house = given_delivered("A1 j:A1")
+    old = case(house)
+    house.actions.publish("A2")
+    house.go("in bulk")
+
+    # When: it verifies, and the writer's state does not change any more.
+    found = verify_case(old, ["k", "j"])
+
+    # Then
+    assert (found.is_clean, found.position, found.same, found.pointers_wrong) == (True, 2, 2, 0)
+
+
+@pytest.mark.parametrize("writes", range(1, 4))
+def test_what_is_being_delivered_from_a_newer_log_is_not_wrong(writes: int) -> None:
+    # Given: another run has the lease and has written some of a binding that this one's log does not have.
+    house = given_delivered("A1")
+    old = house.log
+    house.actions.publish("A2")
+    house.killed("in bulk", writes)
+
+    # Then
+    assert verify_case(replace(case(house), log=old), ["k"]).is_clean
 
 
 def test_what_is_wrong_while_no_run_works_is_looked_at_once() -> None:

@@ -23,7 +23,7 @@ def given_many(*histories: str) -> JournalWorld:
 
 
 def sample_of(house: JournalWorld, after: int, count: int) -> set[Entity]:
-    basis = read_basis(house.process, house.log, house.positions)
+    basis, _ = read_basis(house.process, house.log, house.positions)
     return set(draw(basis, house.log, house.actions.manifest.files, after, count))
 
 

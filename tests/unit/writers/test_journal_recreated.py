@@ -344,7 +344,7 @@ def test_both_journals_are_proved_by_the_messages_of_their_own_topic() -> None:
 def test_a_history_shows_what_is_of_the_other_topic_and_a_sample_does_not_read_it() -> None:
     house = given_recreated()
     house.go("in bulk")
-    basis = read_basis(house.process, house.log, house.positions)
+    basis, _ = read_basis(house.process, house.log, house.positions)
     history = read_history(basis, house.log, FoundInMemory(house.journal), Entity("a", "k"))
     assert [step.standing for step in history.steps] == [
         MessageFate.APPLIED,

@@ -112,7 +112,7 @@ def history(
     opened = open_pipeline(pipeline)
     journal = opened.journal(writer)
     with opened.log.held("journal history") as log:
-        basis = read_basis(journal, log, opened.positions)
+        basis, log = read_basis(journal, log, opened.positions)
         topics = basis.require_topics([topic] if topic else [])
         tables = JournalReader.open(journal.connection, journal.declared)
         found = list(read_histories(basis, log, tables, entity, topics, limit or None))

@@ -36,7 +36,7 @@ def diff_with_spark(
 ) -> Diff:
     """The differences that a reader would see between the keyspaces of two writers. Read-only."""
     began = time.monotonic()
-    bases = {writer.name: read_basis(writer, log, positions) for writer in (old, new)}
+    bases = {writer.name: read_basis(writer, log, positions)[0] for writer in (old, new)}
     topics = frozenset().union(*(basis.topics for basis in bases.values()))
     together = reduce(
         lambda one, other: one.union(other),

@@ -61,8 +61,9 @@ def verify_with_spark(
 
     ``selection``: the entities to verify. ``most``: the number of differences in the result, at most.
     """
-    began, case = time.monotonic(), Case.of(writer, log, positions)
-    basis = case.basis
+    began = time.monotonic()
+    case, basis = Case.of(writer, log, positions).begin()
+    log = case.log
     topics = frozenset(basis.require_topics(selection.topics))
     files = files_of(log.manifest, basis, selection.topics)
     choice = _choose(spark, log, basis, selection)

@@ -37,17 +37,15 @@ class Case:
         """The case of a writer, with the tables of its keyspace."""
         return cls(writer, log, positions, JournalReader.open(writer.connection, writer.declared))
 
-    @property
-    def basis(self) -> Basis:
-        """The basis as of now."""
-        return read_basis(self.writer, self.log, self.positions)
+    def begin(self) -> "tuple[Case, Basis]":
+        """The basis as of now, and the case with the log that it was read from."""
+        basis, log = read_basis(self.writer, self.log, self.positions)
+        return replace(self, log=log), basis
 
-    def newer_basis(self, basis: Basis) -> Basis | None:
-        """The basis as of now, where the writer has delivered since; None where it has not."""
+    def begin_again(self, basis: Basis) -> "tuple[Case, Basis] | None":
+        """As ``begin``, where the writer has delivered since ``basis``; None where it has not."""
         state = self.positions.load(self.writer.name)
-        if state is None or state.version == basis.version:
-            return None
-        return replace(self, log=self.log.reopened()).basis
+        return None if state is None or state.version == basis.version else self.begin()
 
     def conclude(self, basis: Basis, tally: VerdictTally, began: float) -> Verification:
         """The result: the counted verdicts, and the pointers, which are always compared.
@@ -57,15 +55,15 @@ class Case:
         """
         judged = basis
         for _ in range(READS_AGAIN):
-            newer = self.newer_basis(judged) if tally.differences else None
+            newer = self.begin_again(judged) if tally.differences else None
             if newer is None:
                 break
-            judged, entities = (
-                newer,
-                sorted({Entity(one.topic, one.key) for one in tally.differences if one.key is not None}),
+            case, judged = newer
+            entities = sorted(
+                {Entity(one.topic, one.key) for one in tally.differences if one.key is not None}
             )
-            log = self.log.reopened()
-            tally = tally.replaced(list(judge_entities(newer, log, self.tables, entities)), entities)
+            found = judge_entities(judged, case.log, self.tables, entities)
+            tally = tally.replaced(list(found), entities)
         wrong = self._check_pointers(basis)
         return verification_of(basis, tally, wrong, time.monotonic() - began)
 
@@ -73,10 +71,10 @@ class Case:
         wrong: list[Difference] = []
         for _ in range(READS_AGAIN):
             wrong = list(basis.check_pointers(self.tables.read_pointers(sorted(basis.pointers))))
-            newer = self.newer_basis(basis) if wrong else None
+            newer = self.begin_again(basis) if wrong else None
             if newer is None:
                 break
-            basis = newer
+            _, basis = newer
         return wrong
 
 
@@ -100,7 +98,8 @@ def verify_case(
     case: Case, keys: Sequence[str], topic: str | None = None, most: int = MOST_TOLD
 ) -> Verification:
     """``verify_entities`` with given tables, which need not be in Cassandra."""
-    began, basis, tally = time.monotonic(), case.basis, VerdictTally(most)
+    began, tally = time.monotonic(), VerdictTally(most)
+    case, basis = case.begin()
     topics = basis.require_topics([] if topic is None else [topic])
     entities = [Entity(one, key) for one in topics for key in dict.fromkeys(keys)]
     known = set()
