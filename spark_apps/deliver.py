@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from tidemark.app.expectations import pipeline_suite
-from tidemark.app.shutdown import stop_requested
+from tidemark.app.shutdown import AskedToStop, stop_requested
 from tidemark.cassandra.session import connect
 from tidemark.consensus.lightweight import LightweightConsensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
@@ -124,6 +124,8 @@ def deliver(job: Job) -> dict[str, Any]:
             writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one)
             for declared, writer in writers
         }
+        if is_stopping():  # as a result this would tell that nothing is left to do
+            raise AskedToStop(holder)
     return {"end": log.end, "writers": outcomes, "engine": {"kind": EngineKind.PROCESS.value}}
 
 

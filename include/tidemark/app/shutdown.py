@@ -6,6 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from tidemark.errors import TidemarkError, with_fields
+
+
+@with_fields
+class AskedToStop(TidemarkError):
+    """A signal has ended work before its end. A retry does the rest."""
+
+    work: str
+
+    text = (
+        "{work} was asked to stop, and did before it was done. What is done is kept; a retry does the rest."
+    )
+
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:

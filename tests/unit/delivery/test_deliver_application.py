@@ -1,0 +1,67 @@
+"""The application ``deliver``: a run that did not deliver is not told as one that did."""
+
+import runpy
+from collections.abc import Callable
+from contextlib import contextmanager, nullcontext
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from tidemark.app.shutdown import AskedToStop
+from tidemark.delivery.deliver import Delivered
+from tidemark.settings import ROOT
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def application() -> dict[str, Any]:
+    """The application, with a log and a control plane that answer anything."""
+    inside: dict[str, Any] = runpy.run_path(str(ROOT / "spark_apps" / "deliver.py"))["main"].__globals__
+    inside |= {"connect": MagicMock(), "LightweightConsensus": MagicMock(), "pipeline_suite": MagicMock()}
+    log = SimpleNamespace(end=9)
+    opened = SimpleNamespace(held=lambda holder: nullcontext(log))
+    inside["PublishedLog"] = SimpleNamespace(open=lambda control, path: opened)
+    inside["Positions"] = lambda consensus, pipeline: SimpleNamespace(load=lambda name: None)
+    return inside
+
+
+def given_job(is_again: bool = False) -> Any:
+    limits = SimpleNamespace(max_records_in_process=10, max_records_per_run=10)
+    declared = SimpleNamespace(name="archive")
+    pipeline = SimpleNamespace(
+        name="orders", writers=[declared], limits=limits, log=SimpleNamespace(path="/log")
+    )
+    arguments = SimpleNamespace(
+        holder="orders.replicate run", from_t="", to_t="9" if is_again else "", verify="sample"
+    )
+    connections = SimpleNamespace(control=None, spark=SimpleNamespace(is_connect=True))
+    return SimpleNamespace(pipeline=pipeline, arguments=arguments, connections=connections)
+
+
+def run(application: dict[str, Any], deliver: Callable[..., Delivered], stops: bool = False) -> Any:
+    """Run it for one writer."""
+
+    @contextmanager
+    def stop_requested() -> Any:
+        yield lambda: stops
+
+    application["build_writers"] = lambda pipeline, connections: [SimpleNamespace(name="archive")]
+    application["start_of"] = lambda declared, end: -1
+    application["is_output"] = lambda writer: False
+    application["deliver_to"] = deliver
+    application["stop_requested"] = stop_requested
+    return application["deliver"](given_job())
+
+
+def test_a_delivery_that_was_asked_to_stop_has_not_succeeded(application):
+    with pytest.raises(AskedToStop, match="a retry does the rest") as stopped:
+        run(application, lambda *_, **__: Delivered(4), stops=True)
+    assert not stopped.value.needs_person
+
+
+def test_a_delivery_that_came_to_its_end_has(application):
+    done = run(application, lambda *_, **__: Delivered(9))
+    assert done["writers"]["archive"]["position"] == 9
