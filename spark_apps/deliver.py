@@ -6,7 +6,7 @@ Afterwards each target is compared with the log; a difference closes the writer'
 import argparse
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -18,7 +18,10 @@ import structlog
 from tidemark.app.expectations import pipeline_suite
 from tidemark.app.shutdown import AskedToStop, stop_requested
 from tidemark.cassandra.session import connect
+from tidemark.clock import wall_clock
+from tidemark.consensus.lease import Lease
 from tidemark.consensus.lightweight import LightweightConsensus
+from tidemark.consensus.objects import Consensus
 from tidemark.delivery.deliver import Delivered, deliver_again, deliver_to
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
 from tidemark.delivery.state.lease import LeaseHeld, is_round
@@ -28,6 +31,7 @@ from tidemark.delivery.writer import Writer
 from tidemark.errors import TidemarkError
 from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.followed import read_followed
 from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.engine import EngineKind, engine_error
@@ -120,10 +124,12 @@ def deliver(job: Job) -> dict[str, Any]:
             spark = session() if extent.selection else None
             return reconcile_writer(spark, writer, log, positions, suite, extent, first, holder)
 
+        left: dict[str, Lease] = {}
         outcomes = {
-            writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one)
+            writer.name: _outcome(positions, declared, writer, deliver_one, reconcile_one, left)
             for declared, writer in writers
         }
+        refuse_left(consensus, pipeline.name, left, is_again=is_again)
         if is_stopping():  # as a result this would tell that nothing is left to do
             raise AskedToStop(holder)
     return {"end": log.end, "writers": outcomes, "engine": {"kind": EngineKind.PROCESS.value}}
@@ -135,11 +141,17 @@ def _outcome(
     writer: Writer,
     deliver_one: Callable[[AnyWriter, Writer], Delivered],
     reconcile_one: Callable[[Writer, int, Delivered], dict[str, Any] | None],
+    left: dict[str, Lease],
 ) -> dict[str, Any]:
-    """Deliver to one writer and reconcile it. Returns its part of the summary."""
+    """Deliver to one writer and reconcile it. Returns its part of the summary.
+
+    A writer that is left to a follow is noted in ``left``, with the follow's lease.
+    """
     state = positions.load(writer.name)
     before = state.position if state else NOTHING_YET
     delivered = _isolated(deliver_one, positions, declared, writer)
+    if delivered.left_to:
+        left[writer.name] = delivered.left_to
     try:
         reconciled = reconcile_one(writer, before, delivered)
     except LogUnreadable:
@@ -174,11 +186,25 @@ def _isolated(deliver_one: Any, positions: Positions, declared: AnyWriter, write
                 "left to the follow that has the writer", writer=writer.name, holder=error.lease.holder
             )
             state = positions.load(writer.name)
-            return Delivered(state.position if state else NOTHING_YET)
+            return Delivered(state.position if state else NOTHING_YET, left_to=error.lease)
         traceback.print_exc()
         state = positions.load(writer.name)
         events.error("writer failed", writer=writer.name, error=str(error))
         return Delivered(state.position if state else NOTHING_YET, failure=_error_text(error))
+
+
+def refuse_left(consensus: Consensus, pipeline: str, left: Mapping[str, Lease], *, is_again: bool) -> None:
+    """Raise ``LeaseHeld`` for a writer that was left to a follow which will not do this run's work.
+
+    A follow that goes on delivers everything that is new. It delivers nothing again, and one that is dead
+    delivers nothing at all: then a retry finds the lease free.
+    """
+    if not left:
+        return
+    followed = read_followed(consensus, pipeline)
+    if is_again or followed is None or not followed.is_current(wall_clock()):
+        writer, lease = next(iter(left.items()))
+        raise LeaseHeld(pipeline, writer, lease)
 
 
 def _error_text(error: Exception) -> str:
@@ -196,6 +222,7 @@ def _summary(delivered: Delivered) -> dict[str, Any]:
         "gate": asdict(delivered.gate) if delivered.gate else None,
         "stopped_now": delivered.closed_now,
         "failure": delivered.failure,
+        "left_to": delivered.left_to.holder if delivered.left_to else None,
     }
 
 

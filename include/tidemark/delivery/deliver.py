@@ -7,7 +7,8 @@ one writer never affects another.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tidemark.clock import Clock, wall_clock
+from tidemark.clock import SECOND, Clock, wall_clock
+from tidemark.consensus.lease import LEASE, Lease
 from tidemark.consensus.lease_holder import holding
 from tidemark.delivery.binding_delivery import Delivery
 from tidemark.delivery.binding_steps import WriteParts
@@ -20,6 +21,9 @@ from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.writer import Writer, Written
 from tidemark.log.model.binding import NOTHING_YET
 
+AGAIN_PATIENCE = LEASE / SECOND + 5
+"""Seconds to wait for a follow's lease before something is delivered again, which no follow does: longer than
+a dead one keeps it."""
 LATER_BINDINGS = "Deliver again only bindings that begin at that id or later."
 
 
@@ -33,6 +37,7 @@ class Delivered:
         gate: The closed gate, whether this run closed it or an earlier one.
         closed_now: Whether this run closed the gate.
         failure: Why nothing was delivered although the gate is open.
+        left_to: The lease of a follow that has the writer, where this run therefore delivered nothing.
     """
 
     position: int
@@ -40,6 +45,7 @@ class Delivered:
     gate: WriterGate | None = None
     closed_now: bool = False
     failure: str | None = None
+    left_to: Lease | None = None
 
 
 def deliver_to(
@@ -100,7 +106,7 @@ def deliver_again(
     state = positions.load(writer.name)
     if state is None:
         return Delivered(NOTHING_YET)
-    with holding(take(positions, state, holder, clock)) as hold:
+    with holding(take(positions, state, holder, clock, AGAIN_PATIENCE)) as hold:
         position, gate = hold.state.position, hold.state.gate
         if gate is not None:
             return Delivered(position, gate=gate)

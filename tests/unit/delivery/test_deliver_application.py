@@ -10,7 +10,10 @@ from unittest.mock import MagicMock
 import pytest
 
 from tidemark.app.shutdown import AskedToStop
+from tidemark.consensus.lease import Lease
 from tidemark.delivery.deliver import Delivered
+from tidemark.delivery.state.lease import LeaseHeld
+from tidemark.log.state.followed import Followed
 from tidemark.settings import ROOT
 
 pytestmark = pytest.mark.unit
@@ -41,7 +44,13 @@ def given_job(is_again: bool = False) -> Any:
     return SimpleNamespace(pipeline=pipeline, arguments=arguments, connections=connections)
 
 
-def run(application: dict[str, Any], deliver: Callable[..., Delivered], stops: bool = False) -> Any:
+def run(
+    application: dict[str, Any],
+    deliver: Callable[..., Delivered],
+    *,
+    stops: bool = False,
+    again: bool = False,
+) -> Any:
     """Run it for one writer."""
 
     @contextmanager
@@ -51,9 +60,9 @@ def run(application: dict[str, Any], deliver: Callable[..., Delivered], stops: b
     application["build_writers"] = lambda pipeline, connections: [SimpleNamespace(name="archive")]
     application["start_of"] = lambda declared, end: -1
     application["is_output"] = lambda writer: False
-    application["deliver_to"] = deliver
+    application["deliver_to"] = application["deliver_again"] = deliver
     application["stop_requested"] = stop_requested
-    return application["deliver"](given_job())
+    return application["deliver"](given_job(again))
 
 
 def test_a_delivery_that_was_asked_to_stop_has_not_succeeded(application):
@@ -65,3 +74,33 @@ def test_a_delivery_that_was_asked_to_stop_has_not_succeeded(application):
 def test_a_delivery_that_came_to_its_end_has(application):
     done = run(application, lambda *_, **__: Delivered(9))
     assert done["writers"]["archive"]["position"] == 9
+
+
+FOLLOW = "orders.follow run"
+
+
+def held(*_: Any, **__: Any) -> Delivered:
+    raise LeaseHeld("orders", "archive", Lease(FOLLOW, 3, 10**15))
+
+
+def given_follow(application: dict[str, Any], deadline: int) -> None:
+    application["read_followed"] = lambda consensus, pipeline: Followed(FOLLOW, 0, deadline)
+
+
+def test_new_messages_of_a_writer_that_a_follow_has_are_left_to_it(application):
+    given_follow(application, deadline=10**18)
+    done = run(application, held)["writers"]["archive"]
+    assert (done["failure"], done["left_to"]) == (None, FOLLOW)
+
+
+def test_a_writer_that_a_dead_follow_still_has_is_not_delivered_to(application):
+    given_follow(application, deadline=1)
+    with pytest.raises(LeaseHeld, match="orders/archive") as refused:
+        run(application, held)
+    assert not refused.value.needs_person
+
+
+def test_what_is_delivered_again_is_left_to_no_follow(application):
+    given_follow(application, deadline=10**18)
+    with pytest.raises(LeaseHeld, match="orders/archive"):
+        run(application, held, again=True)
