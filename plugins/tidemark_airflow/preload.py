@@ -57,8 +57,8 @@ def load(modules: Sequence[str]) -> list[str]:
     for module in modules:
         try:
             import_module(module)
-        except Exception:
-            log.warning("%s cannot be preloaded", module, exc_info=True)
+        except Exception as error:
+            log.warning("%s cannot be preloaded: %s: %s", module, type(error).__name__, error)
             missing.append(module)
     return missing
 

@@ -5,6 +5,7 @@ none of its own. Each round has its own run id and its own reader of the log, an
 while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
+import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -256,9 +257,11 @@ class Rounds:
         except LogUnreadable:
             raise
         except Exception as error:
-            events.exception("writer failed", writer=writer.name)
+            traceback.print_exc()  # not by the logger, which may show the variables of every frame
+            failure = f"{type(error).__name__}: {error}"
+            events.error("writer failed", writer=writer.name, error=failure)
             state = self.positions.load(writer.name)
-            return Delivered(state.position if state else -1, failure=f"{type(error).__name__}: {error}")
+            return Delivered(state.position if state else -1, failure=failure)
 
     def _measured(self, done: RoundDone, log: PublishedLog) -> RoundDone:
         """The same result with the latencies of the bindings that every open writer has by now."""
