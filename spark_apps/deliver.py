@@ -36,7 +36,7 @@ from tidemark.pipeline.model import AnyWriter
 from tidemark.spark.application import Job, load_audit_beside, run_job, spark_session
 from tidemark.spark.engine import EngineKind, engine_error
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
-from tidemark.spark.jobs.follow import write_parts_by_size
+from tidemark.spark.jobs.follow import write_parts_by_place
 from tidemark.spark.jobs.reconcile import VerifiedInterval, reconcile_writer
 from tidemark.verification.outputs.reconcile import files_of_interval, is_output, reconcile_now, usual_extent
 from tidemark.verification.reconcile import unreconciled_after
@@ -76,8 +76,7 @@ def deliver(job: Job) -> dict[str, Any]:
             return sessions.enter_context(spark_session(job))
 
         stays_up = job.connections.spark is not None and job.connections.spark.is_connect
-        in_process = pipeline.limits.max_records_in_process
-        write_parts = write_parts_by_size(session, in_process) if stays_up else write_parts_with(session())
+        write_parts = write_parts_by_place(session) if stays_up else write_parts_with(session())
 
         def deliver_one(declared: AnyWriter, writer: Writer) -> Delivered:
             reload = reload_from(job.connections.control, pipeline.name, writer.name)

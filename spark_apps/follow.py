@@ -40,10 +40,7 @@ def follow(job: Job) -> dict[str, Any]:
             return stack.enter_context(spark_session(job))
 
         reader = stack.enter_context(closing(RecordReader(kafka, isolation)))
-        in_process = pipeline.limits.max_records_in_process
-        tools = round_tools(
-            session, reader, kafka, isolation, folder, suite, job.connections.control, in_process
-        )
+        tools = round_tools(session, reader, kafka, isolation, folder, suite, job.connections.control)
         opened = OpenPipeline(pipeline, job.connections)
         rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(

@@ -105,6 +105,8 @@ class FollowRun:
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
         self._must_wait = False
+        self._is_overtaken = False
+        """Whether a later attempt follows, to which leases under the same name are free."""
         self._merging: threading.Thread | None = None
         before = read_followed(consensus, pipeline)
         self._followed = Followed(
@@ -119,7 +121,7 @@ class FollowRun:
         self._renew()
         with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
             self._rounds.refuse_replicator()
-            while not (step := self._next(is_stopping())).is_end:
+            while not (step := self._next(is_stopping() or self._is_overtaken)).is_end:
                 if step is FollowStep.ROUND:
                     self._round(is_stopping)
                     self._keep_up()
@@ -198,7 +200,8 @@ class FollowRun:
 
     def _renew(self) -> None:
         state = replace(self._followed, deadline=self._clock() + TERM)
-        record_followed(self._consensus, self._pipeline, state)
+        if not record_followed(self._consensus, self._pipeline, state):
+            self._is_overtaken = True
 
     def _release(self) -> None:
         record_followed(self._consensus, self._pipeline, replace(self._followed, deadline=0))

@@ -1,7 +1,8 @@
 """Whether a pipeline is followed: one row in an object of its own, renewed while rounds are repeated.
 
 The row has a deadline. A process that was killed leaves a row that counts for nothing once it has passed, so
-status is right within ``TERM``. Nothing is decided by this row: leases and compare-and-set keep rounds apart.
+status is right within ``TERM``. By the row an attempt also sees that a later one follows, and ends. No data
+depends on it: leases and compare-and-set keep rounds apart.
 """
 
 import json
@@ -67,20 +68,25 @@ def read_followed(consensus: Consensus, pipeline: str) -> Followed | None:
     return _of(consensus.read(_key(pipeline), [STATE]))
 
 
-def record_followed(consensus: Consensus, pipeline: str, state: Followed) -> None:
-    """Write the row of a run that goes on, or has ended.
+def record_followed(consensus: Consensus, pipeline: str, state: Followed) -> bool:
+    """Write the row of a run that goes on, or has ended; returns False where a later one follows.
 
-    A run that has ended leaves the row of a later one alone.
+    The row of a later one is left alone.
     """
 
-    def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
+    def decide(snapshot: Snapshot) -> tuple[Change | None, bool]:
         found = _of(snapshot)
-        is_over = state.deadline == 0
-        if is_over and found is not None and (found.holder, found.since) != (state.holder, state.since):
-            return None, None
-        return Change({STATE: state.to_json()}), None
+        is_other = found is not None and (found.holder, found.since) != (state.holder, state.since)
+        if found is not None and is_other and (state.deadline == 0 or _is_later(found, state)):
+            return None, False
+        return Change({STATE: state.to_json()}), True
 
-    update(consensus, _key(pipeline), [STATE], decide)
+    return update(consensus, _key(pipeline), [STATE], decide)
+
+
+def _is_later(found: Followed, state: Followed) -> bool:
+    """Whether a row is that of a run that began later and goes on when ``state`` is written."""
+    return found.since > state.since and found.is_current(state.deadline - TERM)
 
 
 def forget_followed(consensus: Consensus, pipeline: str) -> None:

@@ -1,7 +1,8 @@
 """The heavy parts of a follow's rounds: small bindings in this process, larger ones on Spark.
 
-A binding itself says where it is captured, and its width where it is delivered, so that rounds over a few
-records cost what the records cost. The session is opened when a round first needs it, and stays open.
+A binding itself says where it is captured and delivered, so that rounds over a few records cost what the
+records cost, and every attempt at a binding does it in the same place as the attempt before. The
+session is opened when a round first needs it, and stays open.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -22,6 +23,7 @@ from tidemark.delivery.writer import Part, Writer
 from tidemark.log.expectations import Suite
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
+from tidemark.log.model.binding import CapturePlace
 from tidemark.pipeline.model import Pipeline
 from tidemark.spark.jobs.capture import SparkCapture
 from tidemark.spark.jobs.deliver import reload_from, write_parts_with
@@ -46,22 +48,25 @@ def round_tools(
     folder: LogFolder,
     suite: Suite,
     control: CassandraConnection,
-    in_process: int,
 ) -> RoundTools:
-    """The tools of a run's rounds; ``session`` opens Spark at its first call, for a binding of more than
-    ``in_process`` offsets."""
+    """The tools of a run's rounds; ``session`` opens Spark at its first call, for a binding that is too large
+    for this process."""
     return RoundTools(
         SparkCapture(session, kafka, isolation, folder, suite, reader),
-        write_parts_by_size(session, in_process),
+        write_parts_by_place(session),
         lambda positions, writer: WarmReload(
             positions, writer, reload_from(control, positions.pipeline, writer)
         ),
     )
 
 
-def write_parts_by_size(session: Session, in_process: int) -> WriteParts:
-    """A function that writes the parts of bindings of at most ``in_process`` offsets in this process, and of
-    others in Spark's tasks."""
+def write_parts_by_place(session: Session) -> WriteParts:
+    """A function that writes the parts of bindings that were captured in this process here too, and of others
+    in Spark's tasks.
+
+    The limit in the pipeline's file may have changed since a killed attempt left tasks on the engine; a retry
+    interrupts them only where it uses the engine itself.
+    """
 
     @cache
     def in_tasks() -> WriteParts:
@@ -74,10 +79,10 @@ def write_parts_by_size(session: Session, in_process: int) -> WriteParts:
         acknowledged: Collection[int],
         ticket: WriterTicket,
     ) -> list[PartDone]:
-        if any(part.binding.width > in_process for part in parts):
-            write = in_tasks()
-        else:
-            write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
+        if any(part.binding.captured_by is not CapturePlace.PROCESS for part in parts):
+            return in_tasks()(writer, parts, log, acknowledged, ticket)
+        ticket.confirm()  # another attempt of the same run takes the lease at once, whatever its deadline
+        write = write_parts_at_once if isinstance(writer, JournalWriter) else write_parts_here
         return write(writer, parts, log, acknowledged, ticket)
 
     return write_parts

@@ -190,3 +190,27 @@ def test_the_end_of_an_older_run_leaves_the_row_of_a_newer_one(rounds, consensus
     newer._renew()
     older._release()
     assert read_followed(consensus, "orders").holder == "orders.follow run-2"
+
+
+def test_an_attempt_ends_when_a_later_one_of_the_same_run_follows(rounds, consensus):
+    # given: Airflow has lost the first attempt, which goes on, and has started the second
+    first = given_run(rounds, consensus)
+    rounds.clock.pass_seconds(30)
+    second = given_run(rounds, consensus)
+    second._renew()
+    of_second = read_followed(consensus, "orders")
+    # when
+    ended = first.repeat()
+    # then
+    assert (ended["ended"], rounds.asked) == ("stopped", 0)
+    assert read_followed(consensus, "orders") == of_second
+
+
+def test_an_attempt_goes_on_after_a_dead_one_with_a_clock_that_is_ahead(rounds, consensus):
+    rounds.clock.pass_seconds(30)
+    given_run(rounds, consensus)._renew()
+    rounds.clock.pass_seconds(-10)
+    following = given_run(rounds, consensus)
+    rounds.clock.pass_seconds(60)
+    following._renew()
+    assert read_followed(consensus, "orders").is_current(rounds.clock.now)
