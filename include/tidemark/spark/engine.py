@@ -27,6 +27,7 @@ import structlog
 from tidemark.connections import SECRET_NAMES, SECRET_OPTIONS, SECRET_TEXTS, SparkConnection
 from tidemark.settings import Settings
 from tidemark.spark.errors import EngineError, EngineMismatch, EngineRefusedToken, EngineUnavailable
+from tidemark.spark.installation_id import installation_id
 from tidemark.spark.library_archive import ensure_loaded_package
 
 if TYPE_CHECKING:
@@ -238,8 +239,9 @@ def _attach(connection: SparkConnection, name: str, library: str, attempt: str) 
 
 def session_id(name: str, library: str, number: int = 0) -> str:
     """The id of the session for a kind of work, the same in every process of this installation."""
-    home = str(Settings.read().home)
-    return str(UUID(bytes=uuid5(_SESSIONS, "\0".join((home, name, library, str(number)))).bytes, version=4))
+    home = Settings.read().home
+    work = "\0".join((str(home), installation_id(home / "packages"), name, library, str(number)))
+    return str(UUID(bytes=uuid5(_SESSIONS, work).bytes, version=4))
 
 
 def engine_problem(connection: SparkConnection | None, patience: float = 2.0) -> str | None:

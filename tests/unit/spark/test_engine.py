@@ -41,10 +41,10 @@ def test_the_next_run_of_the_same_work_has_the_same_session():
     assert session_id("orders.deliver", "/tidemark-1.zip") == session_id("orders.deliver", "/tidemark-1.zip")
 
 
-def test_other_work_another_library_and_another_home_have_sessions_of_their_own(monkeypatch):
+def test_other_work_another_library_and_another_home_have_sessions_of_their_own(monkeypatch, tmp_path):
     names = [("orders.deliver", "1"), ("orders.capture", "1"), ("shop.deliver", "1"), ("orders.deliver", "2")]
     found = {session_id(*name) for name in names}
-    monkeypatch.setenv("TIDEMARK_HOME", "/elsewhere")
+    monkeypatch.setenv("TIDEMARK_HOME", str(tmp_path / "elsewhere"))
     assert len(found | {session_id("orders.deliver", "1")}) == 5
 
 
