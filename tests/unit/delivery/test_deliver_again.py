@@ -1,11 +1,15 @@
 """deliver_again: what was finished is delivered once more, and no position moves."""
 
+from types import SimpleNamespace
+
 import pytest
 from tests.support.consensus import RacingConsensus
 from tests.support.memory_writers import Shelf, Stream
 from tests.support.pipeline_world import PipelineWorld
 
+from tidemark.clock import SECOND
 from tidemark.delivery.deliver import Delivered
+from tidemark.delivery.state import lease as leases
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.writer import Written
@@ -141,3 +145,19 @@ def test_a_backfill_leaves_out_what_was_acknowledged(house):
     writer.bindings.clear()
     house.deliver_again(writer)
     assert writer.ids == [0, 2, 3]
+
+
+def test_a_backfill_waits_for_as_long_as_a_dead_follow_keeps_its_lease(house, monkeypatch):
+    # given: a follow was killed in a round; time passes only while the backfill waits
+    writer, began = given_delivered(house), house.clock.now
+    take(house.positions, house.positions.load("stream"), "orders.follow run-1", house.clock)
+
+    def sleep(seconds: float) -> None:
+        house.clock.now += int(SECOND)
+
+    waiting = SimpleNamespace(sleep=sleep, monotonic=lambda: (house.clock.now - began) / SECOND)
+    monkeypatch.setattr(leases, "time", waiting)
+    # when
+    house.deliver_again(writer, from_t=2_000, to_t=2_000)
+    # then
+    assert writer.calls == [[2, 3]]
