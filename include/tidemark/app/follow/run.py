@@ -184,8 +184,9 @@ class FollowRun:
         if self._closed or self._must_wait:
             return
         if is_due(self._followed.reconciled, RECONCILED_EVERY, now):
-            self._closed += self._upkeep.reconcile()
+            # Before it is done: one that fails must not be the first thing that every attempt does.
             self._followed = replace(self._followed, reconciled=now)
+            self._closed += self._upkeep.reconcile()
         if is_due(self._followed.merged, MERGED_EVERY, now):
             self._merging = threading.Thread(target=self._upkeep.merge, name="merge")
             self._merging.start()

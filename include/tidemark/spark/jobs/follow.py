@@ -15,7 +15,8 @@ from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
 from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
-from tidemark.delivery.state.lease import WriterTicket
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import LeaseHeld, WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
@@ -112,20 +113,37 @@ class SampledReconciliation:
         self._compared = {one.name: self._position(one.name) for _, one in rounds.writers}
 
     def __call__(self) -> list[str]:
-        """Compare all writers with open gates; returns those whose gates this has closed."""
-        rounds, closed = self._rounds, list[str]()
-        with rounds.log(f"{rounds.holder}, reconciliation") as log:
-            for _, writer in rounds.writers:
-                state = rounds.positions.load(writer.name)
-                if state is None or state.gate is not None:
-                    continue
-                result = self._compare(writer, log, self._compared[writer.name], state.position)
-                self._compared[writer.name] = state.position
-                if result and not result["passed"]:
-                    closed.append(writer.name)
-        return closed
+        """Compare all writers with open gates; returns those whose gates this has closed.
 
-    def _compare(self, writer: Writer, log: Any, before: int, position: int) -> dict[str, Any] | None:
+        A writer that cannot be compared now does not keep the others from being followed: the next time
+        compares it from the same position on.
+        """
+        rounds = self._rounds
+        with rounds.log(f"{rounds.holder}, reconciliation") as log:
+            return [writer.name for _, writer in rounds.writers if not self._is_right(writer, log)]
+
+    def _is_right(self, writer: Writer, log: PublishedLog) -> bool:
+        """Whether nothing is wrong with a target, as far as is known."""
+        name = writer.name
+        try:
+            state = self._rounds.positions.load(name)
+            if state is None or state.gate is not None:
+                return True
+            result = self._compare(writer, log, self._compared[name], state.position)
+        except LogUnreadable:
+            raise
+        except LeaseHeld as held:
+            events.info("not reconciled: another process has the writer", writer=name, reason=str(held))
+            return True
+        except Exception as error:
+            events.warning("not reconciled", writer=name, error=f"{type(error).__name__}: {error}")
+            return True
+        self._compared[name] = state.position
+        return result is None or bool(result["passed"])
+
+    def _compare(
+        self, writer: Writer, log: PublishedLog, before: int, position: int
+    ) -> dict[str, Any] | None:
         rounds = self._rounds
         if is_output(writer):
             wanted = usual_extent(writer, before, everything=False)

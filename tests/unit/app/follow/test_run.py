@@ -155,6 +155,20 @@ def test_a_reconciliation_that_closes_a_gate_ends_the_run(rounds, consensus):
     assert (summary["ended"], summary["closed"]) == ("gate closed", ["stream"])
 
 
+def test_a_reconciliation_that_fails_is_not_tried_again_by_the_next_attempt(rounds, consensus):
+    tried: list[int] = []
+
+    def reconcile() -> list[str]:
+        tried.append(rounds.wholes)
+        raise ConnectionError("no broker")
+
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND
+    with pytest.raises(ConnectionError):
+        given_run(rounds, consensus, Upkeep(reconcile)).repeat()
+    assert given_run(rounds, consensus, Upkeep(reconcile)).repeat()["ended"] == "over"
+    assert len(tried) == 1
+
+
 def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
     given_run(rounds, consensus, lasts="3m").repeat()
     assert rounds.looked_for_replicators == 3
