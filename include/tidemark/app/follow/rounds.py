@@ -194,21 +194,37 @@ class Rounds:
             self.written_until = write_times_end(self._bindings.at(head.newest))
 
     def _publish(self, binding: Binding) -> None:
-        pipeline = self._pipeline
-        if self.control.log_head().t < binding.t:
-            source = source_topics(pipeline)
-            _, record = capture(
-                self.control,
-                self.folder,
-                binding,
-                self._tools.capture,
-                self._kafka.still_available,
-                self._clock(),
-                source.declares,
+        """Capture, audit and publish a binding, unless another run has published it."""
+        if self.control.log_head().t >= binding.t:
+            return
+        try:
+            self._capture_and_publish(binding)
+        except Exception as error:
+            # A run at intervals finishes the oldest binding too, and removes other staging areas.
+            if self.control.log_head().t < binding.t:
+                raise
+            events.warning(
+                "published all the same",
+                pipeline=self._pipeline.name,
+                t=binding.t,
+                error=f"{type(error).__name__}: {error}",
             )
-            for line in record.to_lines() if not record.passed else ():
-                events.warning(line, pipeline=pipeline.name, t=binding.t)
-            require_audit(self.control, self.folder, binding, self._clock())
+
+    def _capture_and_publish(self, binding: Binding) -> None:
+        pipeline = self._pipeline
+        source = source_topics(pipeline)
+        _, record = capture(
+            self.control,
+            self.folder,
+            binding,
+            self._tools.capture,
+            self._kafka.still_available,
+            self._clock(),
+            source.declares,
+        )
+        for line in record.to_lines() if not record.passed else ():
+            events.warning(line, pipeline=pipeline.name, t=binding.t)
+        require_audit(self.control, self.folder, binding, self._clock())
         archiving = archiving_of(pipeline, self.control)
         publish(self.control, self.folder, binding, pipeline.log.segment_bytes, self._clock(), archiving)
 

@@ -156,6 +156,33 @@ def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, mon
     assert stream.ids == [0, 1]
 
 
+def test_a_binding_that_another_run_publishes_first_is_delivered(world, stream, monkeypatch):
+    """The other run sweeps the staging area of this one away."""
+    messages, began = world.kafka.messages, []
+
+    def publish_elsewhere_first(binding, s):
+        if not began:
+            began.append(binding.t)
+            world.rounds("run-2")._publish(binding)
+        return messages(binding, s)
+
+    monkeypatch.setattr(world.kafka, "messages", publish_elsewhere_first)
+    world.kafka.send(b"a", b"b")
+    rounds = world.rounds()
+    assert rounds.whole().records == 2
+    assert stream.ids == [0, 1]
+
+
+def test_a_capture_that_fails_is_an_error_where_no_other_run_has_published_it(world, monkeypatch):
+    def fail(binding, s):
+        raise ConnectionError("no broker")
+
+    monkeypatch.setattr(world.kafka, "messages", fail)
+    world.kafka.send(b"a")
+    with pytest.raises(ConnectionError):
+        world.follow()
+
+
 def test_lost_offsets_close_the_logs_gate_and_end_the_run(world):
     world.kafka.send(b"a", b"b")
     world.follow()
