@@ -19,7 +19,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
 from tidemark.pipeline.model import FollowDeclaration, source_topics
 from tidemark.spark.application import Job, run_job, spark_session
-from tidemark.spark.jobs.follow import SampledReconciliation, merge_small_files, round_tools
+from tidemark.spark.jobs.follow import SampledReconciliation, SmallFileMerging, round_tools
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def follow(job: Job) -> dict[str, Any]:
         opened = OpenPipeline(pipeline, job.connections)
         rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(
-            SampledReconciliation(rounds, pipeline.name, suite), lambda: merge_small_files(pipeline, rounds)
+            SampledReconciliation(rounds, pipeline.name, suite), SmallFileMerging(pipeline, rounds)
         )
         is_stopping = stack.enter_context(stop_requested())
         declared = pipeline.follow or FollowDeclaration()

@@ -76,12 +76,12 @@ class Upkeep:
 
     Attributes:
         reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
-        merge: Merges small files of the log; called in a thread of its own, because it may take longer than a
-            round. Raises nothing.
+        merge: Merges small files of the log, until the function that it is given says that the run is over;
+            called in a thread of its own, because it may take longer than a round. Raises nothing.
     """
 
     reconcile: Callable[[], list[str]] = list
-    merge: Callable[[], None] = lambda: None
+    merge: Callable[[Callable[[], bool]], None] = lambda is_over: None
 
 
 class FollowRun:
@@ -106,6 +106,7 @@ class FollowRun:
         self._closed: list[str] = []
         self._must_wait = False
         self._merging: threading.Thread | None = None
+        self._is_over = threading.Event()
         before = read_followed(consensus, pipeline)
         self._followed = Followed(
             rounds.holder,
@@ -117,14 +118,17 @@ class FollowRun:
     def repeat(self, is_stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
         """Repeat rounds until the end of the run."""
         self._renew()
-        with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
-            self._rounds.refuse_replicator()
-            while not (step := self._next(is_stopping())).is_end:
-                if step is FollowStep.ROUND:
-                    self._round(is_stopping)
-                    self._keep_up()
-        if self._merging is not None:
-            self._merging.join()
+        try:
+            with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
+                self._rounds.refuse_replicator()
+                while not (step := self._next(is_stopping())).is_end:
+                    if step is FollowStep.ROUND:
+                        self._round(is_stopping)
+                        self._keep_up()
+        finally:
+            self._is_over.set()
+            if self._merging is not None:
+                self._merging.join()
         self._end_minute()
         summary = {
             **self._total.to_dict(),
@@ -187,8 +191,11 @@ class FollowRun:
             # Before it is done: one that fails must not be the first thing that every attempt does.
             self._followed = replace(self._followed, reconciled=now)
             self._closed += self._upkeep.reconcile()
-        if is_due(self._followed.merged, MERGED_EVERY, now):
-            self._merging = threading.Thread(target=self._upkeep.merge, name="merge")
+        is_merging = self._merging is not None and self._merging.is_alive()
+        if is_due(self._followed.merged, MERGED_EVERY, now) and not is_merging:
+            self._merging = threading.Thread(
+                target=self._upkeep.merge, args=[self._is_over.is_set], name="merge"
+            )
             self._merging.start()
             self._followed = replace(self._followed, merged=now)
 

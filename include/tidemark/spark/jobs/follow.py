@@ -8,11 +8,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import structlog
 
 from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
-from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
+from tidemark.compaction.merging.merge import Merged, Merging
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
 from tidemark.delivery.published_log import LogUnreadable, PublishedLog
@@ -160,15 +161,37 @@ class SampledReconciliation:
         return state.position if state else -1
 
 
-def merge_small_files(pipeline: Pipeline, rounds: Rounds) -> None:
-    """Merge some of the small files of closed segments; publications archive bindings themselves.
+class SmallFileMerging:
+    """Merges small files of closed segments; publications archive bindings themselves.
 
-    Where another process holds the log, or an input is damaged, the next time does it.
+    Kept for a run, so that a segment without anything to merge is looked at once. Nothing new in the log
+    costs one read of the control plane.
     """
-    log = pipeline.log
-    try:
-        merged = merge_log_files(rounds.control, log.path, log.segment_bytes, rounds.holder)
-    except Exception as error:
-        events.warning("not merged", pipeline=pipeline.name, error=f"{type(error).__name__}: {error}")
-        return
-    events.info("merged", pipeline=pipeline.name, **asdict(merged))
+
+    def __init__(self, pipeline: Pipeline, rounds: Rounds) -> None:
+        log = pipeline.log
+        self._pipeline, self._rounds = pipeline.name, rounds
+        self._merging = Merging(rounds.control, log.path, log.segment_bytes)
+        self._nothing_at: str | None = None
+        """The manifest in which there was nothing to merge."""
+
+    def __call__(self, is_over: Callable[[], bool]) -> None:
+        """Merge until there is nothing left to merge, or the run is over.
+
+        Where another process holds the log, or an input is damaged, the next time does it.
+        """
+        total = Merged()
+        try:
+            manifest = self._rounds.control.log_head().manifest
+            while not is_over() and manifest != self._nothing_at:
+                # A name of its own, so that the lease excludes other merges of this run and its attempts.
+                merged = self._merging.merge(f"{self._rounds.holder}, merge {uuid4().hex[:8]}")
+                total += merged
+                if merged.is_nothing:
+                    self._nothing_at = manifest if merged.held_by is None else None
+                    break
+                manifest = self._rounds.control.log_head().manifest
+        except Exception as error:
+            events.warning("not merged", pipeline=self._pipeline, error=f"{type(error).__name__}: {error}")
+        if not total.is_nothing or total.held_by is not None:
+            events.info("merged", pipeline=self._pipeline, **asdict(total))

@@ -1,10 +1,12 @@
 """A run of a follow, over rounds that the test gives and a clock that only sleeping moves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from tests.support.clocks import Clock
+from tests.support.waiting import wait_until
 
 from tidemark.app.follow.rounds import RoundDone
 from tidemark.app.follow.run import FollowRun, RoundFailed, Upkeep
@@ -90,6 +92,17 @@ def given_run(
     )
 
 
+def until_over(merges: list[str]) -> Callable[[Callable[[], bool]], None]:
+    """A merge that takes until the run is over."""
+
+    def merge(is_over: Callable[[], bool]) -> None:
+        merges.append("began")
+        wait_until(is_over)
+        merges.append("ended")
+
+    return merge
+
+
 def test_an_idle_run_asks_kafka_every_second_and_looks_at_everything_every_five(rounds, consensus):
     summary = given_run(rounds, consensus).repeat()
     assert (rounds.asked, rounds.wholes) == (10, 2)
@@ -141,7 +154,7 @@ def test_upkeep_is_done_in_its_windows_and_remembered_by_the_next_run(rounds, co
         done.append("reconcile")
         return []
 
-    upkeep = Upkeep(reconcile, lambda: done.append("merge"))
+    upkeep = Upkeep(reconcile, lambda is_over: done.append("merge"))
     rounds.clock.now = 1_200 * SECOND - 5 * SECOND  # windows of both end in 5 s
     given_run(rounds, consensus, upkeep).repeat()
     assert done == ["reconcile", "merge"]
@@ -167,6 +180,23 @@ def test_a_reconciliation_that_fails_is_not_tried_again_by_the_next_attempt(roun
         given_run(rounds, consensus, Upkeep(reconcile)).repeat()
     assert given_run(rounds, consensus, Upkeep(reconcile)).repeat()["ended"] == "over"
     assert len(tried) == 1
+
+
+def test_a_merge_that_takes_long_is_not_joined_by_a_second_one(rounds, consensus):
+    merges: list[str] = []
+    run = given_run(rounds, consensus, Upkeep(merge=until_over(merges)), lasts="1h")
+    assert run.repeat()["ended"] == "over"
+    assert merges == ["began", "ended"]
+
+
+def test_a_run_that_fails_waits_for_its_merge(rounds, consensus):
+    merges: list[str] = []
+    rounds.records = {8: 1}
+    rounds.results = {3: RoundDone({"stream": Delivered(2, failure="NoHostAvailable: gone")})}
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND
+    with pytest.raises(RoundFailed):
+        given_run(rounds, consensus, Upkeep(merge=until_over(merges))).repeat()
+    assert merges == ["began", "ended"]
 
 
 def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
