@@ -22,6 +22,7 @@ from tidemark.delivery.state.lease import take
 from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice, TopicPartition
+from tidemark.log.source import KafkaUnreachable
 from tidemark.log.state.followed import TERM, Followed, record_followed
 
 TOPIC = "orders"
@@ -71,6 +72,8 @@ class KafkaInMemory:
 
     def ends(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         self.requests.append("ends")
+        if gone := [place for place in places if place[1] not in self.partitions]:
+            raise KafkaUnreachable("orders", "broker:9092", f"KafkaTimeoutError: {gone}")
         return {place: len(self.partitions[place[1]]) for place in places}
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ none of its own. Each round has its own run id and its own reader of the log, an
 while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -37,7 +37,7 @@ from tidemark.log.model.binding import Available, Binding, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
-from tidemark.log.source import WatchedSource
+from tidemark.log.source import KafkaUnreachable, WatchedSource
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld
 from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
@@ -122,7 +122,8 @@ class Rounds:
         kafka: FollowedKafka,
         clock: Clock = wall_clock,
     ) -> None:
-        self._opened, self._tools, self._source = opened, tools, source
+        self._opened, self._tools = opened, tools
+        self._source = replace(source, read_available=self._look)
         self._kafka, self._clock = kafka, clock
         self._pipeline, name = opened.pipeline, opened.pipeline.name
         self.holder = follow_holder(name, run_id)
@@ -137,7 +138,10 @@ class Rounds:
             (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
         ]
         self._unmeasured: list[Binding] = []
+        self._source_places: Collection[TopicPartition] = ()
         self.reached: Mapping[TopicPartition, int] = {}
+        """The next offset to bind of every partition that the last look at the source has found. Topics that
+        are deleted, or not declared any more, must not make every round a whole one."""
         self.written_until = 0
         """The last write time of the newest binding, whichever run made it, in µs."""
         self._newest: int | None = None
@@ -158,8 +162,16 @@ class Rounds:
         return cls(opened, run_id, tools, source, kafka)
 
     def ends(self) -> Mapping[TopicPartition, int]:
-        """The next offsets of all partitions that were ever bound: one request to Kafka."""
-        return self._kafka.ends(self.reached) if self.reached else {}
+        """The next offsets of the partitions in ``reached``: one request to Kafka.
+
+        Empty where Kafka does not tell them. A topic may have been deleted a moment ago; a whole round, which
+        this leads to, finds that out, or that Kafka does not answer.
+        """
+        try:
+            return self._kafka.ends(self.reached) if self.reached else {}
+        except KafkaUnreachable as error:
+            events.warning("looking at everything", pipeline=self._pipeline.name, reason=str(error))
+            return {}
 
     def refuse_replicator(self) -> None:
         """Stop where another replicator is active on tables that were taken over."""
@@ -186,9 +198,16 @@ class Rounds:
         self._note_bindings()
         return done
 
+    def _look(self) -> Available:
+        available = self._kafka.available()
+        self._source_places = available.offsets.keys()
+        return available
+
     def _note_bindings(self) -> None:
         head = self.control.bindings_head()
-        self.reached = head.reached
+        self.reached = {
+            place: offset for place, offset in head.reached.items() if place in self._source_places
+        }
         if head.newest is not None and head.newest != self._newest:
             self._newest = head.newest
             self.written_until = write_times_end(self._bindings.at(head.newest))

@@ -8,6 +8,8 @@ from tests.support.log_samples import given_finding
 from tests.support.memory_writers import Stream
 from tests.support.pipeline_world import PipelineWorld
 
+from tidemark.app.follow.pace import RoundKind, Timing, round_kind
+from tidemark.clock import SECOND
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.bindings.door import Bindings
@@ -80,6 +82,27 @@ def test_the_ends_are_one_request(world):
     world.kafka.requests.clear()
     assert rounds.ends() == {("orders", 0): 1}
     assert world.kafka.requests == ["ends"]
+
+
+def test_what_the_source_does_not_have_any_more_is_not_watched(world):
+    """Otherwise every round would be a whole one: Kafka never tells the end of it."""
+    world.kafka.send(b"a")
+    world.kafka.send(b"b", partition=1)
+    rounds = world.rounds()
+    rounds.whole()
+    del world.kafka.partitions[1]
+    rounds.whole()
+    assert rounds.ends() == rounds.reached == {("orders", 0): 1}
+
+
+def test_what_was_deleted_a_moment_ago_leads_to_a_whole_round(world):
+    world.kafka.send(b"a")
+    world.kafka.send(b"b", partition=1)
+    rounds = world.rounds()
+    rounds.whole()
+    del world.kafka.partitions[1]
+    timing = Timing(0, looked=SECOND)
+    assert round_kind(rounds.reached, rounds.ends(), timing, SECOND) is RoundKind.WHOLE
 
 
 def test_small_bindings_say_that_they_are_captured_in_the_process(world):
