@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from tidemark.app.expectations import pipeline_suite
+from tidemark.app.follow.failures import noting_failures
 from tidemark.app.follow.rounds import Rounds
 from tidemark.app.follow.run import FollowRun, Upkeep
 from tidemark.app.open_pipeline import OpenPipeline
@@ -29,11 +30,12 @@ events = structlog.get_logger()
 
 def follow(job: Job) -> dict[str, Any]:
     """Repeat rounds; returns the figures of the run."""
-    pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
-    isolation = source_topics(pipeline).isolation
-    folder = LogFolder(pipeline.name, pipeline.log.path)
-    prepare_audit()  # so that the first round does not wait for it
-    with ExitStack() as stack:
+    opened = OpenPipeline(job.pipeline, job.connections)
+    with noting_failures(opened), ExitStack() as stack:
+        pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
+        isolation = source_topics(pipeline).isolation
+        folder = LogFolder(pipeline.name, pipeline.log.path)
+        prepare_audit()  # so that the first round does not wait for it
 
         @cache
         def session() -> "SparkSession":
@@ -44,7 +46,6 @@ def follow(job: Job) -> dict[str, Any]:
         tools = round_tools(
             session, reader, kafka, isolation, folder, suite, job.connections.control, in_process
         )
-        opened = OpenPipeline(pipeline, job.connections)
         rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(
             SampledReconciliation(rounds, pipeline.name, suite), SmallFileMerging(pipeline, rounds)
