@@ -74,6 +74,8 @@ class RoundDone:
         records: The number of records that every open writer has since this round.
         took: The latencies of these records, in seconds.
         held: The writers that another process has.
+        waiting_since: The time, in µs, of the oldest binding of this run that a writer with an open gate
+            lacks; None where none does.
         must_wait: Nothing was done, because the whole pipeline waits for a stopped writer.
     """
 
@@ -81,6 +83,7 @@ class RoundDone:
     records: int = 0
     took: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     held: Sequence[str] = ()
+    waiting_since: int | None = None
     must_wait: bool = False
 
     @property
@@ -298,10 +301,10 @@ class Rounds:
     def _measured(self, done: RoundDone, log: PublishedLog) -> RoundDone:
         """The same result with the latencies of the bindings that every open writer has by now."""
         now = self._clock()
-        if done.held or not done.delivered:
-            return done
         reached = [one.position for one in done.delivered.values() if one.gate is None]
-        least = min(reached, default=-1)
+        if done.held or not reached:
+            return replace(done, waiting_since=self._oldest_unmeasured if done.held else None)
+        least = min(reached)
         finished = [one for one in self._unmeasured if one.end <= least]
         self._unmeasured = [one for one in self._unmeasured if one.end > least]
         stamps = [
@@ -311,7 +314,16 @@ class Rounds:
             for batch in self.folder.read_file(file, ["timestamp"], one.base, one.end)
         ]
         every = np.concatenate(stamps) if stamps else np.zeros(0, dtype=np.int64)
-        return replace(done, records=len(every), took=latencies(every, now))
+        return replace(
+            done,
+            records=len(every),
+            took=latencies(every, now),
+            waiting_since=self._oldest_unmeasured,
+        )
+
+    @property
+    def _oldest_unmeasured(self) -> int | None:
+        return self._unmeasured[0].t if self._unmeasured else None
 
     def close(self) -> None:
         """Disconnect from Kafka."""

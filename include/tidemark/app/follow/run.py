@@ -105,6 +105,7 @@ class FollowRun:
         self._total, self._minute, self._minute_began = Figures(), Figures(), now
         self._closed: list[str] = []
         self._must_wait = False
+        self._waiting_since: int | None = None
         self._merging: threading.Thread | None = None
         self._is_over = threading.Event()
         before = read_followed(consensus, pipeline)
@@ -155,7 +156,7 @@ class FollowRun:
         self._timing = replace(self._timing, round_began=began)
         rounds, ends = self._rounds, self._rounds.ends()
         if round_kind(rounds.reached, ends, self._timing, began) is RoundKind.IDLE:
-            self._minute.note_idle()
+            self._minute.note_idle(self._waiting)
         else:
             done = rounds.whole(is_stopping)
             self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
@@ -170,14 +171,21 @@ class FollowRun:
         )
 
     def _note(self, done: RoundDone, seconds: float) -> None:
+        self._waiting_since = done.waiting_since
         if done.delivered or done.records:
-            self._minute.note(done.records, done.took, seconds)
+            self._minute.note(done.records, done.took, seconds, self._waiting)
         else:
-            self._minute.note_idle()
+            self._minute.note_idle(self._waiting)
         self._closed += done.closed
         self._must_wait = done.must_wait
         if done.failures:
             raise RoundFailed(self._pipeline, " ".join(f"{one}." for one in done.failures))
+
+    @property
+    def _waiting(self) -> float:
+        """For how many seconds something has not been delivered; 0 where everything is."""
+        since = self._waiting_since
+        return 0.0 if since is None else max(0.0, (self._clock() - since) / SECOND)
 
     def _keep_up(self) -> None:
         """Whatever is due beside the rounds. A gate that closes in it ends the run like any other."""
@@ -202,7 +210,7 @@ class FollowRun:
     def _end_minute(self) -> None:
         events.info("followed", pipeline=self._pipeline, **self._minute.to_dict())
         self._total.add(self._minute)
-        self._minute, self._minute_began = Figures(), self._clock()
+        self._minute, self._minute_began = Figures(lag=self._minute.lag), self._clock()
 
     def _renew(self) -> None:
         state = replace(self._followed, deadline=self._clock() + TERM)

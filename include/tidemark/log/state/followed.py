@@ -39,8 +39,8 @@ class Followed:
         since: When it began, in µs.
         deadline: Until when this counts, in µs; 0 where the run has ended.
         last_round: When its last round ended, in µs; 0 before the first.
-        lag: The age in seconds of the oldest record of that round when all targets had it; 0 where the round
-            found nothing new.
+        lag: The age in seconds of the oldest record of that round when all targets had it, or of the oldest
+            binding that a target still lacks; 0 where the round found nothing new and none lacks anything.
         rounds: The number of rounds of the run.
         records: The number of records that they delivered.
         reconciled: When the targets were last compared with the log, in µs; kept from run to run.

@@ -164,9 +164,11 @@ def test_a_writer_that_another_run_has_is_left_to_it_and_measured_later(world, s
     world.kafka.send(b"b")
     done = rounds.whole()
     assert (list(done.held), done.records, stream.ids) == (["stream"], 0, [0])
+    assert done.waiting_since == world.house.control.bindings_head().newest
     hold.release()
     world.kafka.send(b"c")
-    assert rounds.whole().records == 2
+    done = rounds.whole()
+    assert (done.records, done.waiting_since) == (2, None)
 
 
 def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, monkeypatch):

@@ -234,3 +234,11 @@ def test_the_end_of_an_older_run_leaves_the_row_of_a_newer_one(rounds, consensus
     newer._renew()
     older._release()
     assert read_followed(consensus, "orders").holder == "orders.follow run-2"
+
+
+def test_what_a_held_writer_lacks_is_lag_also_after_rounds_without_anything_new(rounds, consensus):
+    began = rounds.clock.now
+    rounds.results = {n: RoundDone(held=["stream"], waiting_since=began) for n in (1, 2)}
+    summary = given_run(rounds, consensus).repeat()
+    assert rounds.asked > rounds.wholes
+    assert summary["lag"] == read_followed(consensus, "orders").lag >= 9
