@@ -18,7 +18,8 @@ MOST_AHEAD = 5 * SECOND
 """How far write times may be ahead of the clock. A million ids take a second of write times."""
 MINUTE = 60 * SECOND
 RECONCILED_EVERY = 5 * MINUTE
-MERGED_EVERY = 10 * MINUTE
+MERGED_EVERY = MINUTE
+"""Often, because a segment that has closed since has many files: a binding makes one for each partition."""
 
 
 class FollowStep(StrEnum):

@@ -1,5 +1,6 @@
 """A run of a follow, over rounds that the test gives and a clock that only sleeping moves."""
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -78,7 +79,11 @@ def consensus() -> MemoryConsensus:
 
 
 def given_run(
-    rounds: GivenRounds, consensus: MemoryConsensus, upkeep: Upkeep | None = None, lasts: str = "10s"
+    rounds: GivenRounds,
+    consensus: MemoryConsensus,
+    upkeep: Upkeep | None = None,
+    lasts: str = "10s",
+    sleep: Callable[[float], None] | None = None,
 ):
     declared = FollowDeclaration(every="1s", **{"for": lasts})
     return FollowRun(
@@ -88,7 +93,7 @@ def given_run(
         consensus,
         upkeep or Upkeep(),
         clock=rounds.clock,
-        sleep=rounds.clock.pass_seconds,
+        sleep=sleep or rounds.clock.pass_seconds,
     )
 
 
@@ -101,6 +106,18 @@ def until_over(merges: list[str]) -> Callable[[Callable[[], bool]], None]:
         merges.append("ended")
 
     return merge
+
+
+def sleep_after_merges(clock: Clock) -> Callable[[float], None]:
+    """Time that passes only while no merge is under way."""
+
+    def sleep(seconds: float) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "merge":
+                thread.join()
+        clock.pass_seconds(seconds)
+
+    return sleep
 
 
 def test_an_idle_run_asks_kafka_every_second_and_looks_at_everything_every_five(rounds, consensus):
@@ -180,6 +197,14 @@ def test_a_reconciliation_that_fails_is_not_tried_again_by_the_next_attempt(roun
         given_run(rounds, consensus, Upkeep(reconcile)).repeat()
     assert given_run(rounds, consensus, Upkeep(reconcile)).repeat()["ended"] == "over"
     assert len(tried) == 1
+
+
+def test_small_files_are_merged_every_minute(rounds, consensus):
+    merges: list[int] = []
+    upkeep = Upkeep(merge=lambda is_over: merges.append(rounds.clock.now // (60 * SECOND)))
+    rounds.clock.now = 600 * SECOND
+    given_run(rounds, consensus, upkeep, lasts="5m", sleep=sleep_after_merges(rounds.clock)).repeat()
+    assert merges == [11, 12, 13, 14]
 
 
 def test_a_merge_that_takes_long_is_not_joined_by_a_second_one(rounds, consensus):
