@@ -11,8 +11,8 @@ pipelines whose file has the key `follow` have this DAG. One run follows another
 2. `follow` repeats rounds for the time that `for` gives. A round makes a binding of what is new in Kafka,
    captures, audits and publishes it, and delivers it to every writer whose gate is open: the steps and the
    rules of `<pipeline>.replicate`. A round that finds nothing new costs one request to Kafka. Rounds over a
-   few records work without Spark. Every minute it logs rounds, records, latencies and lag, and merges small
-   files of the log; every five minutes it compares a sample of every target with the log.
+   few records work without Spark. Every minute it logs rounds, records, latencies and lag; every five minutes
+   it compares a sample of every target with the log. It merges small files of segments that have closed.
 3. `find_stopped` and `start_resume` start `<pipeline>.resume` for writers that stopped.
 4. `check_gates` fails the run while a failure keeps a writer stopped.
 

@@ -19,7 +19,7 @@ MOST_AHEAD = 5 * SECOND
 MINUTE = 60 * SECOND
 RECONCILED_EVERY = 5 * MINUTE
 MERGED_EVERY = MINUTE
-"""Often, because a segment that has closed since has many files: a binding makes one for each partition."""
+"""Also when a segment has closed: until it is merged, it has a file for each binding and partition."""
 
 
 class FollowStep(StrEnum):

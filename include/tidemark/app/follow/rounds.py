@@ -147,6 +147,9 @@ class Rounds:
         are deleted, or not declared any more, must not make every round a whole one."""
         self.written_until = 0
         """The last write time of the newest binding, whichever run made it, in µs."""
+        self.active_from = 0
+        """The first id of the log's active segment, as the last delivery has found it: it changes when a
+        segment closes, and only then."""
         self._newest: int | None = None
         self._note_bindings()
 
@@ -257,6 +260,8 @@ class Rounds:
 
     def _deliver(self, is_stopping: Callable[[], bool]) -> RoundDone:
         with self.log(f"{self.holder}, round {self._number}") as log:
+            if active := log.manifest.active.files:
+                self.active_from = active[0].first_id
             results = {
                 writer.name: self._deliver_to(declared, writer, log, is_stopping)
                 for declared, writer in self.writers

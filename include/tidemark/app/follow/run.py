@@ -59,6 +59,7 @@ class FollowedRounds(Protocol):
     holder: str
     reached: Mapping[TopicPartition, int]
     written_until: int
+    active_from: int
 
     def ends(self) -> Mapping[TopicPartition, int]:
         """See ``Rounds.ends``."""
@@ -107,6 +108,7 @@ class FollowRun:
         self._must_wait = False
         self._waiting_since: int | None = None
         self._merging: threading.Thread | None = None
+        self._merged_below = rounds.active_from
         self._is_over = threading.Event()
         before = read_followed(consensus, pipeline)
         self._followed = Followed(
@@ -199,8 +201,10 @@ class FollowRun:
             # Before it is done: one that fails must not be the first thing that every attempt does.
             self._followed = replace(self._followed, reconciled=now)
             self._closed += self._upkeep.reconcile()
-        is_merging = self._merging is not None and self._merging.is_alive()
-        if is_due(self._followed.merged, MERGED_EVERY, now) and not is_merging:
+        active_from, is_merging = self._rounds.active_from, self._merging and self._merging.is_alive()
+        is_wanted = active_from != self._merged_below or is_due(self._followed.merged, MERGED_EVERY, now)
+        if is_wanted and not is_merging:
+            self._merged_below = active_from
             self._merging = threading.Thread(
                 target=self._upkeep.merge, args=[self._is_over.is_set], name="merge"
             )

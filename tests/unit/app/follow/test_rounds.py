@@ -13,6 +13,7 @@ from tidemark.clock import SECOND
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.bindings.door import Bindings
+from tidemark.log.model import manifest
 from tidemark.log.model.binding import CapturePlace
 from tidemark.log.model.gate import LogGateCause, LogStopped
 from tidemark.log.state.readers import readers
@@ -112,6 +113,16 @@ def test_small_bindings_say_that_they_are_captured_in_the_process(world):
     world.follow()
     small, large = list(Bindings(world.house.control).every())
     assert (small.captured_by, large.captured_by) == (CapturePlace.PROCESS, CapturePlace.ENGINE)
+
+
+def test_a_round_knows_where_the_active_segment_begins(world, monkeypatch):
+    monkeypatch.setattr(manifest, "MAX_FILES_PER_SEGMENT", 2)
+    rounds, begins = world.rounds(), []
+    for value in (b"a", b"b", b"c"):
+        world.kafka.send(value)
+        rounds.whole()
+        begins.append(rounds.active_from)
+    assert begins == [0, 0, 2]
 
 
 def test_a_round_leaves_neither_a_reader_nor_a_lease(world, stream):

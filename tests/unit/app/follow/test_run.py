@@ -36,6 +36,8 @@ class GivenRounds:
     results: dict[int, RoundDone] = field(default_factory=dict)
     reached: dict[tuple[str, int], int] = field(default_factory=lambda: {PLACE: 0})
     written_until: int = 0
+    closes: dict[int, int] = field(default_factory=dict)
+    """The first id of the active segment from a number of whole rounds on."""
     asked: int = 0
     wholes: int = 0
     looked_for_replicators: int = 0
@@ -43,6 +45,10 @@ class GivenRounds:
     @property
     def end(self) -> int:
         return max((end for after, end in self.records.items() if self.asked >= after), default=0)
+
+    @property
+    def active_from(self) -> int:
+        return max((id_ for after, id_ in self.closes.items() if self.wholes >= after), default=0)
 
     def ends(self) -> dict[tuple[str, int], int]:
         self.asked += 1
@@ -205,6 +211,14 @@ def test_small_files_are_merged_every_minute(rounds, consensus):
     rounds.clock.now = 600 * SECOND
     given_run(rounds, consensus, upkeep, lasts="5m", sleep=sleep_after_merges(rounds.clock)).repeat()
     assert merges == [11, 12, 13, 14]
+
+
+def test_small_files_are_merged_when_a_segment_has_closed(rounds, consensus):
+    merges: list[int] = []
+    rounds.clock.now, rounds.closes = 600 * SECOND, {8: 200}
+    upkeep = Upkeep(merge=lambda is_over: merges.append(rounds.active_from))
+    given_run(rounds, consensus, upkeep, lasts="50s", sleep=sleep_after_merges(rounds.clock)).repeat()
+    assert merges == [200]
 
 
 def test_a_merge_that_takes_long_is_not_joined_by_a_second_one(rounds, consensus):
