@@ -85,7 +85,7 @@ class FollowFailure:
     @property
     def until(self) -> int:
         """When the next run may begin, in µs; sooner where the pipeline's file has changed."""
-        return self.at + min(LEAST_WAIT * 2 ** min(self.count - 1, 10), MOST_WAIT)
+        return self.at + min(LEAST_WAIT << min(self.count - 1, 10), MOST_WAIT)
 
 
 def read_follow_failure(consensus: Consensus, pipeline: str) -> FollowFailure | None:
