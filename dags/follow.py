@@ -6,12 +6,13 @@ Brings new messages to every writer within a second or two, instead of at the en
 pipelines whose file has the key `follow` have this DAG. One run follows another.
 
 1. `wait_until_ready` waits, without holding a worker, for the Spark engine, an open gate of the log, and
-   writers that no other run has. With `on_failure: stop_pipeline` it also waits for stopped writers.
+   writers that no other run has. With `on_failure: stop_pipeline` it also waits for stopped writers. After an
+   error that needs a person it waits up to five minutes, or until the pipeline's file has changed.
 2. `follow` repeats rounds for the time that `for` gives. A round makes a binding of what is new in Kafka,
    captures, audits and publishes it, and delivers it to every writer whose gate is open: the steps and the
    rules of `<pipeline>.replicate`. A round that finds nothing new costs one request to Kafka. Rounds over a
    few records work without Spark. Every minute it logs rounds, records, latencies and lag; every five minutes
-   it compares a sample of every target with the log; every ten minutes it merges small files of the log.
+   it compares a sample of every target with the log. It merges small files of segments that have closed.
 3. `find_stopped` and `start_resume` start `<pipeline>.resume` for writers that stopped.
 4. `check_gates` fails the run while a failure keeps a writer stopped.
 
@@ -34,6 +35,8 @@ after its round.
 * Kafka has lost records, or a capture fails its audit: the log's gate closes, the run fails, and the next
   run's first task waits. Repair the cause and run `<pipeline>.replicate`, or accept the loss or finding with
   `tidemark log accept`.
+* A topic does not exist, or is compacted, or another error that a retry only meets again: the run fails, and
+  the next run's first task shows the error while it waits. Repair the cause.
 * A writer stops: the run ends after the round, starts a resume and fails. Later runs leave the writer out
   until its gate opens; with `on_failure: stop_pipeline` they wait. See `<pipeline>.replicate`.
 

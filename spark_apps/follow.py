@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from tidemark.app.expectations import pipeline_suite
+from tidemark.app.follow.failures import noting_failures
 from tidemark.app.follow.rounds import Rounds
 from tidemark.app.follow.run import FollowRun, Upkeep
 from tidemark.app.open_pipeline import OpenPipeline
@@ -19,7 +20,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.kafka_records import RecordReader
 from tidemark.pipeline.model import FollowDeclaration, source_topics
 from tidemark.spark.application import Job, run_job, spark_session
-from tidemark.spark.jobs.follow import SampledReconciliation, merge_small_files, round_tools
+from tidemark.spark.jobs.follow import SampledReconciliation, SmallFileMerging, round_tools
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,11 +30,12 @@ events = structlog.get_logger()
 
 def follow(job: Job) -> dict[str, Any]:
     """Repeat rounds; returns the figures of the run."""
-    pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
-    isolation = source_topics(pipeline).isolation
-    folder = LogFolder(pipeline.name, pipeline.log.path)
-    prepare_audit()  # so that the first round does not wait for it
-    with ExitStack() as stack:
+    opened = OpenPipeline(job.pipeline, job.connections)
+    with noting_failures(opened), ExitStack() as stack:
+        pipeline, kafka, suite = job.pipeline, job.connections.kafka, pipeline_suite(job.pipeline)
+        isolation = source_topics(pipeline).isolation
+        folder = LogFolder(pipeline.name, pipeline.log.path)
+        prepare_audit()  # so that the first round does not wait for it
 
         @cache
         def session() -> "SparkSession":
@@ -41,10 +43,9 @@ def follow(job: Job) -> dict[str, Any]:
 
         reader = stack.enter_context(closing(RecordReader(kafka, isolation)))
         tools = round_tools(session, reader, kafka, isolation, folder, suite, job.connections.control)
-        opened = OpenPipeline(pipeline, job.connections)
         rounds = stack.enter_context(closing(Rounds.open(opened, job.arguments.run_id, tools)))
         upkeep = Upkeep(
-            SampledReconciliation(rounds, pipeline.name, suite), lambda: merge_small_files(pipeline, rounds)
+            SampledReconciliation(rounds, pipeline.name, suite), SmallFileMerging(pipeline, rounds)
         )
         is_stopping = stack.enter_context(stop_requested())
         declared = pipeline.follow or FollowDeclaration()

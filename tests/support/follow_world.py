@@ -1,6 +1,8 @@
 """A pipeline that is followed: Kafka, the control plane and the writers in memory, the log on disk."""
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +16,34 @@ from tidemark.app.follow.rounds import RoundDone, Rounds, RoundTools
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import RunSource
 from tidemark.clock import wall_clock
+from tidemark.consensus.objects import Consensus
 from tidemark.delivery.binding_steps import write_parts_here
+from tidemark.delivery.state.lease import take
+from tidemark.delivery.state.positions import Positions
 from tidemark.log.model.audit_result import Judgement
 from tidemark.log.model.binding import Available, Binding, Offsets, Slice, TopicPartition
+from tidemark.log.source import KafkaUnreachable
+from tidemark.log.state.followed import TERM, Followed, record_followed
 
 TOPIC = "orders"
+HOLDER = "orders.follow run-1"
+
+
+def follow_now(consensus: Consensus) -> None:
+    """Make the control plane say that the pipeline is followed."""
+    now = wall_clock()
+    record_followed(consensus, "orders", Followed(HOLDER, now, deadline=now + TERM))
+
+
+@contextmanager
+def round_that_ends(positions: Positions, writer: str, after: float = 0.2) -> Iterator[None]:
+    """A round has this writer, and gives it back after so many seconds."""
+    state = positions.load(writer)
+    assert state is not None
+    timer = threading.Timer(after, take(positions, state, HOLDER).release)
+    timer.start()
+    yield
+    timer.join()
 
 
 @dataclass
@@ -47,6 +72,8 @@ class KafkaInMemory:
 
     def ends(self, places: Iterable[TopicPartition]) -> Mapping[TopicPartition, int]:
         self.requests.append("ends")
+        if gone := [place for place in places if place[1] not in self.partitions]:
+            raise KafkaUnreachable("orders", "broker:9092", f"KafkaTimeoutError: {gone}")
         return {place: len(self.partitions[place[1]]) for place in places}
 
     def close(self) -> None:

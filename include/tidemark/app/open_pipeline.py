@@ -143,11 +143,13 @@ class OpenPipeline:
         return OperatorActions(self.positions, self.log, holder=self.holder)
 
     @contextmanager
-    def between_rounds(self, name: str) -> "Iterator[OpenPipeline]":
+    def between_rounds(self, name: str, holder: str | None = None) -> "Iterator[OpenPipeline]":
         """The pipeline with one writer that no round of a follow changes until the end of the block.
 
         A follow changes a writer every second, so that a plan could hardly be made and executed in between.
-        Waits for the round that has the writer. Without a follow nothing is taken.
+        Waits for the round that has the writer. Without a follow nothing is taken. ``holder`` is for actions
+        that take the writer themselves, under a name of their own. A stopped writer needs none of this for
+        actions that leave its gate closed: rounds do not take it.
         """
         state = self.positions.load(name)
         followed = read_followed(self.consensus, self.pipeline.name)
@@ -156,7 +158,7 @@ class OpenPipeline:
             yield self
             return
         # Not renewed: a renewal would be a change since the plan, and an action takes no minute.
-        hold = take(self.positions, state, f"operator's command {uuid4().hex[:8]}")
+        hold = take(self.positions, state, holder or f"operator's command {uuid4().hex[:8]}")
         try:
             yield replace(self, holder=hold.holder)
         finally:

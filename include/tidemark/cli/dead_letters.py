@@ -70,6 +70,7 @@ def redeliver(
     options: PlanOptions,
 ) -> None:
     """Redeliver dead letters to their writers, unless later messages forbid it."""
+    from tidemark.delivery.dead_letters.redelivery import REDELIVERING
     from tidemark.errors import TidemarkError
 
     options.require_reason()
@@ -79,9 +80,10 @@ def redeliver(
     for letter in _chosen(opened, writer, ids or []):
         # One at a time: each redelivery changes what the next plan is based on.
         try:
-            plan = opened.plan_redelivery(letter)
-            if options.execute:
-                plan.execute(options.audit_entry(plan.action))
+            with opened.between_rounds(letter.writer, REDELIVERING) as quiet:
+                plan = quiet.plan_redelivery(letter)
+                if options.execute:
+                    plan.execute(options.audit_entry(plan.action))
             done.append(plan)
         except TidemarkError as error:
             refused.append(str(error))

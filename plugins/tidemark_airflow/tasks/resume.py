@@ -43,7 +43,7 @@ def perform(
     *,
     untried: bool = False,
 ) -> dict[str, Any]:
-    """Show the plan of an action and execute it."""
+    """Show the plan of an action and execute it; rounds of a follow leave the writer alone meanwhile."""
     from tidemark.clock import wall_clock
     from tidemark.consensus.audit_trail import AuditEntry
     from tidemark.delivery.operator.action_plan import NotPossible
@@ -51,10 +51,11 @@ def perform(
     with no_retry_if_person_needed():
         if missing := missing_of_run({"action": action, "id": id_, "reason": reason}):
             raise NotPossible(pipeline, writer, missing)
-        plan = plan_action(open_pipeline(pipeline), writer, action, id_, untried=untried)
-        for line in plan.lines:
-            show(line)
-        plan.execute(AuditEntry(action, who, str(reason).strip(), wall_clock()))
+        with open_pipeline(pipeline).between_rounds(writer) as opened:
+            plan = plan_action(opened, writer, action, id_, untried=untried)
+            for line in plan.lines:
+                show(line)
+            plan.execute(AuditEntry(action, who, str(reason).strip(), wall_clock()))
     return plan.to_dict()
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.support.command_line import EXECUTE
+from tests.support.follow_world import follow_now, round_that_ends
 
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.dead_letters.store import DeadLetterTable
@@ -161,3 +162,15 @@ def test_what_is_not_passed_yet_is_not_redelivered(run, walled, monkeypatch):
 def test_as_json(run, passed):
     plan = json.loads(run("dead-letters", "redeliver", "orders", "archive", "3", "--json", *EXECUTE).out)
     assert (plan["letters"][0]["id"], plan["refused"], plan["executed"], plan["who"]) == (3, [], True, "ann")
+
+
+# A follow
+
+
+def test_a_redelivery_waits_for_the_round_that_has_the_writer(run, passed):
+    follow_now(passed.consensus)
+    with round_that_ends(passed, "archive"):
+        ended = run("dead-letters", "redeliver", "orders", "archive", "3", *EXECUTE)
+    assert ended.code == 0, ended
+    assert listed(run, "orders") == [("archive", 3, "redelivered")]
+    assert passed.load("archive").lease is None

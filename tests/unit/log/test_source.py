@@ -16,6 +16,7 @@ from tidemark.log.source import (
     KafkaUnreachable,
     NoSuchTopic,
     SourceTopics,
+    WatchedSource,
     read_available,
     read_still_available,
 )
@@ -46,10 +47,12 @@ class Broker:
         self.topic_ids = {topic: UUID(int=number) for number, topic in enumerate(topics, 1)}
         self.consumer_options: dict[str, object] = {}
         self.asked: list[str] = []
+        self.connected = 0
         self.described: list[str] = []
 
     def consumer(self, **options: object) -> "Consumer":
         self.consumer_options = options
+        self.connected += 1
         return Consumer(self)
 
     def admin(self, **options: object) -> "Admin":
@@ -70,7 +73,11 @@ class Consumer(Client):
         self.broker.asked.append("offsets")
         return {place: self.broker.offsets[place.topic][place.partition].earliest for place in places}
 
-    def end_offsets(self, places: list[KafkaPartition]) -> dict[KafkaPartition, int]:
+    def end_offsets(
+        self, places: list[KafkaPartition], timeout_ms: int | None = None
+    ) -> dict[KafkaPartition, int]:
+        if any(place.topic not in self.broker.offsets for place in places):
+            raise KafkaTimeoutError
         return {place: self.broker.offsets[place.topic][place.partition].latest for place in places}
 
 
@@ -266,6 +273,15 @@ def test_a_kafka_that_does_not_answer_is_named(monkeypatch):
     with pytest.raises(KafkaUnreachable, match=r"^shop: Kafka does not answer at broker:9092 \(") as refusal:
         read_available(given_source(["orders"]), CONNECTION)
     assert (refusal.value.pipeline, refusal.value.servers) == ("shop", "broker:9092")
+
+
+def test_a_source_that_is_watched_connects_anew_after_an_error_on_the_way(broker):
+    watched = WatchedSource(given_source(["orders"]), CONNECTION)
+    watched.ends([("orders", 0)])
+    with pytest.raises(KafkaUnreachable, match="KafkaTimeoutError"):
+        watched.ends([("deleted", 0)])
+    assert watched.ends([("orders", 0)]) == {("orders", 0): 5}
+    assert broker.connected == 2
 
 
 @pytest.mark.parametrize("error", [KafkaUnreachable, NoSuchTopic, CompactedTopic])

@@ -67,14 +67,14 @@ class Figures:
     """See ``Followed.lag``, as of the last round."""
     histogram: LatencyHistogram = field(default_factory=LatencyHistogram)
 
-    def note_idle(self) -> None:
-        """Count a round that found nothing new."""
-        self.rounds, self.idle, self.lag = self.rounds + 1, self.idle + 1, 0.0
+    def note_idle(self, waiting: float = 0.0) -> None:
+        """Count a round that found nothing new; for ``waiting`` seconds something is not delivered."""
+        self.rounds, self.idle, self.lag = self.rounds + 1, self.idle + 1, waiting
 
-    def note(self, records: int, took: NDArray[np.float64], seconds: float) -> None:
+    def note(self, records: int, took: NDArray[np.float64], seconds: float, waiting: float = 0.0) -> None:
         """Count a round that delivered ``records`` with these latencies and took so many seconds."""
         self.rounds, self.records, self.busy = self.rounds + 1, self.records + records, self.busy + seconds
-        self.lag = max(0.0, float(took.max())) if len(took) else 0.0
+        self.lag = max(waiting, float(took.max())) if len(took) else waiting
         self.histogram.add(took)
 
     def add(self, other: "Figures") -> None:

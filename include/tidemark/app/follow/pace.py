@@ -18,7 +18,8 @@ MOST_AHEAD = 5 * SECOND
 """How far write times may be ahead of the clock. A million ids take a second of write times."""
 MINUTE = 60 * SECOND
 RECONCILED_EVERY = 5 * MINUTE
-MERGED_EVERY = 10 * MINUTE
+MERGED_EVERY = MINUTE
+"""Also when a segment has closed: until it is merged, it has a file for each binding and partition."""
 
 
 class FollowStep(StrEnum):

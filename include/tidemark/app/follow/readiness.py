@@ -1,13 +1,16 @@
-"""Whether a follow may begin: an open log gate, free leases, and writers that the pipeline does not wait for.
+"""Whether a follow may begin: an open log gate, no error that a run would only meet again, free leases, and
+writers that the pipeline does not wait for.
 
 Reads the control plane only. The engine is checked by the caller, which knows how to reach it.
 """
 
+from tidemark.app.follow.failures import declared_digest
 from tidemark.app.follow.rounds import follow_holder
 from tidemark.app.open_pipeline import OpenPipeline
-from tidemark.clock import Clock, wall_clock
+from tidemark.clock import Clock, utc_text, wall_clock
 from tidemark.consensus.lease import lease_of_another
 from tidemark.log.state.control import LogControl
+from tidemark.log.state.followed import read_follow_failure
 from tidemark.pipeline.model import OnFailure
 
 
@@ -24,6 +27,12 @@ def why_not_ready(opened: OpenPipeline, run_id: str, clock: Clock = wall_clock) 
             f"{pipeline.name}.replicate, or accept it: tidemark log accept {pipeline.name}"
         )
     holder, now = follow_holder(pipeline.name, run_id), clock()
+    failure = read_follow_failure(opened.consensus, pipeline.name)
+    if failure and now < failure.until and failure.declared == declared_digest(pipeline):
+        return (
+            f"{pipeline.name}: the last run ended with an error that needs a person: {failure.error} The "
+            f"next run begins at {utc_text(failure.until)}, or when the pipeline's file has changed"
+        )
     for declared in pipeline.writers:
         state = opened.positions.load(declared.name)
         if state is None:

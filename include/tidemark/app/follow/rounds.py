@@ -6,7 +6,7 @@ while it delivers to it. Where Spark is needed, the caller provides it.
 """
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -38,7 +38,7 @@ from tidemark.log.model.binding import Available, Binding, TopicPartition
 from tidemark.log.model.gate import LogStopped
 from tidemark.log.model.manifest import Manifest
 from tidemark.log.publish import publish, require_audit
-from tidemark.log.source import WatchedSource
+from tidemark.log.source import KafkaUnreachable, WatchedSource
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.lease import LogHeld
 from tidemark.pipeline.model import AnyWriter, OnFailure, source_topics
@@ -75,6 +75,8 @@ class RoundDone:
         records: The number of records that every open writer has since this round.
         took: The latencies of these records, in seconds.
         held: The writers that another process has.
+        waiting_since: The time, in µs, of the oldest binding of this run that a writer with an open gate
+            lacks; None where none does.
         must_wait: Nothing was done, because the whole pipeline waits for a stopped writer.
     """
 
@@ -82,6 +84,7 @@ class RoundDone:
     records: int = 0
     took: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     held: Sequence[str] = ()
+    waiting_since: int | None = None
     must_wait: bool = False
 
     @property
@@ -123,7 +126,8 @@ class Rounds:
         kafka: FollowedKafka,
         clock: Clock = wall_clock,
     ) -> None:
-        self._opened, self._tools, self._source = opened, tools, source
+        self._opened, self._tools = opened, tools
+        self._source = replace(source, read_available=self._look)
         self._kafka, self._clock = kafka, clock
         self._pipeline, name = opened.pipeline, opened.pipeline.name
         self.holder = follow_holder(name, run_id)
@@ -138,9 +142,15 @@ class Rounds:
             (declared, opened.writer(declared.name)) for declared in self._pipeline.writers
         ]
         self._unmeasured: list[Binding] = []
+        self._source_places: Collection[TopicPartition] = ()
         self.reached: Mapping[TopicPartition, int] = {}
+        """The next offset to bind of every partition that the last look at the source has found. Topics that
+        are deleted, or not declared any more, must not make every round a whole one."""
         self.written_until = 0
         """The last write time of the newest binding, whichever run made it, in µs."""
+        self.active_from = 0
+        """The first id of the log's active segment, as the last delivery has found it: it changes when a
+        segment closes, and only then."""
         self._newest: int | None = None
         self._note_bindings()
 
@@ -159,8 +169,16 @@ class Rounds:
         return cls(opened, run_id, tools, source, kafka)
 
     def ends(self) -> Mapping[TopicPartition, int]:
-        """The next offsets of all partitions that were ever bound: one request to Kafka."""
-        return self._kafka.ends(self.reached) if self.reached else {}
+        """The next offsets of the partitions in ``reached``: one request to Kafka.
+
+        Empty where Kafka does not tell them. A topic may have been deleted a moment ago; a whole round, which
+        this leads to, finds that out, or that Kafka does not answer.
+        """
+        try:
+            return self._kafka.ends(self.reached) if self.reached else {}
+        except KafkaUnreachable as error:
+            events.warning("looking at everything", pipeline=self._pipeline.name, reason=str(error))
+            return {}
 
     def refuse_replicator(self) -> None:
         """Stop where another replicator is active on tables that were taken over."""
@@ -187,29 +205,52 @@ class Rounds:
         self._note_bindings()
         return done
 
+    def _look(self) -> Available:
+        available = self._kafka.available()
+        self._source_places = available.offsets.keys()
+        return available
+
     def _note_bindings(self) -> None:
         head = self.control.bindings_head()
-        self.reached = head.reached
+        self.reached = {
+            place: offset for place, offset in head.reached.items() if place in self._source_places
+        }
         if head.newest is not None and head.newest != self._newest:
             self._newest = head.newest
             self.written_until = write_times_end(self._bindings.at(head.newest))
 
     def _publish(self, binding: Binding) -> None:
-        pipeline = self._pipeline
-        if self.control.log_head().t < binding.t:
-            source = source_topics(pipeline)
-            _, record = capture(
-                self.control,
-                self.folder,
-                binding,
-                self._tools.capture,
-                self._kafka.still_available,
-                self._clock(),
-                source.declares,
+        """Capture, audit and publish a binding, unless another run has published it."""
+        if self.control.log_head().t >= binding.t:
+            return
+        try:
+            self._capture_and_publish(binding)
+        except Exception as error:
+            # A run at intervals finishes the oldest binding too, and removes other staging areas.
+            if self.control.log_head().t < binding.t:
+                raise
+            events.warning(
+                "published all the same",
+                pipeline=self._pipeline.name,
+                t=binding.t,
+                error=f"{type(error).__name__}: {error}",
             )
-            for line in record.to_lines() if not record.passed else ():
-                events.warning(line, pipeline=pipeline.name, t=binding.t)
-            require_audit(self.control, self.folder, binding, self._clock())
+
+    def _capture_and_publish(self, binding: Binding) -> None:
+        pipeline = self._pipeline
+        source = source_topics(pipeline)
+        _, record = capture(
+            self.control,
+            self.folder,
+            binding,
+            self._tools.capture,
+            self._kafka.still_available,
+            self._clock(),
+            source.declares,
+        )
+        for line in record.to_lines() if not record.passed else ():
+            events.warning(line, pipeline=pipeline.name, t=binding.t)
+        require_audit(self.control, self.folder, binding, self._clock())
         archiving = archiving_of(pipeline, self.control)
         publish(self.control, self.folder, binding, pipeline.log.segment_bytes, self._clock(), archiving)
 
@@ -220,6 +261,8 @@ class Rounds:
 
     def _deliver(self, is_stopping: Callable[[], bool]) -> RoundDone:
         with self.log(f"{self.holder}, round {self._number}") as log:
+            if active := log.manifest.active.files:
+                self.active_from = active[0].first_id
             results = {
                 writer.name: self._deliver_to(declared, writer, log, is_stopping)
                 for declared, writer in self.writers
@@ -266,10 +309,10 @@ class Rounds:
     def _measured(self, done: RoundDone, log: PublishedLog) -> RoundDone:
         """The same result with the latencies of the bindings that every open writer has by now."""
         now = self._clock()
-        if done.held or not done.delivered:
-            return done
         reached = [one.position for one in done.delivered.values() if one.gate is None]
-        least = min(reached, default=-1)
+        if done.held or not reached:
+            return replace(done, waiting_since=self._oldest_unmeasured if done.held else None)
+        least = min(reached)
         finished = [one for one in self._unmeasured if one.end <= least]
         self._unmeasured = [one for one in self._unmeasured if one.end > least]
         stamps = [
@@ -279,7 +322,16 @@ class Rounds:
             for batch in self.folder.read_file(file, ["timestamp"], one.base, one.end)
         ]
         every = np.concatenate(stamps) if stamps else np.zeros(0, dtype=np.int64)
-        return replace(done, records=len(every), took=latencies(every, now))
+        return replace(
+            done,
+            records=len(every),
+            took=latencies(every, now),
+            waiting_since=self._oldest_unmeasured,
+        )
+
+    @property
+    def _oldest_unmeasured(self) -> int | None:
+        return self._unmeasured[0].t if self._unmeasured else None
 
     def close(self) -> None:
         """Disconnect from Kafka."""

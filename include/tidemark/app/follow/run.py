@@ -59,6 +59,7 @@ class FollowedRounds(Protocol):
     holder: str
     reached: Mapping[TopicPartition, int]
     written_until: int
+    active_from: int
 
     def ends(self) -> Mapping[TopicPartition, int]:
         """See ``Rounds.ends``."""
@@ -76,12 +77,12 @@ class Upkeep:
 
     Attributes:
         reconcile: Compares a sample of every target with the log; returns the writers whose gates closed.
-        merge: Merges small files of the log; called in a thread of its own, because it may take longer than a
-            round. Raises nothing.
+        merge: Merges small files of the log, until the function that it is given says that the run is over;
+            called in a thread of its own, because it may take longer than a round. Raises nothing.
     """
 
     reconcile: Callable[[], list[str]] = list
-    merge: Callable[[], None] = lambda: None
+    merge: Callable[[Callable[[], bool]], None] = lambda is_over: None
 
 
 class FollowRun:
@@ -107,7 +108,10 @@ class FollowRun:
         self._must_wait = False
         self._is_overtaken = False
         """Whether a later attempt follows, to which leases under the same name are free."""
+        self._waiting_since: int | None = None
         self._merging: threading.Thread | None = None
+        self._merged_below = rounds.active_from
+        self._is_over = threading.Event()
         before = read_followed(consensus, pipeline)
         self._followed = Followed(
             rounds.holder,
@@ -119,14 +123,17 @@ class FollowRun:
     def repeat(self, is_stopping: Callable[[], bool] = lambda: False) -> dict[str, Any]:
         """Repeat rounds until the end of the run."""
         self._renew()
-        with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
-            self._rounds.refuse_replicator()
-            while not (step := self._next(is_stopping() or self._is_overtaken)).is_end:
-                if step is FollowStep.ROUND:
-                    self._round(is_stopping)
-                    self._keep_up()
-        if self._merging is not None:
-            self._merging.join()
+        try:
+            with LeaseHolder(f"follow of {self._pipeline}", self._renew, self._release, every=RENEWED):
+                self._rounds.refuse_replicator()
+                while not (step := self._next(is_stopping() or self._is_overtaken)).is_end:
+                    if step is FollowStep.ROUND:
+                        self._round(is_stopping)
+                        self._keep_up()
+        finally:
+            self._is_over.set()
+            if self._merging is not None:
+                self._merging.join()
         self._end_minute()
         summary = {
             **self._total.to_dict(),
@@ -153,7 +160,7 @@ class FollowRun:
         self._timing = replace(self._timing, round_began=began)
         rounds, ends = self._rounds, self._rounds.ends()
         if round_kind(rounds.reached, ends, self._timing, began) is RoundKind.IDLE:
-            self._minute.note_idle()
+            self._minute.note_idle(self._waiting)
         else:
             done = rounds.whole(is_stopping)
             self._timing = replace(self._timing, looked=began, written_until=rounds.written_until)
@@ -168,14 +175,21 @@ class FollowRun:
         )
 
     def _note(self, done: RoundDone, seconds: float) -> None:
+        self._waiting_since = done.waiting_since
         if done.delivered or done.records:
-            self._minute.note(done.records, done.took, seconds)
+            self._minute.note(done.records, done.took, seconds, self._waiting)
         else:
-            self._minute.note_idle()
+            self._minute.note_idle(self._waiting)
         self._closed += done.closed
         self._must_wait = done.must_wait
         if done.failures:
             raise RoundFailed(self._pipeline, " ".join(f"{one}." for one in done.failures))
+
+    @property
+    def _waiting(self) -> float:
+        """For how many seconds something has not been delivered; 0 where everything is."""
+        since = self._waiting_since
+        return 0.0 if since is None else max(0.0, (self._clock() - since) / SECOND)
 
     def _keep_up(self) -> None:
         """Whatever is due beside the rounds. A gate that closes in it ends the run like any other."""
@@ -186,17 +200,23 @@ class FollowRun:
         if self._closed or self._must_wait:
             return
         if is_due(self._followed.reconciled, RECONCILED_EVERY, now):
-            self._closed += self._upkeep.reconcile()
+            # Before it is done: one that fails must not be the first thing that every attempt does.
             self._followed = replace(self._followed, reconciled=now)
-        if is_due(self._followed.merged, MERGED_EVERY, now):
-            self._merging = threading.Thread(target=self._upkeep.merge, name="merge")
+            self._closed += self._upkeep.reconcile()
+        active_from, is_merging = self._rounds.active_from, self._merging and self._merging.is_alive()
+        is_wanted = active_from != self._merged_below or is_due(self._followed.merged, MERGED_EVERY, now)
+        if is_wanted and not is_merging:
+            self._merged_below = active_from
+            self._merging = threading.Thread(
+                target=self._upkeep.merge, args=[self._is_over.is_set], name="merge"
+            )
             self._merging.start()
             self._followed = replace(self._followed, merged=now)
 
     def _end_minute(self) -> None:
         events.info("followed", pipeline=self._pipeline, **self._minute.to_dict())
         self._total.add(self._minute)
-        self._minute, self._minute_began = Figures(), self._clock()
+        self._minute, self._minute_began = Figures(lag=self._minute.lag), self._clock()
 
     def _renew(self) -> None:
         state = replace(self._followed, deadline=self._clock() + TERM)

@@ -3,6 +3,7 @@
 The row has a deadline. A process that was killed leaves a row that counts for nothing once it has passed, so
 status is right within ``TERM``. By the row an attempt also sees that a later one follows, and ends. No data
 depends on it: leases and compare-and-set keep rounds apart.
+A second row has the last error that needs a person: runs that would only meet it again begin less often.
 """
 
 import json
@@ -21,10 +22,13 @@ from tidemark.consensus.objects import (
 from tidemark.consensus.update import update
 
 STATE = "state"
+FAILURE = "failure"
 TERM = 20 * SECOND
 """How long a row counts after it was written, in µs."""
 RENEWED = 5.0
 """Seconds between two renewals."""
+LEAST_WAIT, MOST_WAIT = 60 * SECOND, 300 * SECOND
+"""How long runs wait after the first of several failures in a row, and at most, in µs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +40,8 @@ class Followed:
         since: When it began, in µs.
         deadline: Until when this counts, in µs; 0 where the run has ended.
         last_round: When its last round ended, in µs; 0 before the first.
-        lag: The age in seconds of the oldest record of that round when all targets had it; 0 where the round
-            found nothing new.
+        lag: The age in seconds of the oldest record of that round when all targets had it, or of the oldest
+            binding that a target still lacks; 0 where the round found nothing new and none lacks anything.
         rounds: The number of rounds of the run.
         records: The number of records that they delivered.
         reconciled: When the targets were last compared with the log, in µs; kept from run to run.
@@ -61,6 +65,45 @@ class Followed:
     def to_json(self) -> str:
         """The row in the control plane."""
         return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class FollowFailure:
+    """An error of a follow that needs a person.
+
+    Attributes:
+        at: When it happened, in µs.
+        count: How many there were in a row.
+        error: Its text.
+        declared: A digest of the pipeline's file as it was.
+    """
+
+    at: int
+    count: int
+    error: str
+    declared: str
+
+    @property
+    def until(self) -> int:
+        """When the next run may begin, in µs; sooner where the pipeline's file has changed."""
+        return self.at + min(LEAST_WAIT << min(self.count - 1, 10), MOST_WAIT)
+
+
+def read_follow_failure(consensus: Consensus, pipeline: str) -> FollowFailure | None:
+    """The last error that needed a person, however old."""
+    return _failure_of(consensus.read(_key(pipeline), [FAILURE]))
+
+
+def record_follow_failure(consensus: Consensus, pipeline: str, error: str, declared: str, now: int) -> None:
+    """Write down an error that needs a person. One soon after the wait for another is one more in a row."""
+
+    def decide(snapshot: Snapshot) -> tuple[Change | None, None]:
+        found = _failure_of(snapshot)
+        is_next = found is not None and found.declared == declared and now < found.until + MOST_WAIT
+        failure = FollowFailure(now, found.count + 1 if found and is_next else 1, error, declared)
+        return Change({FAILURE: json.dumps(asdict(failure))}), None
+
+    update(consensus, _key(pipeline), [FAILURE], decide)
 
 
 def read_followed(consensus: Consensus, pipeline: str) -> Followed | None:
@@ -90,13 +133,13 @@ def _is_later(found: Followed, state: Followed) -> bool:
 
 
 def forget_followed(consensus: Consensus, pipeline: str) -> None:
-    """Remove the row: only for a pipeline that is forgotten."""
+    """Remove the rows: only for a pipeline that is forgotten."""
     everything = Change(ranges=[RowRange("", AFTER_EVERY_NAME)])
     update(
         consensus,
         _key(pipeline),
-        [STATE],
-        lambda found: (everything if STATE in found.rows else None, None),
+        [STATE, FAILURE],
+        lambda found: (everything if found.rows else None, None),
     )
 
 
@@ -106,3 +149,7 @@ def _key(pipeline: str) -> ObjectKey:
 
 def _of(snapshot: Snapshot) -> Followed | None:
     return Followed(**json.loads(snapshot.rows[STATE])) if STATE in snapshot.rows else None
+
+
+def _failure_of(snapshot: Snapshot) -> FollowFailure | None:
+    return FollowFailure(**json.loads(snapshot.rows[FAILURE])) if FAILURE in snapshot.rows else None

@@ -9,14 +9,16 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import structlog
 
 from tidemark.app.follow.rounds import Reload, Rounds, RoundTools
-from tidemark.compaction.merging.merge import merge_small_files as merge_log_files
+from tidemark.compaction.merging.merge import Merged, Merging
 from tidemark.connections import CassandraConnection, KafkaConnection
 from tidemark.delivery.binding_steps import PartDone, WriteParts, write_parts_at_once, write_parts_here
-from tidemark.delivery.state.lease import WriterTicket
+from tidemark.delivery.published_log import LogUnreadable, PublishedLog
+from tidemark.delivery.state.lease import LeaseHeld, WriterTicket
 from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer import Part, Writer
@@ -117,20 +119,37 @@ class SampledReconciliation:
         self._compared = {one.name: self._position(one.name) for _, one in rounds.writers}
 
     def __call__(self) -> list[str]:
-        """Compare all writers with open gates; returns those whose gates this has closed."""
-        rounds, closed = self._rounds, list[str]()
-        with rounds.log(f"{rounds.holder}, reconciliation") as log:
-            for _, writer in rounds.writers:
-                state = rounds.positions.load(writer.name)
-                if state is None or state.gate is not None:
-                    continue
-                result = self._compare(writer, log, self._compared[writer.name], state.position)
-                self._compared[writer.name] = state.position
-                if result and not result["passed"]:
-                    closed.append(writer.name)
-        return closed
+        """Compare all writers with open gates; returns those whose gates this has closed.
 
-    def _compare(self, writer: Writer, log: Any, before: int, position: int) -> dict[str, Any] | None:
+        A writer that cannot be compared now does not keep the others from being followed: the next time
+        compares it from the same position on.
+        """
+        rounds = self._rounds
+        with rounds.log(f"{rounds.holder}, reconciliation") as log:
+            return [writer.name for _, writer in rounds.writers if not self._is_right(writer, log)]
+
+    def _is_right(self, writer: Writer, log: PublishedLog) -> bool:
+        """Whether nothing is wrong with a target, as far as is known."""
+        name = writer.name
+        try:
+            state = self._rounds.positions.load(name)
+            if state is None or state.gate is not None:
+                return True
+            result = self._compare(writer, log, self._compared[name], state.position)
+        except LogUnreadable:
+            raise
+        except LeaseHeld as held:
+            events.info("not reconciled: another process has the writer", writer=name, reason=str(held))
+            return True
+        except Exception as error:
+            events.warning("not reconciled", writer=name, error=f"{type(error).__name__}: {error}")
+            return True
+        self._compared[name] = state.position
+        return result is None or bool(result["passed"])
+
+    def _compare(
+        self, writer: Writer, log: PublishedLog, before: int, position: int
+    ) -> dict[str, Any] | None:
         rounds = self._rounds
         if is_output(writer):
             wanted = usual_extent(writer, before, everything=False)
@@ -147,15 +166,37 @@ class SampledReconciliation:
         return state.position if state else -1
 
 
-def merge_small_files(pipeline: Pipeline, rounds: Rounds) -> None:
-    """Merge some of the small files of closed segments; publications archive bindings themselves.
+class SmallFileMerging:
+    """Merges small files of closed segments; publications archive bindings themselves.
 
-    Where another process holds the log, or an input is damaged, the next time does it.
+    Kept for a run, so that a segment without anything to merge is looked at once. Nothing new in the log
+    costs one read of the control plane.
     """
-    log = pipeline.log
-    try:
-        merged = merge_log_files(rounds.control, log.path, log.segment_bytes, rounds.holder)
-    except Exception as error:
-        events.warning("not merged", pipeline=pipeline.name, error=f"{type(error).__name__}: {error}")
-        return
-    events.info("merged", pipeline=pipeline.name, **asdict(merged))
+
+    def __init__(self, pipeline: Pipeline, rounds: Rounds) -> None:
+        log = pipeline.log
+        self._pipeline, self._rounds = pipeline.name, rounds
+        self._merging = Merging(rounds.control, log.path, log.segment_bytes)
+        self._nothing_at: str | None = None
+        """The manifest in which there was nothing to merge."""
+
+    def __call__(self, is_over: Callable[[], bool]) -> None:
+        """Merge until there is nothing left to merge, or the run is over.
+
+        Where another process holds the log, or an input is damaged, the next time does it.
+        """
+        total = Merged()
+        try:
+            manifest = self._rounds.control.log_head().manifest
+            while not is_over() and manifest != self._nothing_at:
+                # A name of its own, so that the lease excludes other merges of this run and its attempts.
+                merged = self._merging.merge(f"{self._rounds.holder}, merge {uuid4().hex[:8]}")
+                total += merged
+                if merged.is_nothing:
+                    self._nothing_at = manifest if merged.held_by is None else None
+                    break
+                manifest = self._rounds.control.log_head().manifest
+        except Exception as error:
+            events.warning("not merged", pipeline=self._pipeline, error=f"{type(error).__name__}: {error}")
+        if not total.is_nothing or total.held_by is not None:
+            events.info("merged", pipeline=self._pipeline, **asdict(total))

@@ -1,20 +1,15 @@
 """Operators' commands on a followed pipeline: they wait for a round, and no round comes in between."""
 
-import threading
-
 import pytest
-from tests.support.follow_world import FollowWorld
+from tests.support.follow_world import HOLDER, FollowWorld, follow_now, round_that_ends
 from tests.support.memory_writers import Stream
 from tests.support.pipeline_world import PipelineWorld
 
 from tidemark.clock import wall_clock
 from tidemark.consensus.audit_trail import AuditEntry
 from tidemark.delivery.state.lease import LeaseHeld, take
-from tidemark.log.state.followed import TERM, Followed, record_followed
 
 pytestmark = pytest.mark.unit
-
-HOLDER = "orders.follow run-1"
 
 
 @pytest.fixture
@@ -30,18 +25,12 @@ def world(tmp_path, monkeypatch, stream) -> FollowWorld:
     return world
 
 
-def follow_now(world: FollowWorld) -> None:
-    """Make the control plane say that the pipeline is followed."""
-    now = wall_clock()
-    record_followed(world.house.consensus, "orders", Followed(HOLDER, now, deadline=now + TERM))
-
-
 def deed(what: str) -> AuditEntry:
     return AuditEntry(what, "ann", "to test it", wall_clock())
 
 
 def test_a_plan_is_executed_although_rounds_go_on(world, stream):
-    follow_now(world)
+    follow_now(world.house.consensus)
     with world.opened.between_rounds("stream") as opened:
         plan = opened.plan_stop("stream")
         world.kafka.send(b"c")
@@ -52,7 +41,7 @@ def test_a_plan_is_executed_although_rounds_go_on(world, stream):
 
 
 def test_a_rewind_is_executed_and_the_next_round_delivers_again(world, stream):
-    follow_now(world)
+    follow_now(world.house.consensus)
     with world.opened.between_rounds("stream") as opened:
         opened.plan_rewind("stream", -1).execute(deed("rewind"))
     stream.streams.clear()
@@ -61,7 +50,7 @@ def test_a_rewind_is_executed_and_the_next_round_delivers_again(world, stream):
 
 
 def test_a_plan_that_is_not_executed_gives_the_writer_back(world, stream):
-    follow_now(world)
+    follow_now(world.house.consensus)
     with world.opened.between_rounds("stream") as opened:
         opened.plan_stop("stream")
     assert world.house.positions.load("stream").lease is None
@@ -75,18 +64,14 @@ def test_without_a_follow_nothing_is_taken(world):
 
 
 def test_a_command_waits_for_the_round_that_has_the_writer(world):
-    state = world.house.positions.load("stream")
-    hold = take(world.house.positions, state, HOLDER)
-    timer = threading.Timer(0.2, hold.release)
-    timer.start()
-    with world.opened.between_rounds("stream") as opened:
+    waiting = round_that_ends(world.house.positions, "stream")
+    with waiting, world.opened.between_rounds("stream") as opened:
         opened.plan_stop("stream").execute(deed("stop"))
-    timer.join()
     assert world.house.positions.load("stream").gate is not None
 
 
 def test_another_run_is_not_waited_for(world):
-    follow_now(world)
+    follow_now(world.house.consensus)
     take(world.house.positions, world.house.positions.load("stream"), "orders.replicate run-7")
     with pytest.raises(LeaseHeld), world.opened.between_rounds("stream"):
         pass

@@ -8,9 +8,12 @@ from tests.support.log_samples import given_finding
 from tests.support.memory_writers import Stream
 from tests.support.pipeline_world import PipelineWorld
 
+from tidemark.app.follow.pace import RoundKind, Timing, round_kind
+from tidemark.clock import SECOND
 from tidemark.faults import FaultPoint
 from tidemark.log.bind import OffsetsLost
 from tidemark.log.bindings.door import Bindings
+from tidemark.log.model import manifest
 from tidemark.log.model.binding import CapturePlace
 from tidemark.log.model.gate import LogGateCause, LogStopped
 from tidemark.log.state.readers import readers
@@ -82,6 +85,27 @@ def test_the_ends_are_one_request(world):
     assert world.kafka.requests == ["ends"]
 
 
+def test_what_the_source_does_not_have_any_more_is_not_watched(world):
+    """Otherwise every round would be a whole one: Kafka never tells the end of it."""
+    world.kafka.send(b"a")
+    world.kafka.send(b"b", partition=1)
+    rounds = world.rounds()
+    rounds.whole()
+    del world.kafka.partitions[1]
+    rounds.whole()
+    assert rounds.ends() == rounds.reached == {("orders", 0): 1}
+
+
+def test_what_was_deleted_a_moment_ago_leads_to_a_whole_round(world):
+    world.kafka.send(b"a")
+    world.kafka.send(b"b", partition=1)
+    rounds = world.rounds()
+    rounds.whole()
+    del world.kafka.partitions[1]
+    timing = Timing(0, looked=SECOND)
+    assert round_kind(rounds.reached, rounds.ends(), timing, SECOND) is RoundKind.WHOLE
+
+
 def test_small_bindings_say_that_they_are_captured_in_the_process(world):
     world.kafka.send(b"a")
     world.follow()
@@ -89,6 +113,16 @@ def test_small_bindings_say_that_they_are_captured_in_the_process(world):
     world.follow()
     small, large = list(Bindings(world.house.control).every())
     assert (small.captured_by, large.captured_by) == (CapturePlace.PROCESS, CapturePlace.ENGINE)
+
+
+def test_a_round_knows_where_the_active_segment_begins(world, monkeypatch):
+    monkeypatch.setattr(manifest, "MAX_FILES_PER_SEGMENT", 2)
+    rounds, begins = world.rounds(), []
+    for value in (b"a", b"b", b"c"):
+        world.kafka.send(value)
+        rounds.whole()
+        begins.append(rounds.active_from)
+    assert begins == [0, 0, 2]
 
 
 def test_a_round_leaves_neither_a_reader_nor_a_lease(world, stream):
@@ -141,9 +175,11 @@ def test_a_writer_that_another_run_has_is_left_to_it_and_measured_later(world, s
     world.kafka.send(b"b")
     done = rounds.whole()
     assert (list(done.held), done.records, stream.ids) == (["stream"], 0, [0])
+    assert done.waiting_since == world.house.control.bindings_head().newest
     hold.release()
     world.kafka.send(b"c")
-    assert rounds.whole().records == 2
+    done = rounds.whole()
+    assert (done.records, done.waiting_since) == (2, None)
 
 
 def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, monkeypatch):
@@ -154,6 +190,33 @@ def test_records_that_an_earlier_run_bound_are_finished_first(world, stream, mon
     world.kafka.send(b"b")
     world.follow(2, run_id="run-2")
     assert stream.ids == [0, 1]
+
+
+def test_a_binding_that_another_run_publishes_first_is_delivered(world, stream, monkeypatch):
+    """The other run sweeps the staging area of this one away."""
+    messages, began = world.kafka.messages, []
+
+    def publish_elsewhere_first(binding, s):
+        if not began:
+            began.append(binding.t)
+            world.rounds("run-2")._publish(binding)
+        return messages(binding, s)
+
+    monkeypatch.setattr(world.kafka, "messages", publish_elsewhere_first)
+    world.kafka.send(b"a", b"b")
+    rounds = world.rounds()
+    assert rounds.whole().records == 2
+    assert stream.ids == [0, 1]
+
+
+def test_a_capture_that_fails_is_an_error_where_no_other_run_has_published_it(world, monkeypatch):
+    def fail(binding, s):
+        raise ConnectionError("no broker")
+
+    monkeypatch.setattr(world.kafka, "messages", fail)
+    world.kafka.send(b"a")
+    with pytest.raises(ConnectionError):
+        world.follow()
 
 
 def test_lost_offsets_close_the_logs_gate_and_end_the_run(world):

@@ -1,10 +1,13 @@
 """A run of a follow, over rounds that the test gives and a clock that only sleeping moves."""
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from tests.support.clocks import Clock
+from tests.support.waiting import wait_until
 
 from tidemark.app.follow.rounds import RoundDone
 from tidemark.app.follow.run import FollowRun, RoundFailed, Upkeep
@@ -33,6 +36,8 @@ class GivenRounds:
     results: dict[int, RoundDone] = field(default_factory=dict)
     reached: dict[tuple[str, int], int] = field(default_factory=lambda: {PLACE: 0})
     written_until: int = 0
+    closes: dict[int, int] = field(default_factory=dict)
+    """The first id of the active segment from a number of whole rounds on."""
     asked: int = 0
     wholes: int = 0
     looked_for_replicators: int = 0
@@ -40,6 +45,10 @@ class GivenRounds:
     @property
     def end(self) -> int:
         return max((end for after, end in self.records.items() if self.asked >= after), default=0)
+
+    @property
+    def active_from(self) -> int:
+        return max((id_ for after, id_ in self.closes.items() if self.wholes >= after), default=0)
 
     def ends(self) -> dict[tuple[str, int], int]:
         self.asked += 1
@@ -76,7 +85,11 @@ def consensus() -> MemoryConsensus:
 
 
 def given_run(
-    rounds: GivenRounds, consensus: MemoryConsensus, upkeep: Upkeep | None = None, lasts: str = "10s"
+    rounds: GivenRounds,
+    consensus: MemoryConsensus,
+    upkeep: Upkeep | None = None,
+    lasts: str = "10s",
+    sleep: Callable[[float], None] | None = None,
 ):
     declared = FollowDeclaration(every="1s", **{"for": lasts})
     return FollowRun(
@@ -86,8 +99,31 @@ def given_run(
         consensus,
         upkeep or Upkeep(),
         clock=rounds.clock,
-        sleep=rounds.clock.pass_seconds,
+        sleep=sleep or rounds.clock.pass_seconds,
     )
+
+
+def until_over(merges: list[str]) -> Callable[[Callable[[], bool]], None]:
+    """A merge that takes until the run is over."""
+
+    def merge(is_over: Callable[[], bool]) -> None:
+        merges.append("began")
+        wait_until(is_over)
+        merges.append("ended")
+
+    return merge
+
+
+def sleep_after_merges(clock: Clock) -> Callable[[float], None]:
+    """Time that passes only while no merge is under way."""
+
+    def sleep(seconds: float) -> None:
+        for thread in threading.enumerate():
+            if thread.name == "merge":
+                thread.join()
+        clock.pass_seconds(seconds)
+
+    return sleep
 
 
 def test_an_idle_run_asks_kafka_every_second_and_looks_at_everything_every_five(rounds, consensus):
@@ -141,7 +177,7 @@ def test_upkeep_is_done_in_its_windows_and_remembered_by_the_next_run(rounds, co
         done.append("reconcile")
         return []
 
-    upkeep = Upkeep(reconcile, lambda: done.append("merge"))
+    upkeep = Upkeep(reconcile, lambda is_over: done.append("merge"))
     rounds.clock.now = 1_200 * SECOND - 5 * SECOND  # windows of both end in 5 s
     given_run(rounds, consensus, upkeep).repeat()
     assert done == ["reconcile", "merge"]
@@ -153,6 +189,53 @@ def test_a_reconciliation_that_closes_a_gate_ends_the_run(rounds, consensus):
     rounds.clock.now = 1_200 * SECOND - 5 * SECOND
     summary = given_run(rounds, consensus, Upkeep(lambda: ["stream"])).repeat()
     assert (summary["ended"], summary["closed"]) == ("gate closed", ["stream"])
+
+
+def test_a_reconciliation_that_fails_is_not_tried_again_by_the_next_attempt(rounds, consensus):
+    tried: list[int] = []
+
+    def reconcile() -> list[str]:
+        tried.append(rounds.wholes)
+        raise ConnectionError("no broker")
+
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND
+    with pytest.raises(ConnectionError):
+        given_run(rounds, consensus, Upkeep(reconcile)).repeat()
+    assert given_run(rounds, consensus, Upkeep(reconcile)).repeat()["ended"] == "over"
+    assert len(tried) == 1
+
+
+def test_small_files_are_merged_every_minute(rounds, consensus):
+    merges: list[int] = []
+    upkeep = Upkeep(merge=lambda is_over: merges.append(rounds.clock.now // (60 * SECOND)))
+    rounds.clock.now = 600 * SECOND
+    given_run(rounds, consensus, upkeep, lasts="5m", sleep=sleep_after_merges(rounds.clock)).repeat()
+    assert merges == [11, 12, 13, 14]
+
+
+def test_small_files_are_merged_when_a_segment_has_closed(rounds, consensus):
+    merges: list[int] = []
+    rounds.clock.now, rounds.closes = 600 * SECOND, {8: 200}
+    upkeep = Upkeep(merge=lambda is_over: merges.append(rounds.active_from))
+    given_run(rounds, consensus, upkeep, lasts="50s", sleep=sleep_after_merges(rounds.clock)).repeat()
+    assert merges == [200]
+
+
+def test_a_merge_that_takes_long_is_not_joined_by_a_second_one(rounds, consensus):
+    merges: list[str] = []
+    run = given_run(rounds, consensus, Upkeep(merge=until_over(merges)), lasts="1h")
+    assert run.repeat()["ended"] == "over"
+    assert merges == ["began", "ended"]
+
+
+def test_a_run_that_fails_waits_for_its_merge(rounds, consensus):
+    merges: list[str] = []
+    rounds.records = {8: 1}
+    rounds.results = {3: RoundDone({"stream": Delivered(2, failure="NoHostAvailable: gone")})}
+    rounds.clock.now = 1_200 * SECOND - 5 * SECOND
+    with pytest.raises(RoundFailed):
+        given_run(rounds, consensus, Upkeep(merge=until_over(merges))).repeat()
+    assert merges == ["began", "ended"]
 
 
 def test_other_replicators_are_looked_for_at_the_beginning_and_every_minute(rounds, consensus):
@@ -214,3 +297,11 @@ def test_an_attempt_goes_on_after_a_dead_one_with_a_clock_that_is_ahead(rounds, 
     rounds.clock.pass_seconds(60)
     following._renew()
     assert read_followed(consensus, "orders").is_current(rounds.clock.now)
+
+
+def test_what_a_held_writer_lacks_is_lag_also_after_rounds_without_anything_new(rounds, consensus):
+    began = rounds.clock.now
+    rounds.results = {n: RoundDone(held=["stream"], waiting_since=began) for n in (1, 2)}
+    summary = given_run(rounds, consensus).repeat()
+    assert rounds.asked > rounds.wholes
+    assert summary["lag"] == read_followed(consensus, "orders").lag >= 9

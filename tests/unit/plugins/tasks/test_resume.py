@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.airflow_context import given_context
+from tests.support.follow_world import round_that_ends
 from tests.support.pipeline_world import given_stopped_at
 
 from tidemark.app import resume as app
@@ -51,6 +52,13 @@ def test_a_message_is_acknowledged_and_a_position_rewound(resume, house, stream,
     assert act(resume, action="acknowledge", id=2, reason="a test record")["ids"] == [2]
     assert "id 2 (orders/0, offset 2) is never written" in capsys.readouterr().out
     assert act(resume, action="rewind", id=-1, reason="again")["position"] == -1
+
+
+def test_an_action_waits_for_the_round_that_has_the_writer(resume, house, stream):
+    house.deliver(stream)
+    with round_that_ends(house.positions, "stream"):
+        act(resume, action="stop", reason="maintenance")
+    assert house.positions.load("stream").gate is not None
 
 
 @pytest.mark.parametrize(
