@@ -177,8 +177,9 @@ class Compaction:
         seen: list[str | None] = []
 
         def rebase(head: LogHead) -> LogHead:
-            # While this lease had run out, a writer may have been registered or rewound.
-            self._refuse_limits(plan)
+            # While this lease had run out, a writer may have been registered or rewound. No binding is read:
+            # publications go on, and what takes long here never wins against them.
+            self._refuse_limits(plan, with_age=False)
             if done and head.manifest == seen[-1]:
                 return done[0].head  # only other rows of the log object have changed
             seen.append(head.manifest)
@@ -233,9 +234,10 @@ class Compaction:
             raise PlanOutdated(self.pipeline, plan.digest, "other files are in its segments")
         self._refuse_limits(plan)
 
-    def _refuse_limits(self, plan: CompactionPlan) -> None:
-        """Raise ``PlanOutdated`` where positions, holds, pins or acknowledgements allow less than before."""
-        current = self.questions.ask_limits()
+    def _refuse_limits(self, plan: CompactionPlan, *, with_age: bool = True) -> None:
+        """Raise ``PlanOutdated`` where positions, holds, pins or acknowledgements allow less than before;
+        ``with_age``: or ``min_lag``, where the pipeline's file has another one since."""
+        current = self.questions.ask_limits(with_age=with_age)
         if current.watermark.id < plan.rules.watermark:
             raise PlanOutdated(
                 self.pipeline,
@@ -245,7 +247,7 @@ class Compaction:
             )
         for name in ("pins", "acknowledged"):
             known = getattr(plan.rules, name)
-            fresh = [id_ for id_ in getattr(current.rules, name) if id_ < plan.rules.watermark]
+            fresh = [id_ for id_ in getattr(current, name) if id_ < plan.rules.watermark]
             if added := sorted(set(fresh) - set(known)):
                 raise PlanOutdated(self.pipeline, plan.digest, f"id {added[0]} is {name} since")
 
