@@ -50,7 +50,7 @@ class Bound:
     def with_bindings(self, bindings: Iterator[Binding]) -> "Bound":
         """The sum with the following bindings; this one is unchanged."""
         last, starts, offsets, ids = self.last, dict(self.starts), dict(self.offsets), dict(self.ids)
-        for last in bindings:  # noqa: B007 the last one is kept
+        for last in bindings:
             for s in last.slices:
                 place = (s.topic, s.partition)
                 of = (place, self.recreations.number_in(s.topic, last))
