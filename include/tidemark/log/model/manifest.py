@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
-from tidemark.log.errors import BadBinding
+from tidemark.log.errors import BadBinding, ManifestFormatUnknown
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.binding_list import NO_BINDING_LISTS, BindingLists
 
@@ -411,7 +411,8 @@ class Manifest:
             segments = [Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments")]
             old = cls.of_segments(segments=segments, policies=policies, **body)
             return replace(old, lists=lists or NoLists())
-        del body["format"]
+        if (found := body.pop("format")) != FORMAT:
+            raise ManifestFormatUnknown(body["pipeline"], found, FORMAT)
         bindings = BindingLists.from_row(body.pop("bindings", None))
         closed = tuple(ListLine(**row) for row in body.pop("closed"))
         active = Segment(tuple(LogFile(**row) for row in body.pop("active")))
