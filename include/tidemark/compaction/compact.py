@@ -30,7 +30,13 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import read_log, read_manifest
-from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
+from tidemark.log.state.compactions import (
+    CompactionOutcome,
+    CompactionRecord,
+    compactions,
+    one_more,
+    record_compaction,
+)
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHold, LogLost, take_log
 from tidemark.pipeline.model import Pipeline
@@ -285,6 +291,7 @@ class Compaction:
                 messages_after=done.messages_after,
                 bytes_before=done.bytes_before,
                 bytes_after=done.bytes_after,
+                plan=plan.digest,
             )
         return one_more(self.questions.control, record)
 
@@ -307,6 +314,9 @@ class Compaction:
         """Whether the plan is published already, by a process that crashed or was slow to report it."""
         if plan.is_empty or not self._plans.has_files(plan.digest):
             return False
+        # The record was committed with the publication. The files say less: a merge may have replaced them.
+        if any(record.plan == plan.digest for record in compactions(self.questions.control)):
+            return True
         written = [file.path for file in self._plans.read_files(plan.digest)]
         first, last = min(f.first_id for f in plan.inputs), max(f.last_id for f in plan.inputs)
         log = read_log(self.questions.control, self._log)

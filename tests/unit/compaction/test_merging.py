@@ -132,6 +132,32 @@ def test_segments_of_a_plan_that_waits_for_approval_are_left_alone(tmp_path):
     assert world.ids()[:2] == [3, 4]
 
 
+def test_a_compaction_whose_files_were_merged_since_is_done(tmp_path, kill_at):
+    world = World(tmp_path, LATEST, segment_bytes=1)
+    for text in ("a b c", "b a d", "c e", "a d", "b e", "f", "z"):
+        world.publish(*of_keys(text))
+    world.move(world.log.end)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    work = world.compaction()
+    plan = work.plan("run")
+    work.write(plan.digest, "run")
+    work.verify(plan.digest, "run")
+    kill_at(FaultPoint.COMPACT_COMMITTED)
+    with pytest.raises(Killed):
+        work.publish(plan.digest, "run", world.now)
+    world.now += 10 * HOUR
+    for number in range(choice.ALONE + choice.NEIGHBOURS):
+        world.publish(*of_keys(f"y{number} z{number}"))
+    outputs = {file.path for file in world.log.files}
+    Merging(world.control, str(world.root), 10**6, lambda: world.now).merge_all("follow")
+    written = {file.path for file in work.write(plan.digest, "run")}
+    assert written <= outputs
+    assert written.isdisjoint(file.path for file in world.log.files)
+    before = world.ids()
+    again = work.publish(plan.digest, "run", world.now)
+    assert (again.messages_after, world.ids()) == (len(before), before)
+
+
 def test_what_compaction_does_is_the_same_after_a_merge(tmp_path):
     logs = []
     for name in ("merged", "not"):
