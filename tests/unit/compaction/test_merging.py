@@ -14,7 +14,7 @@ from tests.support.log_world import content_of, without_attempts
 from tidemark.compaction import rewrite
 from tidemark.compaction.errors import NotConserved
 from tidemark.compaction.merging import choice
-from tidemark.compaction.merging.choice import WorkLimit, choose_work
+from tidemark.compaction.merging.choice import WorkLimit, choose_work, settled_by
 from tidemark.compaction.merging.merge import Merged, Merging, merge_small_files
 from tidemark.compaction.plan import merged_groups
 from tidemark.consensus.objects import Change
@@ -303,6 +303,25 @@ def test_old_segments_of_a_similar_size_are_merged_into_one():
     work = choose_work(leaves, FILE_BYTES, WorkLimit())
     assert work is not None
     assert work.groups == (tuple(leaves[:20]),)
+
+
+def given_topics_in_turn() -> list[Segment]:
+    """Segments that share no partition, and then, of the same size, segments of one partition."""
+    apart = [given_leaf(number, files=1, partitions=1) for number in range(30)]
+    apart = [Segment((replace(leaf.files[0], partition=9 + n),)) for n, leaf in enumerate(apart)]
+    return [*apart, *(given_leaf(100 + n, files=1, partitions=1) for n in range(choice.ALONE + 20))]
+
+
+def test_old_segments_with_nothing_to_merge_do_not_keep_later_ones_from_being_merged():
+    leaves, settled = given_topics_in_turn(), set()
+    groups = []
+    while not groups:
+        work = choose_work(leaves, FILE_BYTES, WorkLimit(files=10), settled)
+        assert work is not None
+        groups = merged_groups([file for leaf in work.leaves for file in leaf.files], FILE_BYTES)
+        settled.update(settled_by(work))
+    assert work.leaves == tuple(leaves[30:40])
+    assert choose_work(leaves[:94], FILE_BYTES, WorkLimit(files=10), settled) is None
 
 
 def test_the_newest_segments_are_never_merged_with_each_other():
