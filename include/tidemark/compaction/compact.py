@@ -183,8 +183,8 @@ class Compaction:
         seen: list[str | None] = []
 
         def rebase(head: LogHead) -> LogHead:
-            # While this lease had run out, a writer may have been registered or rewound. No other binding is read:
-            # publications go on, and what takes long here never wins against them.
+            # While this lease had run out, a writer may have been registered or rewound. Only bindings at
+            # positions are read: publications go on, and what takes long here never wins against them.
             self._refuse_limits(plan, with_age=False)
             if done and head.manifest == seen[-1]:
                 return done[0].head  # only other rows of the log object have changed
