@@ -136,8 +136,8 @@ class Questions:
     def ask_limits(self, *, with_age: bool = True) -> Limits:
         """The limits as of now, as far as the control plane has them: no list of segments is read.
 
-        Without ``with_age``, ``min_lag`` is left out, and its bindings are not read. For a plan whose watermark was
-        below that limit once: the limit only rises.
+        Without ``with_age``, ``min_lag`` is left out, and its bindings are not read. For a plan whose
+        watermark was below that limit once: the limit only rises.
         """
         settings = self.settings
         if POLICIES.find(settings.policy).keeps_everything:
