@@ -131,7 +131,7 @@ def _action(kind: str, key: str, timestamp: int, numbers: str, hours: str | None
     return Mark(key, timestamp, "m")
 
 
-@dataclass
+@dataclass(eq=False)
 class ActionLog(LogInMemory):
     """A published log: the control plane's part of it and its folder."""
 

@@ -30,7 +30,7 @@ Values = Mapping[tuple[str, int], Mapping[int, bytes | None]]
 """What Kafka holds: values by offset, by (topic, partition)."""
 
 
-@dataclass
+@dataclass(eq=False)
 class LogInMemory:
     """The folder of a log, and the rows of its object that compaction knows, without any file."""
 

@@ -19,7 +19,7 @@ from tidemark.verification.journal.judge import EntityVerdict
 from tidemark.verification.selection import Entity
 
 
-@dataclass
+@dataclass(eq=False)
 class TopicsLog(ActionLog):
     """A published log of the topics ``a``, ``b``, …, each with an id that changes when it is made again."""
 

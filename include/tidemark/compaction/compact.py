@@ -30,7 +30,13 @@ from tidemark.faults import FaultPoint, reach
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.manifest import LogFile, Manifest
 from tidemark.log.publish import read_log, read_manifest
-from tidemark.log.state.compactions import CompactionOutcome, CompactionRecord, one_more, record_compaction
+from tidemark.log.state.compactions import (
+    CompactionOutcome,
+    CompactionRecord,
+    compactions,
+    one_more,
+    record_compaction,
+)
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.lease import LogHold, LogLost, take_log
 from tidemark.pipeline.model import Pipeline
@@ -177,8 +183,9 @@ class Compaction:
         seen: list[str | None] = []
 
         def rebase(head: LogHead) -> LogHead:
-            # While this lease had run out, a writer may have been registered or rewound.
-            self._refuse_limits(plan)
+            # While this lease had run out, a writer may have been registered or rewound. Only bindings at
+            # positions are read: publications go on, and what takes long here never wins against them.
+            self._refuse_limits(plan, with_age=False)
             if done and head.manifest == seen[-1]:
                 return done[0].head  # only other rows of the log object have changed
             seen.append(head.manifest)
@@ -233,9 +240,10 @@ class Compaction:
             raise PlanOutdated(self.pipeline, plan.digest, "other files are in its segments")
         self._refuse_limits(plan)
 
-    def _refuse_limits(self, plan: CompactionPlan) -> None:
-        """Raise ``PlanOutdated`` where positions, holds, pins or acknowledgements allow less than before."""
-        current = self.questions.ask_limits()
+    def _refuse_limits(self, plan: CompactionPlan, *, with_age: bool = True) -> None:
+        """Raise ``PlanOutdated`` where positions, holds, pins or acknowledgements allow less than before;
+        ``with_age``: or ``min_lag``, where the pipeline's file has another one since."""
+        current = self.questions.ask_limits(with_age=with_age)
         if current.watermark.id < plan.rules.watermark:
             raise PlanOutdated(
                 self.pipeline,
@@ -245,7 +253,7 @@ class Compaction:
             )
         for name in ("pins", "acknowledged"):
             known = getattr(plan.rules, name)
-            fresh = [id_ for id_ in getattr(current.rules, name) if id_ < plan.rules.watermark]
+            fresh = [id_ for id_ in getattr(current, name) if id_ < plan.rules.watermark]
             if added := sorted(set(fresh) - set(known)):
                 raise PlanOutdated(self.pipeline, plan.digest, f"id {added[0]} is {name} since")
 
@@ -283,6 +291,7 @@ class Compaction:
                 messages_after=done.messages_after,
                 bytes_before=done.bytes_before,
                 bytes_after=done.bytes_after,
+                plan=plan.digest,
             )
         return one_more(self.questions.control, record)
 
@@ -305,6 +314,9 @@ class Compaction:
         """Whether the plan is published already, by a process that crashed or was slow to report it."""
         if plan.is_empty or not self._plans.has_files(plan.digest):
             return False
+        # The record was committed with the publication. The files say less: a merge may have replaced them.
+        if any(record.plan == plan.digest for record in compactions(self.questions.control)):
+            return True
         written = [file.path for file in self._plans.read_files(plan.digest)]
         first, last = min(f.first_id for f in plan.inputs), max(f.last_id for f in plan.inputs)
         log = read_log(self.questions.control, self._log)

@@ -4,8 +4,9 @@ Read from the control plane in a fixed order: the writers after the lease was ta
 the manifest. So concurrent changes can only make more messages eligible, never fewer. No message is read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from tidemark.clock import SECOND
 from tidemark.compaction.errors import NeverCompacted, PolicyUnfit
@@ -18,9 +19,9 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import registered_writers
 from tidemark.log.bindings.door import Bindings
 from tidemark.log.files.parquet import LogFolder
-from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.model.binding import NOTHING_YET, Binding
 from tidemark.log.model.manifest import LogFile, Manifest
-from tidemark.log.model.recreated_topics import Recreations, topics_in_log
+from tidemark.log.model.recreated_topics import Recreation, Recreations, topics_in_log
 from tidemark.log.publish import read_log
 from tidemark.log.state.control import LogControl
 from tidemark.log.state.holds import holds
@@ -88,12 +89,20 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a compaction may drop now, without a look at the log's files; ``rules`` lack ``last_eligible``."""
+    """What a compaction may drop now, without a look at the log's files.
+
+    Attributes:
+        now: The first time not yet bound (µs).
+        pins: The pinned ids below the watermark.
+        acknowledged: The ids below the watermark that an operator has let a writer pass over; only for
+            policies that consider them.
+    """
 
     manifest: Manifest
     now: int
     watermark: Watermark
-    rules: CompactionRules
+    pins: tuple[int, ...]
+    acknowledged: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -107,37 +116,47 @@ class Questions:
 
     def ask(self) -> Question:
         """The inputs as of now. Raises ``NeverCompacted`` where the policy keeps everything."""
-        limits = self.ask_limits()
-        rules = limits.rules
+        limits, settings = self.ask_limits(), self.settings
+        policy, below = policy_named(settings.policy), limits.watermark.id
         files = candidates(limits.manifest)
-        if not isinstance(policy_named(rules.policy), JournalActions):
-            rules = replace(rules, last_eligible=self._last_eligible(files, rules.watermark))
-        return Question(limits.manifest, limits.now, limits.watermark, rules, files)
-
-    def ask_limits(self) -> "Limits":
-        """The inputs as of now, as far as the control plane has them: no list of segments is read."""
-        settings = self.settings
-        if POLICIES.find(settings.policy).keeps_everything:
-            raise NeverCompacted(self.control.pipeline, settings.policy)
-        policy = policy_named(settings.policy)
-        now = self.control.bindings_head().upper
-        reached = self.find_positions()
-        manifest = read_log(self.control, self._folder)
-        young = Bindings(self.control, self._folder).younger(now - settings.min_lag)
-        held = holds(self.control)
-        watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
         is_journal = isinstance(policy, JournalActions)
-        below = watermark.id
         rules = CompactionRules(
             settings.policy,
             below,
             settings.segment_bytes,
-            tuple(pin.id for pin in pins(self.control) if pin.id < below),
-            self._acknowledged(reached, below) if is_journal else (),
-            now - settings.tombstones if policy.drops_tombstones else 0,
+            limits.pins,
+            limits.acknowledged,
+            limits.now - settings.tombstones if policy.drops_tombstones else 0,
             recreated=self._recreated(below) if is_journal else (),
         )
-        return Limits(manifest, now, watermark, rules)
+        if not is_journal:
+            rules = replace(rules, last_eligible=self._last_eligible(files, below))
+        return Question(limits.manifest, limits.now, limits.watermark, rules, files)
+
+    def ask_limits(self, *, with_age: bool = True) -> Limits:
+        """The limits as of now, as far as the control plane has them: no list of segments is read.
+
+        Without ``with_age``, ``min_lag`` is left out, and its bindings are not read. For a plan whose
+        watermark was below that limit once: the limit only rises.
+        """
+        settings = self.settings
+        if POLICIES.find(settings.policy).keeps_everything:
+            raise NeverCompacted(self.control.pipeline, settings.policy)
+        now = self.control.bindings_head().upper
+        reached = self.find_positions()
+        manifest = read_log(self.control, self._folder)
+        young = Bindings(self.control, self._folder).younger(now - settings.min_lag) if with_age else ()
+        held = holds(self.control)
+        watermark = find_watermark(manifest, reached, young, now, settings.min_lag, held)
+        below = watermark.id
+        is_journal = isinstance(policy_named(settings.policy), JournalActions)
+        return Limits(
+            manifest,
+            now,
+            watermark,
+            tuple(pin.id for pin in pins(self.control) if pin.id < below),
+            self._acknowledged(reached, below) if is_journal else (),
+        )
 
     def ask_as(self, plan: CompactionPlan) -> Question:
         """The inputs by a plan's rules, with the log's present files up to the plan's active segment."""
@@ -162,12 +181,26 @@ class Questions:
         return tuple(sorted(ids))
 
     def _recreated(self, below: int) -> tuple[tuple[str, int], ...]:
+        """The recreated topics and their first ids, of those with ids below ``below``. Of every recreation
+        only the bindings up to the topic's next one are read."""
         recreations = Recreations.of(self.control.accepted_losses())
-        if not recreations:
-            return ()
-        found = topics_in_log(Bindings(self.control, self._folder).every(), recreations)
-        again = ((one.topic, one.first_id) for one in found if one.number and one.first_id < below)
-        return tuple(sorted(again))
+        found: dict[tuple[str, int], int] = {}
+        for topic, of_topic in recreations.of_topics.items():
+            for one in of_topic:
+                first = next(self._bindings_since(one, below), None)
+                for begun in topics_in_log([first] if first else [], recreations):
+                    if begun.topic == topic:
+                        known = found.get((topic, begun.number), begun.first_id)
+                        found[topic, begun.number] = min(known, begun.first_id)
+        return tuple(sorted((topic, first) for (topic, _), first in found.items() if first < below))
+
+    def _bindings_since(self, recreation: Recreation, below: int) -> Iterator[Binding]:
+        """The bindings of a topic after its recreation, with ids below ``below``."""
+        door, accepted = Bindings(self.control, self._folder), recreation.accepted
+        after = door.after(accepted.after) if accepted.t is None else door.younger(accepted.t)
+        for binding in takewhile(lambda one: one.base < below, after):
+            if recreation.is_before(binding) and any(s.topic == recreation.topic for s in binding.slices):
+                yield binding
 
     def _last_eligible(self, files: Sequence[LogFile], below: int) -> int:
         folder = self._folder

@@ -71,11 +71,13 @@ def find_watermark(
 ) -> Watermark:
     """The watermark of a log; ``bindings`` are at least those younger than ``now - min_lag`` (both µs).
 
+    They must be oldest first: the first of them decides, and no later one is read.
+
     The message at a writer's position is kept, although it is delivered: readers look it up by the position.
     A writer without a position blocks everything, and so does having no writer at all.
     """
     active = active_segment_begins(manifest)
-    young = min((one.base for one in bindings if one.t > now - min_lag), default=manifest.end + 1)
+    young = next((one.base for one in bindings if one.t > now - min_lag), manifest.end + 1)
     ceiling = min(active, young)
     limits = [
         Limit(Reason.WRITER, name, below, max(ceiling - below, 0))

@@ -63,6 +63,12 @@ class BindingBeyondPosition(DeliveryError):
     )
 
 
+def refuse_beyond(pipeline: str, writer: str, binding: Binding, position: int) -> None:
+    """Raise ``BindingBeyondPosition`` where a binding does not follow a position."""
+    if binding.base > position + 1:
+        raise BindingBeyondPosition(pipeline, writer, binding.t, binding.base, position)
+
+
 @dataclass(slots=True)
 class _Progress:
     """The progress of one binding over its attempts.
@@ -142,10 +148,7 @@ class Delivery:
         ``gate`` is the gate to commit with it; None opens it. Returns False where the delivery failed: the
         gate is closed then.
         """
-        if binding.base > self.position + 1:
-            raise BindingBeyondPosition(
-                self._log.control.pipeline, self._writer.name, binding.t, binding.base, self.position
-            )
+        refuse_beyond(self._log.control.pipeline, self._writer.name, binding, self.position)
         done = self._attempt(binding, files)
         if isinstance(done, WriterGate):
             return self._stop(binding, files, done)

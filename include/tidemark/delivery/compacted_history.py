@@ -66,8 +66,8 @@ def require_history(
 def _offsets_below(log: PublishedLog, below: int) -> Mapping[TopicPartition, int]:
     """The last offset of every partition among the ids below ``below``."""
     found: dict[TopicPartition, int] = {}
-    for binding, _ in log.waiting(-1):
-        if binding.base >= below:
+    for binding in log.bindings.every():
+        if binding.base >= below or binding.t > log.manifest.t:
             break
         found |= binding.offsets_at(below - 1)
     return found

@@ -4,8 +4,9 @@ The caller decides where the parts of a binding are written: in Spark's tasks or
 one writer never affects another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import LEASE, Lease
@@ -19,7 +20,7 @@ from tidemark.delivery.state.positions import Positions
 from tidemark.delivery.state.registration import Start, known_writer
 from tidemark.delivery.state.writer_state import WriterGate, WriterState
 from tidemark.delivery.writer import Writer, Written
-from tidemark.log.model.binding import NOTHING_YET
+from tidemark.log.model.binding import NOTHING_YET, Binding
 
 AGAIN_PATIENCE = LEASE / SECOND + 5
 """Seconds to wait for a follow's lease before something is delivered again, which no follow does: longer than
@@ -111,18 +112,20 @@ def deliver_again(
         if gate is not None:
             return Delivered(position, gate=gate)
         delivery = Delivery(writer, log, positions, hold, write_parts, reload, clock)
-        finished = [
-            (binding, files)
-            for binding, files in log.waiting(NOTHING_YET)
-            if from_t <= binding.t <= to_t and binding.end <= position
-        ]
+        finished = list(_finished(log, from_t, min(to_t, log.manifest.t), position))
         if finished:
-            require_history(writer, writer.name, log, finished[0][0].base, LATER_BINDINGS)
-        for binding, files in finished:
+            require_history(writer, writer.name, log, finished[0].base, LATER_BINDINGS)
+        for binding in finished:
             if is_stopping():
                 return Delivered(position, delivery.total, failure=f"asked to stop before t = {binding.t}")
-            failure = delivery.deliver_again(binding, files)
+            failure = delivery.deliver_again(binding, log.manifest.files_of(binding))
             if failure:
                 closed = hold.state.gate
                 return Delivered(position, delivery.total, closed, closed is not None, failure)
     return Delivered(position, delivery.total)
+
+
+def _finished(log: PublishedLog, from_t: int, to_t: int, position: int) -> Iterator[Binding]:
+    """The bindings of an interval that end at or below a position."""
+    since = log.bindings.younger(from_t - 1)
+    return takewhile(lambda one: one.t <= to_t and one.end <= position, since)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease_holder import holding
-from tidemark.delivery.binding_delivery import Delivery
+from tidemark.delivery.binding_delivery import Delivery, refuse_beyond
 from tidemark.delivery.binding_steps import (
     discard_acknowledged,
     error_text,
@@ -175,6 +175,7 @@ class _Resume:
             for binding, files in self._log.waiting(self._position):
                 if max(binding.base, self._position + 1) > gate.through:
                     break
+                refuse_beyond(self._log.control.pipeline, self._writer.name, binding, self._position)
                 require_history(
                     self._writer, self._writer.name, self._log, binding.base, BEGIN_ANEW, is_begun=True
                 )

@@ -45,6 +45,23 @@ class ManifestDamaged(LogError):
 
 
 @with_fields
+class ManifestFormatUnknown(LogError):
+    """The manifest has a form that this version does not know."""
+
+    needs_person = True
+
+    pipeline: str
+    found: int
+    known: int
+
+    text = (
+        "{pipeline}: the log's manifest has format {found}, and this version of Tidemark reads formats up to "
+        "{known}. A later version has written it. Nothing was read from it or changed. Run that version, or "
+        "a later one."
+    )
+
+
+@with_fields
 class ListDamaged(LogError):
     """The digest of a list of segments differs from the one in the line that names it."""
 

@@ -145,11 +145,10 @@ def _make_current(
     Returns the log's head, and the binding lists of the manifest that this process has published.
     """
     archived: dict[BindingLists, BindingLists] = {}
+    made: dict[str | None, tuple[LogHead, BindingLists]] = {}
+    written: dict[str, str] = {}
 
-    def attempt(before: LogHead) -> tuple[LogHead, BindingLists]:
-        if before.t >= binding.t:
-            return before, BindingLists()
-        _refuse_out_of_turn(control, binding, before)
+    def make(before: LogHead) -> tuple[LogHead, BindingLists]:
         manifest = read_manifest(control.pipeline, folder, before).with_binding(
             binding.t, binding.end, captured.files, segment_bytes
         )
@@ -158,12 +157,22 @@ def _make_current(
             if before_it not in archived:
                 archived[before_it] = _archived(control, folder, manifest, archiving)
             manifest = replace(manifest, bindings=archived[before_it])
-        listed = folder.with_lists(manifest)
+        listed = folder.with_lists(manifest, written=written)
         reach(FaultPoint.PUBLISH_LISTS_WRITTEN)
         path, digest = folder.write_manifest(listed)
         reach(FaultPoint.PUBLISH_MANIFEST_WRITTEN)
-        named = LogHead.naming(manifest, path, digest, folder.root)
-        return control.replace_log(before.version, named), manifest.bindings
+        return LogHead.naming(manifest, path, digest, folder.root), manifest.bindings
+
+    def attempt(before: LogHead) -> tuple[LogHead, BindingLists]:
+        if before.t >= binding.t:
+            return before, BindingLists()
+        _refuse_out_of_turn(control, binding, before)
+        # Readers and leases change other rows of the same object every few seconds. The first publication
+        # after an upgrade writes all lists: it must not do so again for each of them.
+        if before.manifest not in made:
+            made[before.manifest] = make(before)
+        named, lists = made[before.manifest]
+        return control.replace_log(before.version, named), lists
 
     # Readers and compaction change the same object.
     return retry_outpaced(lambda: head_for_publication(control), attempt)

@@ -3,6 +3,7 @@
 Read-only. Problems are collected instead of raised, so that an operator sees all of them.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -83,10 +84,14 @@ class LogVerifier:
 
     def _strangers(self, file: LogFile) -> Iterator[str]:
         """The first message of a file of several bindings with an id that its binding does not own."""
-        among = [binding for binding in self.bindings if file.first_t <= binding.t <= file.t]
-        owned = [(*binding.owned[file.place], binding.t) for binding in among if file.place in binding.owned]
-        if file.first_t == file.t or not owned:
+        if file.first_t == file.t:
             return  # ``verify_range`` covers a file of one binding
+        first = bisect_left(self.bindings, file.first_t, key=lambda one: one.t)
+        end = bisect_right(self.bindings, file.t, lo=first, key=lambda one: one.t)
+        among = self.bindings[first:end]
+        owned = [(*binding.owned[file.place], binding.t) for binding in among if file.place in binding.owned]
+        if not owned:
+            return
         firsts, lasts, times = (np.array(column, np.int64) for column in zip(*owned, strict=True))
         for batch in self._folder.read_file(file, ["id", "t"]):
             ids, found = batch.column("id").to_numpy(), batch.column("t").to_numpy()

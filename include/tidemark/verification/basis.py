@@ -5,7 +5,7 @@ reads the log's files or the writer's tables.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
@@ -18,9 +18,10 @@ from tidemark.delivery.state.positions import Positions, refuse_other_shape
 from tidemark.delivery.state.writer_state import WriterState
 from tidemark.delivery.writer_topics import taken_number
 from tidemark.journal.difference import Difference, DifferenceKind
-from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
+from tidemark.log.model.binding import NOTHING_YET, TopicPartition
 from tidemark.log.model.loss import AcceptedLoss
-from tidemark.log.model.recreated_topics import Recreations, topics_in_log
+from tidemark.log.model.recreated_topics import Recreations
+from tidemark.verification.bound import Bound, Incarnation, bound_up_to, of_numbers, published_after
 from tidemark.verification.errors import NothingDelivered, TopicNotDelivered
 from tidemark.verification.journal.provable import Ground, own_losses
 from tidemark.verification.rebuild import find_gap
@@ -48,6 +49,7 @@ class Basis:
         gap: What the log lacks, so that tables rebuilt from it would lack it too; empty for a complete log.
         taken: For topics that were deleted and created again: the first and the last id of the incarnation
             that the tables hold.
+        first_ids: The first id of every partition of the writer.
     """
 
     pipeline: str
@@ -63,6 +65,7 @@ class Basis:
     pointers: Mapping[TopicPartition, PointerRange]
     gap: str = ""
     taken: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    first_ids: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @cached_property
     def zone(self) -> ZoneInfo:
@@ -125,43 +128,80 @@ def read_basis(writer: JournalWriter, log: PublishedLog, positions: Positions) -
     refuse_handed_back(state, positions.handed_back(state))
     refuse_other_shape(state, writer.shape)
     log = log.reopened()
-    bindings = list(takewhile(lambda one: one.t <= log.manifest.t, log.bindings.every()))
     losses = log.control.accepted_losses()
     unclear_below = 0 if log.manifest.keeps_state else log.manifest.compacted_below
+    bound = read_bound(log, Recreations.of(losses), state, unclear_below)
     acknowledged = positions.acknowledged(writer.name)
-    return basis_of(writer, state, bindings, losses, acknowledged, unclear_below), log
+    return basis_of(writer, state, bound, losses, acknowledged, unclear_below), log
+
+
+@dataclass(frozen=True, slots=True)
+class BoundOffsets:
+    """What a basis needs to know of bindings.
+
+    Attributes:
+        published: The sum of all published bindings.
+        horizon: See ``Basis``.
+        expected: The last offsets at the writer's position.
+        most: The last offsets at the horizon.
+        unclear: The last offsets of those that were compacted by a policy that does not preserve state.
+    """
+
+    published: Bound
+    horizon: int
+    expected: Mapping[Incarnation, int]
+    most: Mapping[Incarnation, int]
+    unclear: Mapping[Incarnation, int]
+
+
+def read_bound(
+    log: PublishedLog, recreations: Recreations, state: WriterState, unclear_below: int
+) -> BoundOffsets:
+    """What the bindings say about a writer's position; see ``basis_of``."""
+
+    def up_to(position: int, purpose: str) -> tuple[Bound, Mapping[Incarnation, int]]:
+        bound = bound_up_to(log, recreations, position, purpose)
+        return bound, bound.offsets_at(position, next(published_after(log, position), None))
+
+    past, expected = up_to(state.position, f"position of {state.name}")
+    _, unclear = up_to(unclear_below - 1, "compacted") if unclear_below else (past, {})
+    # A delivery writes at most one binding beyond the furthest position, and a rewind removes no rows.
+    furthest = max(state.position, state.reached)
+    beyond = next(published_after(log, furthest), None)
+    horizon = beyond.end if beyond else furthest
+    rest = published_after(log, past.end)
+    near = past.with_bindings(takewhile(lambda one: one.end <= horizon, rest))
+    return BoundOffsets(
+        near.with_bindings(published_after(log, near.end)), horizon, expected, near.offsets, unclear
+    )
 
 
 def basis_of(
     writer: JournalWriter,
     state: WriterState,
-    bindings: Sequence[Binding],
+    bound: BoundOffsets,
     losses: Sequence[AcceptedLoss],
     acknowledged: frozenset[int],
     unclear_below: int = 0,
 ) -> Basis:
-    """The basis, from the published bindings, oldest first.
+    """The basis, from the published bindings.
 
     Below the id ``unclear_below`` the log was compacted by a policy that does not preserve an entity's state.
     """
     admitted = re.compile(writer.declared.namespaces)
-    recreations = Recreations.of(losses)
+    published, horizon = bound.published, bound.horizon
+    recreations = published.recreations
 
     def number(topic: str) -> int:
         return taken_number(state.starts, topic)
 
-    def is_taken(topic: str, binding: Binding) -> bool:
-        return recreations.number_in(topic, binding) == number(topic)
-
-    starts: dict[TopicPartition, int] = {}
-    for binding in bindings:
-        for s in binding.slices:
-            if admitted.search(s.topic) and is_taken(s.topic, binding):
-                starts.setdefault((s.topic, s.partition), s.lower)
-    # A delivery writes at most one binding beyond the furthest position, and a rewind removes no rows.
-    furthest = max(state.position, state.reached)
-    horizon = next((binding.end for binding in bindings if binding.end > furthest), furthest)
-    expected, most = (_offsets(bindings, at, is_taken) for at in (state.position, horizon))
+    starts = {
+        place: lower
+        for place, lower in of_numbers(published.starts, number).items()
+        if admitted.search(place[0])
+    }
+    ids = of_numbers(published.ids, number)
+    expected, most = of_numbers(bound.expected, number), of_numbers(bound.most, number)
     ground = Ground.of(starts, own_losses(losses, recreations, number), state.position)
     return Basis(
         writer.pipeline,
@@ -175,9 +215,7 @@ def basis_of(
         writer.zone,
         replace(
             ground,
-            compacted={
-                place: offset + 1 for place, offset in _offsets(bindings, unclear_below - 1, is_taken).items()
-            },
+            compacted={place: offset + 1 for place, offset in of_numbers(bound.unclear, number).items()},
             taken_over={place: offset + 1 for place, offset in state.theirs.items()},
         ),
         {
@@ -187,20 +225,9 @@ def basis_of(
         },
         find_gap(ground, unclear_below),
         {
-            one.topic: (one.first_id, one.last_id)
-            for one in topics_in_log(bindings, recreations)
-            if one.topic in recreations.of_topics and one.number == number(one.topic)
+            topic: (min(first for first, _ in of_topic), max(last for _, last in of_topic))
+            for topic in recreations.of_topics
+            if (of_topic := [one for place, one in ids.items() if place[0] == topic])
         },
+        {place: first for place, (first, _) in ids.items() if place in starts},
     )
-
-
-def _offsets(
-    bindings: Sequence[Binding], position: int, is_taken: Callable[[str, Binding], bool]
-) -> dict[TopicPartition, int]:
-    """The last offset of every partition at or below a position."""
-    last: dict[TopicPartition, int] = {}
-    for binding in bindings:
-        if binding.base <= position:
-            offsets = binding.offsets_at(position).items()
-            last |= {place: offset for place, offset in offsets if is_taken(place[0], binding)}
-    return last

@@ -6,16 +6,17 @@ counted as not provable. ``verify_with_spark`` verifies everything.
 
 import heapq
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from tidemark.delivery.published_log import PublishedLog
 from tidemark.delivery.state.positions import Positions
 from tidemark.journal_tables.reader import FoundTables
+from tidemark.log.model.binding import NOTHING_YET
 from tidemark.log.model.manifest import LogFile
 from tidemark.verification.basis import Basis
 from tidemark.verification.journal.entities import Case, judge_entities
-from tidemark.verification.journal.messages import files_of, read_keys
+from tidemark.verification.journal.messages import files_backwards, read_keys
 from tidemark.verification.result import Verification
 from tidemark.verification.selection import Entity, hashes_of
 from tidemark.verification.tally import MOST_TOLD, VerdictTally
@@ -39,9 +40,9 @@ def verify_sample(
     """
     began = time.monotonic()
     case, basis = Case.of(writer, log, positions).begin()
-    files = newest_files(files_of(case.log.manifest, basis), after)
+    files, unread = newest_files(files_backwards(case.log.manifest, basis), after)
     sample = draw(basis, case.log, files, after, count)
-    tally = judge_sample(basis, case.log, case.tables, files, sample, most)
+    tally = judge_sample(basis, case.log, case.tables, files, unread, sample, most)
     return case.conclude(basis, tally, began), sample
 
 
@@ -50,28 +51,34 @@ def judge_sample(
     log: PublishedLog,
     tables: FoundTables,
     files: Sequence[LogFile],
+    unread: int,
     sample: Sequence[Entity],
     most: int = MOST_TOLD,
 ) -> VerdictTally:
-    """The verdicts about these entities, from the messages of these files alone."""
-    paths = {file.path for file in files}
-    cut = {(one.topic, one.partition) for one in files_of(log.manifest, basis) if one.path not in paths}
+    """The verdicts about these entities, from the messages of these files alone; up to the id ``unread``,
+    messages may be in other files."""
+    cut = {place for place, first_id in basis.first_ids.items() if first_id <= unread}
     tally, narrow = VerdictTally(most), replace(basis, ground=basis.ground.without_beginning(cut))
     for verdict in judge_entities(narrow, log, tables, sample, files):
         tally.note(verdict)
     return tally
 
 
-def newest_files(files: Sequence[LogFile], after: int) -> list[LogFile]:
-    """All files with messages after an id, and earlier ones up to ``NEWEST_MESSAGES``; in id order."""
+def newest_files(backwards: Iterable[LogFile], after: int) -> tuple[list[LogFile], int]:
+    """All files with messages after an id, and earlier ones up to ``NEWEST_MESSAGES``, in id order; and the
+    highest id in a file that is left out, −1 where none is.
+
+    ``backwards`` has the highest last id first; it is read no further than needed.
+    """
     kept: list[LogFile] = []
-    messages = 0
-    for file in sorted(files, key=lambda one: one.first_id, reverse=True):
+    messages, unread = 0, NOTHING_YET
+    for file in backwards:
         if file.last_id <= after and messages >= NEWEST_MESSAGES:
-            continue  # a file with a lower first id may have a higher last id
+            unread = file.last_id
+            break
         kept.append(file)
         messages += file.count
-    return kept[::-1]
+    return sorted(kept, key=lambda one: one.first_id), unread
 
 
 def draw(

@@ -9,6 +9,7 @@ from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.gate import LogGate, LogGateCause
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
 from tidemark.log.state.pins import pins
+from tidemark.log.state.readers import readers
 
 pytestmark = pytest.mark.unit
 
@@ -300,4 +301,4 @@ def test_show_and_verify_of_a_compacted_log(run, published, control):
     assert shown_ids(run("log", "show", "orders", "--t", "2000000", "--json").out) == [6]
     verified = run("log", "verify", "orders")
     assert (verified.code, "compacted below id 5: 3 ids there have no message" in verified.out) == (0, True)
-    assert control.log_rows("reader/") == {}
+    assert readers(control, 0) == []

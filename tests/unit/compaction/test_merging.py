@@ -14,7 +14,7 @@ from tests.support.log_world import content_of, without_attempts
 from tidemark.compaction import rewrite
 from tidemark.compaction.errors import NotConserved
 from tidemark.compaction.merging import choice
-from tidemark.compaction.merging.choice import WorkLimit, choose_work
+from tidemark.compaction.merging.choice import WorkLimit, choose_work, settled_by
 from tidemark.compaction.merging.merge import Merged, Merging, merge_small_files
 from tidemark.compaction.plan import merged_groups
 from tidemark.consensus.objects import Change
@@ -130,6 +130,32 @@ def test_segments_of_a_plan_that_waits_for_approval_are_left_alone(tmp_path):
     world.compaction().verify(plan.digest, "run")
     world.compaction().publish(plan.digest, "run", world.now)
     assert world.ids()[:2] == [3, 4]
+
+
+def test_a_compaction_whose_files_were_merged_since_is_done(tmp_path, kill_at):
+    world = World(tmp_path, LATEST, segment_bytes=1)
+    for text in ("a b c", "b a d", "c e", "a d", "b e", "f", "z"):
+        world.publish(*of_keys(text))
+    world.move(world.log.end)
+    world.control.advance_upper(world.control.bindings_head(), world.control.bindings_head().upper + 2 * HOUR)
+    work = world.compaction()
+    plan = work.plan("run")
+    work.write(plan.digest, "run")
+    work.verify(plan.digest, "run")
+    kill_at(FaultPoint.COMPACT_COMMITTED)
+    with pytest.raises(Killed):
+        work.publish(plan.digest, "run", world.now)
+    world.now += 10 * HOUR
+    for number in range(choice.ALONE + choice.NEIGHBOURS):
+        world.publish(*of_keys(f"y{number} z{number}"))
+    outputs = {file.path for file in world.log.files}
+    Merging(world.control, str(world.root), 10**6, lambda: world.now).merge_all("follow")
+    written = {file.path for file in work.write(plan.digest, "run")}
+    assert written <= outputs
+    assert written.isdisjoint(file.path for file in world.log.files)
+    before = world.ids()
+    again = work.publish(plan.digest, "run", world.now)
+    assert (again.messages_after, world.ids()) == (len(before), before)
 
 
 def test_what_compaction_does_is_the_same_after_a_merge(tmp_path):
@@ -277,6 +303,25 @@ def test_old_segments_of_a_similar_size_are_merged_into_one():
     work = choose_work(leaves, FILE_BYTES, WorkLimit())
     assert work is not None
     assert work.groups == (tuple(leaves[:20]),)
+
+
+def given_topics_in_turn() -> list[Segment]:
+    """Segments that share no partition, and then, of the same size, segments of one partition."""
+    apart = [given_leaf(number, files=1, partitions=1) for number in range(30)]
+    apart = [Segment((replace(leaf.files[0], partition=9 + n),)) for n, leaf in enumerate(apart)]
+    return [*apart, *(given_leaf(100 + n, files=1, partitions=1) for n in range(choice.ALONE + 20))]
+
+
+def test_old_segments_with_nothing_to_merge_do_not_keep_later_ones_from_being_merged():
+    leaves, settled = given_topics_in_turn(), set()
+    groups = []
+    while not groups:
+        work = choose_work(leaves, FILE_BYTES, WorkLimit(files=10), settled)
+        assert work is not None
+        groups = merged_groups([file for leaf in work.leaves for file in leaf.files], FILE_BYTES)
+        settled.update(settled_by(work))
+    assert work.leaves == tuple(leaves[30:40])
+    assert choose_work(leaves[:94], FILE_BYTES, WorkLimit(files=10), settled) is None
 
 
 def test_the_newest_segments_are_never_merged_with_each_other():

@@ -4,6 +4,7 @@ Offsets and sequence numbers begin anew, so a delete or a purge of the one says 
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -11,10 +12,17 @@ from tests.support.compaction_samples import JOURNAL, Sent, compacted, given_log
 from tests.support.compaction_world import World
 from tests.support.journal_replay import NEXT, assert_same, events_of, messages
 
+from tidemark.compaction.compact import Compacted
 from tidemark.compaction.plan import CompactionPlan
 from tidemark.compaction.policies.rules import CompactionRules, question_digest
 from tidemark.journal.action import Delete, Purge, append
+from tidemark.log.bindings import door
+from tidemark.log.bindings.door import Bindings
+from tidemark.log.model.binding import Binding
 from tidemark.log.model.loss import AcceptedLoss, Loss, LossKind
+from tidemark.log.model.recreated_topics import Recreations, topics_in_log
+from tidemark.log.state.control import LogControl
+from tidemark.log.state.lease import LogHold
 
 pytestmark = pytest.mark.unit
 
@@ -23,14 +31,28 @@ def appended(key: str, *numbers: int) -> Sent:
     return sent(append(key, 0, events_of(numbers)))
 
 
-def recreate(world: World) -> None:
+def count_binding_reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A list to which the number of rows of every read of bindings is added."""
+    read: list[int] = []
+    real = LogControl.binding_rows
+
+    def binding_rows(self: LogControl, *args: Any, **kwargs: Any) -> list[Binding]:
+        rows = real(self, *args, **kwargs)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(LogControl, "binding_rows", binding_rows)
+    return read
+
+
+def recreate(world: World, found: int = 1) -> None:
     """The topic is made again, and accepted so."""
     head = world.control.bindings_head()
     losses = [
         Loss(LossKind.RECREATED, *place, upper, upper, "another") for place, upper in head.reached.items()
     ]
-    found = [AcceptedLoss(one, None, world.log.end, "ann", "known", 2, 1, True) for one in losses]
-    world.control.record_losses(head, found)
+    accepted = [AcceptedLoss(one, None, world.log.end, "ann", "known", 9, found, True) for one in losses]
+    world.control.record_losses(head, accepted)
 
 
 def given_recreated(tmp_path, *new: Sent) -> World:
@@ -82,6 +104,47 @@ def test_a_plan_keeps_which_topics_were_made_again(tmp_path) -> None:
     plan = world.compaction().look()
     assert plan.rules.recreated == (("orders", 3),)
     assert CompactionPlan.from_bytes(plan.to_bytes()).rules == plan.rules
+
+
+def test_of_a_recreation_only_the_bindings_up_to_the_new_topics_first_are_read(tmp_path, monkeypatch) -> None:
+    world = given_recreated(tmp_path, appended("k", 1))
+    monkeypatch.setattr(door, "PAGE", 2)
+    for _ in range(40):
+        world.publish(appended("z", 3))
+    world.move(world.log.end)
+    read = count_binding_reads(monkeypatch)
+    assert world.questions()._recreated(world.log.end) == (("orders", 3),)
+    backwards = sum(read)
+    read.clear()
+    list(Bindings(world.control, world.folder).every())
+    assert backwards < sum(read) * 0.6
+
+
+def test_a_topic_made_again_twice_begins_where_all_bindings_say_it_does(tmp_path) -> None:
+    world = given_recreated(tmp_path, appended("k", 1))
+    recreate(world, found=2)
+    recreate(world, found=3)
+    world.publish(appended("k", 1))
+    recreations = Recreations.of(world.control.accepted_losses())
+    every = topics_in_log(Bindings(world.control, world.folder).every(), recreations)
+    expected = tuple((one.topic, one.first_id) for one in every if one.number)
+    assert world.questions()._recreated(world.log.end + 1) == expected == (("orders", 3), ("orders", 6))
+
+
+def test_the_swap_of_a_compaction_reads_no_bindings_but_those_at_positions(tmp_path, monkeypatch) -> None:
+    world = given_recreated(tmp_path, appended("k", 1), appended("k", 2), sent(Delete("k", 0, 1)))
+    counted: list[int] = []
+    real = LogHold.replace_log
+
+    def replace_log(self, rebase, *further):
+        reads = count_binding_reads(monkeypatch)
+        found = real(self, rebase, *further)
+        counted.append(sum(reads))
+        return found
+
+    monkeypatch.setattr(LogHold, "replace_log", replace_log)
+    assert isinstance(world.compact(), Compacted)
+    assert counted == [2]  # the page with the binding after the position of the one writer
 
 
 @settings(max_examples=150, deadline=None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from tests.support.memory_writers import Shelf, Stream
-from tests.support.pipeline_world import PipelineWorld
+from tests.support.pipeline_world import PipelineWorld, given_stopped
 
 from tidemark.delivery.binding_delivery import BindingBeyondPosition
 from tidemark.delivery.state.registration import passed_by_all
@@ -85,6 +85,16 @@ def test_a_binding_beyond_the_next_id_is_refused(house, monkeypatch):
     found = refusal.value
     assert (found.pipeline, found.writer, found.base, found.position) == ("orders", "stream", 2, -1)
     assert house.position(Stream()) == -1
+
+
+def test_a_resume_refuses_a_binding_beyond_the_next_id(house, monkeypatch):
+    writer = given_stopped(house, Stream(), "ab", "cd")
+    house.close_gate(writer, replace(house.gate(writer), through=3))
+    _, second = house.log.bindings.every()
+    monkeypatch.setattr(Bindings, "after", lambda door, position: iter([second]))
+    with pytest.raises(BindingBeyondPosition):
+        house.resume(writer)
+    assert (writer.calls, house.position(writer)) == ([], -1)
 
 
 # How far all consumers are

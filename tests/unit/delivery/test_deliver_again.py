@@ -13,6 +13,7 @@ from tidemark.delivery.state import lease as leases
 from tidemark.delivery.state.lease import LeaseHeld, take
 from tidemark.delivery.state.positions import ShapeChanged
 from tidemark.delivery.writer import Written
+from tidemark.log.model.manifest import Manifest
 
 pytestmark = pytest.mark.unit
 
@@ -33,6 +34,19 @@ def test_a_backfill_delivers_the_finished_bindings_of_its_interval_again(house):
     writer = given_delivered(house)
     house.deliver_again(writer, from_t=2_000, to_t=3_000)
     assert writer.calls == [[2, 3], [4, 5]]
+
+
+def test_a_backfill_looks_for_files_of_its_own_bindings_only(house, monkeypatch):
+    writer = given_delivered(house)
+    asked, real = [], Manifest.files_of
+
+    def files_of(self, binding):
+        asked.append(binding.t)
+        return real(self, binding)
+
+    monkeypatch.setattr(Manifest, "files_of", files_of)
+    house.deliver_again(writer, from_t=2_000, to_t=2_000)
+    assert set(asked) == {2_000}
 
 
 def test_a_backfill_takes_nothing_that_is_not_finished(house):

@@ -43,7 +43,7 @@ pytestmark = pytest.mark.unit
 HOLE = "-"
 
 
-@dataclass
+@dataclass(eq=False)
 class MemoryLog(LogInMemory):
     """A published log: bindings of the topics ``a`` and ``b``, with holes."""
 

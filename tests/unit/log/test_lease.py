@@ -12,7 +12,7 @@ from tidemark.consensus.lease import LEASE, MARGIN
 from tidemark.consensus.lease_holder import holding
 from tidemark.consensus.objects import Change
 from tidemark.log.state.control import LogControl, LogHead
-from tidemark.log.state.lease import LogHeld, LogHold, LogLost, read_lease, take_log
+from tidemark.log.state.lease import RACES, LogHeld, LogHold, LogLost, read_lease, take_log
 
 pytestmark = pytest.mark.unit
 
@@ -108,6 +108,28 @@ def test_what_is_published_meanwhile_is_taken_into_account(control, consensus: R
     consensus.before_next_commit = lambda: given_log(control, end=20)
     after = hold.replace_log(moved_to("two"))
     assert (after.end, control.log_head().manifest, control.log_head().end) == (20, "two", 20)
+
+
+def test_a_hold_that_loses_races_renews_itself_and_makes_publications_wait_again_and_again(
+    control, consensus: RacingConsensus, clock
+):
+    given_log(control)
+    hold = take_log(control, "compaction", clock)
+    deadlines, waits = [], []
+
+    def rebase(head: LogHead) -> LogHead:
+        row = read_lease(control)
+        deadlines.append(row.lease.deadline - clock.now)
+        waits.append(row.swap_until > clock.now)
+        if len(waits) <= 3 * RACES:
+            clock.pass_seconds(50)
+            consensus.before_next_commit = lambda: given_log(control, end=10 + len(waits))
+        return moved_to("two")(head)
+
+    hold.replace_log(rebase)
+    assert control.log_head().manifest == "two"
+    assert min(deadlines) == LEASE
+    assert waits == [number > 0 and number % RACES == 0 for number in range(3 * RACES + 1)]
 
 
 def test_who_has_lost_the_log_publishes_nothing(control, consensus: RacingConsensus, clock):

@@ -210,6 +210,40 @@ def test_a_log_of_the_first_form_is_upgraded_by_the_next_publication(control, fo
     assert problems(control, folder.root) == []
 
 
+@pytest.mark.parametrize("has_other_manifest", [False, True])
+def test_an_upgrade_that_loses_races_writes_every_list_once(
+    control, folder, tmp_path, monkeypatch, has_other_manifest
+):
+    publish_bindings(control, folder, 8)
+    log = read_log(control, folder)
+    rows = [{"files": [file.to_row() for file in segment.files]} for segment in log.segments]
+    body = {"segments": rows, "t": log.t, "end": log.end}
+    old_form(control, folder, body)
+    for path in (tmp_path / "lists").iterdir():
+        path.unlink()
+    real, races = LogControl.replace_log, []
+
+    def replace_log(self, expected, head):
+        if len(races) < 3:
+            races.append(head.manifest)
+            monkeypatch.setattr(LogControl, "replace_log", real)
+            if has_other_manifest:
+                old_form(control, folder, {**body, "compacted_below": len(races)})
+            else:
+                Reading(control, "reader").take_up()
+            monkeypatch.setattr(LogControl, "replace_log", replace_log)
+        return real(self, expected, head)
+
+    capture_binding(control, folder, BINDINGS[8])
+    monkeypatch.setattr(LogControl, "replace_log", replace_log)
+    publish(control, folder, BINDINGS[8], 1, PUBLISHED_AT)
+    assert len(set(races)) == (3 if has_other_manifest else 1)
+    new = read_log(control, LogFolder("orders", folder.root))
+    assert ids(new, folder.root, allow_compacted=True) == list(range(18))
+    orphans = look_for_orphans(control, folder, 0, 1).removed
+    assert [one.path for one in orphans if one.path.startswith("lists/")] == []
+
+
 def old_form(control: LogControl, folder: LogFolder, body: dict) -> Manifest:
     data = json.dumps({"pipeline": "orders", "compacted_below": 0, **body}, indent=1).encode()
     digest = digest_of(data)

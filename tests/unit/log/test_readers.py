@@ -1,12 +1,16 @@
 """Readers of a log: what they have opened is known, for as long as they live."""
 
+import json
 from threading import Event
+from typing import Any
 
 import pytest
 from tests.support.clocks import Clock
 from tests.support.consensus import RacingConsensus
 
 from tidemark.clock import SECOND
+from tidemark.consensus.memory import MemoryConsensus
+from tidemark.consensus.objects import Change, ObjectKey, ObjectKind, Snapshot
 from tidemark.log.state.control import LogControl, LogHead
 from tidemark.log.state.readers import TERM, Reading, readers, reading_log
 
@@ -76,7 +80,7 @@ def test_a_reader_that_died_is_forgotten_after_its_time(control, clock):
     assert readers(control, clock.now) == []
     publish(control, "two")
     Reading(control, "next", clock).take_up()
-    assert len(control.log_rows("reader/")) == 1
+    assert [reader.who.split()[0] for reader in readers(control, 0)] == ["next"]
 
 
 def test_a_reader_that_was_prolonged_meanwhile_is_not_forgotten(control, consensus, clock):
@@ -87,6 +91,48 @@ def test_a_reader_that_was_prolonged_meanwhile_is_not_forgotten(control, consens
     consensus.before_next_commit = slow.renew
     Reading(control, "next", clock).take_up()
     assert [reader.who.split()[0] for reader in readers(control, clock.now)].count("slow") == 1
+
+
+class CountedConsensus(MemoryConsensus):
+    """Counts what costs more with every reader that ended: rows ever written or removed, range scans."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: set[str] = set()
+        self.removed: list[str] = []
+        self.scans = 0
+
+    def commit(self, key: ObjectKey, expected: int, change: Change) -> int:
+        self.written.update(change.puts)
+        self.removed += [*change.deletes, *(str(one) for one in change.ranges)]
+        return super().commit(key, expected, change)
+
+    def scan(self, key: ObjectKey, prefix: str, **limits: Any) -> Snapshot:
+        self.scans += 1
+        return super().scan(key, prefix, **limits)
+
+
+def test_readers_one_after_another_overwrite_one_row(clock):
+    consensus = CountedConsensus()
+    control = LogControl(consensus, "orders")
+    for number in range(50):
+        publish(control, f"manifest {number}")
+        with reading_log(control, f"round {number}", clock) as reading:
+            reading.take_up()
+            reading.renew()
+    assert (consensus.written, consensus.removed, consensus.scans) == ({"head", "readers"}, [], 0)
+    assert consensus.read(ObjectKey(ObjectKind.LOG, "orders"), ["readers"]).rows == {"readers": "[]"}
+
+
+def test_a_reader_of_an_earlier_version_counts_until_its_deadline(control, clock):
+    publish(control, "one")
+    row = {"name": "abc", "who": "delivery", "manifests": ["one"], "deadline": clock.now + TERM}
+    control.amend_log(["head"], lambda _: (Change({"reader/abc": json.dumps(row)}), None))
+    publish(control, "two")
+    Reading(control, "next", clock).take_up()
+    assert opened(control, clock) == [("one",), ("two",)]
+    clock.pass_seconds(TERM / SECOND)
+    assert opened(control, clock) == []
 
 
 def test_a_reader_that_lives_says_so(control):

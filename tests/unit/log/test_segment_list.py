@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.support.list_samples import ListsInMemory
 from tests.support.log_samples import given_binding
 
+from tidemark.log.errors import ManifestFormatUnknown
 from tidemark.log.model import segment_list
 from tidemark.log.model.manifest import ListLine, LogFile, Manifest, Segment
 from tidemark.log.model.segment_list import (
@@ -125,6 +126,14 @@ def test_lines_that_a_merge_left_between_indexes_are_folded_too():
         0,
         0,
     ]
+
+
+@pytest.mark.parametrize("number", [3, 1])
+def test_a_manifest_of_another_form_is_refused(number):
+    data = with_lists(Manifest("orders"), ListsInMemory().put).to_bytes()
+    other = data.replace(b'"format": 2', b'"format": %d' % number)
+    with pytest.raises(ManifestFormatUnknown, match=f"has format {number}, and this version"):
+        Manifest.from_bytes(other)
 
 
 # The first form of manifests

@@ -76,9 +76,9 @@ def test_a_sample_does_not_call_wrong_what_an_older_file_it_does_not_read_explai
     house.actions.publish("A1 j:A1 i:A1")
     house.go("in bulk")
     known = basis(house)
-    newest = files_of(house.log.manifest, known)[1:]
+    oldest, *newest = files_of(house.log.manifest, known)
     sample = [Entity(TOPIC, key) for key in "kji"]
-    tally = judge_sample(known, house.log, FoundInMemory(house.journal), newest, sample)
+    tally = judge_sample(known, house.log, FoundInMemory(house.journal), newest, oldest.last_id, sample)
     assert (tally.total, dict(tally.unprovable)) == (0, {Unprovable.BEFORE_THE_LOG: 1})
     assert tally.topics[TOPIC].same == 2
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tidemark.compaction.exchange import list_digest
-from tidemark.log.model.manifest import ClosedPart
+from tidemark.log.model.manifest import ClosedPart, digest_of
 
 ALONE = 64
 """So many of the newest closed segments are merged each by itself."""
@@ -42,9 +42,21 @@ def choose_work(
 ) -> MergeWork | None:
     """The next merge of these adjacent segments; None where there is nothing to merge.
 
-    ``settled`` has the digests of the lists of segments that a merge has found to have nothing to merge.
+    ``settled`` has ``settled_by`` of work that was found to have nothing to merge.
     """
-    return _alone(leaves, segment_bytes, limit, settled) or _together(leaves, segment_bytes, limit)
+    alone = _alone(leaves, segment_bytes, limit, settled)
+    return alone or _together(leaves, segment_bytes, limit, settled)
+
+
+def settled_by(work: MergeWork) -> Iterator[str]:
+    """The digests of work that was found to have nothing to merge: of every segment by itself, and of the
+    segments together."""
+    yield from (list_digest(leaf) for leaf in work.leaves)
+    yield from (_run_digest(group) for group in work.groups)
+
+
+def _run_digest(leaves: Sequence[ClosedPart]) -> str:
+    return digest_of("+".join(list_digest(leaf) for leaf in leaves).encode())
 
 
 def _alone(
@@ -68,18 +80,26 @@ def _alone(
     return MergeWork(tuple((leaf,) for leaf in reversed(run))) if run else None
 
 
-def _together(leaves: Sequence[ClosedPart], segment_bytes: int, limit: WorkLimit) -> MergeWork | None:
+def _together(
+    leaves: Sequence[ClosedPart], segment_bytes: int, limit: WorkLimit, settled: Collection[str]
+) -> MergeWork | None:
     """The oldest run of segments of a similar size, of the smallest such size."""
     older = leaves[:-ALONE]
     most = min(segment_bytes, limit.bytes)
     for size in sorted({_size_class(leaf) for leaf in older}):
         for run in _runs(older, size):
-            taken = _within(run, most, limit.files)
-            sizes = [leaf.bytes for leaf in taken]
-            # A large segment is not rewritten for the sake of a few small ones.
-            if len(taken) >= NEIGHBOURS and 4 * max(sizes) <= sum(sizes):
-                return MergeWork((tuple(taken),))
+            rest = run
+            while _is_worth_it(taken := _within(rest, most, limit.files)):
+                if not settled or _run_digest(taken) not in settled:
+                    return MergeWork((tuple(taken),))
+                rest = rest[len(taken) :]
     return None
+
+
+def _is_worth_it(taken: Sequence[ClosedPart]) -> bool:
+    """A large segment is not rewritten for the sake of a few small ones."""
+    sizes = [leaf.bytes for leaf in taken]
+    return len(taken) >= NEIGHBOURS and 4 * max(sizes) <= sum(sizes)
 
 
 def _size_class(leaf: ClosedPart) -> int:

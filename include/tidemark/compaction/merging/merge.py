@@ -15,7 +15,7 @@ from tidemark.clock import Clock, wall_clock
 from tidemark.compaction.engine import InProcess, outputs_by_group
 from tidemark.compaction.errors import NotConserved
 from tidemark.compaction.exchange import exchange_of, list_digest
-from tidemark.compaction.merging.choice import MergeWork, WorkLimit, choose_work
+from tidemark.compaction.merging.choice import MergeWork, WorkLimit, choose_work, settled_by
 from tidemark.compaction.plan import CompactionPlan, FileGroup, merged_groups
 from tidemark.compaction.plan_files import Plans
 from tidemark.compaction.policies.rules import CompactionRules, question_digest
@@ -192,9 +192,7 @@ class Merging:
             task = self._task(manifest, work)
             if not task.plan.is_empty:
                 return task
-            self._settled.update(list_digest(leaf) for leaf in work.leaves)
-            if len(work.groups) == 1 and len(work.leaves) > 1:
-                return None
+            self._settled.update(settled_by(work))
         return None
 
     def _task(self, manifest: Manifest, work: MergeWork) -> _Task:

@@ -162,12 +162,15 @@ class LogFolder:
             return None
         return AuditRecord.from_bytes(self._folder.read(_record_path(AUDITS, t)))
 
-    def with_lists(self, manifest: Manifest, plan: str | None = None) -> Manifest:
+    def with_lists(
+        self, manifest: Manifest, plan: str | None = None, written: dict[str, str] | None = None
+    ) -> Manifest:
         """Write the lists that a manifest lacks; returns the manifest that names them.
 
-        ``plan`` is the digest of a compaction's plan: the names of its lists have it, for the sweep.
+        ``plan`` is the digest of a compaction's plan: the names of its lists have it, for the sweep. For
+        ``written`` see ``SegmentLists.write``.
         """
-        return self._lists.write(manifest, plan)
+        return self._lists.write(manifest, plan, written)
 
     def write_manifest(self, manifest: Manifest, plan: str | None = None) -> tuple[str, str]:
         """Write a new manifest, which is not the log yet, and lists it lacks; returns its path and digest.

@@ -40,26 +40,33 @@ class SegmentLists:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["_folder"])  # type: ignore[misc]
 
-    def write(self, manifest: Manifest, plan: str | None = None) -> Manifest:
+    def write(
+        self, manifest: Manifest, plan: str | None = None, written: dict[str, str] | None = None
+    ) -> Manifest:
         """Write the lists that a manifest lacks, under new names; returns the manifest that names them.
 
-        ``plan`` is the digest of the plan of a compaction or a merge that the lists belong to.
+        ``plan`` is the digest of the plan of a compaction or a merge that the lists belong to. ``written``
+        has the paths of lists, by digest, that earlier attempts at the same publication have written: they
+        are named again, and new ones are added to it.
         """
-        return with_lists(manifest, self._put(manifest.t, plan))
+        return with_lists(manifest, self._put(manifest.t, plan, {} if written is None else written))
 
     def write_parts(self, parts: Iterable[ClosedPart], t: int, plan: str) -> tuple[ClosedPart, ...]:
         """Write the lists of segments that a plan makes; returns their lines, which no manifest has yet."""
-        return tuple(listed(parts, self._put(t, plan)))
+        return tuple(listed(parts, self._put(t, plan, {})))
 
-    def _put(self, t: int, plan: str | None) -> Put:
+    def _put(self, t: int, plan: str | None, written: dict[str, str]) -> Put:
         attempt, numbers = uuid4().hex[:12], count()
         ending = f"-{plan[:PLAN_DIGITS]}" if plan else ""
 
         def put(data: bytes) -> tuple[str, str]:
-            path = f"{LISTS}/{t:020d}-{attempt}-{next(numbers)}{ending}.json"
-            # Not in the area of a binding: the publication of that binding would remove it.
-            self._folder.write_once(path, data, LISTS)
-            return path, digest_of(data)
+            digest = digest_of(data)
+            if digest not in written:
+                path = f"{LISTS}/{t:020d}-{attempt}-{next(numbers)}{ending}.json"
+                # Not in the area of a binding: the publication of that binding would remove it.
+                self._folder.write_once(path, data, LISTS)
+                written[digest] = path
+            return written[digest], digest
 
         return put
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol
 
-from tidemark.log.errors import BadBinding
+from tidemark.log.errors import BadBinding, ManifestFormatUnknown
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
 from tidemark.log.model.binding_list import NO_BINDING_LISTS, BindingLists
 
@@ -268,10 +268,19 @@ class Manifest:
         """The files that may have messages of an id range, ordered by first id; reads no other list."""
         return self.files_where(lambda one: one.first_id <= last_id and one.last_id >= first_id)
 
-    def files_where(self, may_have: Callable[[ClosedPart | LogFile], bool]) -> Iterator[LogFile]:
+    def files_newest(self, may_have: Callable[[ClosedPart | LogFile], bool]) -> Iterator[LogFile]:
+        """As ``files_where``, but the file with the highest last id first: lists are read backwards."""
+        return self.files_where(may_have, lambda one: -one.last_id)
+
+    def files_where(
+        self,
+        may_have: Callable[[ClosedPart | LogFile], bool],
+        order: Callable[[ClosedPart | LogFile], int] = lambda one: one.first_id,
+    ) -> Iterator[LogFile]:
         """The files that ``may_have`` selects, ordered by first id.
 
         It is asked by id range and t range: about lines first, and only lists that it selects are read.
+        ``order`` must be no greater for a list than for what is in it.
         """
         waiting: list[tuple[int, int, ClosedPart | LogFile]] = []
         number = 0
@@ -281,7 +290,7 @@ class Manifest:
             for one in found:
                 if may_have(one):
                     number += 1
-                    heapq.heappush(waiting, (one.first_id, number, one))
+                    heapq.heappush(waiting, (order(one), number, one))
 
         push(self._parts)
         while waiting:
@@ -402,7 +411,8 @@ class Manifest:
             segments = [Segment(tuple(LogFile(**f) for f in s["files"])) for s in body.pop("segments")]
             old = cls.of_segments(segments=segments, policies=policies, **body)
             return replace(old, lists=lists or NoLists())
-        del body["format"]
+        if (found := body.pop("format")) != FORMAT:
+            raise ManifestFormatUnknown(body["pipeline"], found, FORMAT)
         bindings = BindingLists.from_row(body.pop("bindings", None))
         closed = tuple(ListLine(**row) for row in body.pop("closed"))
         active = Segment(tuple(LogFile(**row) for row in body.pop("active")))

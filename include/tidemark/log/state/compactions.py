@@ -45,6 +45,7 @@ class CompactionRecord:
         bytes_before: The size of the log before it.
         bytes_after: The size of the log after it.
         seconds: Its duration.
+        plan: The digest of its plan, where it was carried out; None in rows of earlier versions.
     """
 
     at: int
@@ -59,6 +60,7 @@ class CompactionRecord:
     bytes_before: int = 0
     bytes_after: int = 0
     seconds: float = 0.0
+    plan: str | None = None
 
     @property
     def bytes_reclaimed(self) -> int:

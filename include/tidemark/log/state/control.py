@@ -10,7 +10,7 @@ Two objects per pipeline:
 
 This module only reads and writes the rows; the rules are in ``bind.py``, ``publish.py`` and ``accept.py``.
 Compaction keeps its rows in ``log`` too, so that a compare-and-set excludes operations that must not overlap:
-``lease`` (``lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``reader/…`` (``readers.py``),
+``lease`` (``lease.py``), ``pin/…`` (``pins.py``), ``hold/…`` (``holds.py``), ``readers`` (``readers.py``),
 ``writer/…`` (``registered_writers.py``), ``compaction/…`` (``compactions.py``) and, while the pipeline is
 being removed, ``forgetting`` (``forgotten.py``).
 """

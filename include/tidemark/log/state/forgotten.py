@@ -19,8 +19,7 @@ from tidemark.log.errors import LogError
 from tidemark.log.model.recreated_topics import Recreations
 from tidemark.log.state.control import DECISION, HEAD, LogControl, decision_row
 from tidemark.log.state.lease import LEASE_ROW, LeaseRow, refuse_while_held
-from tidemark.log.state.readers import PREFIX as READERS
-from tidemark.log.state.readers import Reader
+from tidemark.log.state.readers import Reader, readers
 
 MARK = "forgetting"
 FORGET = "forget"
@@ -142,8 +141,7 @@ def refuse_marked(pipeline: str, snapshot: Snapshot) -> None:
 
 def refuse_readers(control: LogControl, now: int) -> None:
     """Raise ``LogInUse`` where a reader's deadline has not passed."""
-    readers = [Reader.from_json(body) for body in control.log_rows(READERS).values()]
-    if living := [one for one in readers if one.deadline > now]:
+    if living := readers(control, now):
         raise LogInUse(control.pipeline, living)
 
 

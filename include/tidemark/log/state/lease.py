@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from itertools import count
 
 from tidemark.clock import SECOND, Clock, wall_clock
 from tidemark.consensus.lease import Lease, confirmed, lease_of_another, new_lease
@@ -121,8 +122,8 @@ def refuse_while_held(pipeline: str, snapshot: Snapshot, now: int, refused: str)
         raise LogHeld(pipeline, lease, refused)
 
 
-class _RacesLost(Exception):
-    """Other processes were faster ``RACES`` times in a row."""
+class _RaceLost(Exception):
+    """Another process was faster."""
 
 
 class LogHold:
@@ -175,7 +176,8 @@ class LogHold:
 
         ``rebase`` gets the current head and returns the new one; ``further`` returns changes to commit with
         it. Both are called again where another process changed the log object meanwhile. An error they raise
-        leaves everything unchanged. After ``RACES`` lost races, publications wait for this one.
+        leaves everything unchanged. After every ``RACES`` lost races, publications wait for this one. The
+        lease is renewed after each of them.
         """
         return self._swap(lambda row, head: (replace(row, plan=None, swap_until=0), rebase(head)), further)
 
@@ -188,12 +190,16 @@ class LogHold:
         change: Callable[[LeaseRow, LogHead], tuple[LeaseRow, LogHead]],
         further: Callable[[], Change],
     ) -> LogHead:
-        try:
-            return self._change(change, further, Patience(RACES, _RacesLost))
-        except _RacesLost:
-            until = self._clock() + SWAP_TIME
-            self._change(lambda row, head: (replace(row, swap_until=until), head))
-            return self._change(change, further)
+        for lost in count(1):
+            try:
+                return self._change(change, further, Patience(1, _RaceLost))
+            except _RaceLost:
+                # The thread that renews the lease cannot do it while a change is tried.
+                self._change(self._making_wait if lost % RACES == 0 else lambda row, head: (row, head))
+        raise AssertionError("never reached")
+
+    def _making_wait(self, row: LeaseRow, head: LogHead) -> tuple[LeaseRow, LogHead]:
+        return replace(row, swap_until=self._clock() + SWAP_TIME), head
 
     def _change(
         self,

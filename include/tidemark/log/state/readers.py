@@ -1,17 +1,23 @@
 """Readers of a log: a process registers the manifests it reads, so that no sweep removes their files.
 
-One row per reader in the log object, with its manifests and a deadline that it renews. The row is committed
-at the version at which its manifest was the log, so no file of it can have been removed. A crashed reader is
-removed after its deadline.
+One row of the log object has all readers, each with its manifests and a deadline that it renews. It is
+committed at the version at which a reader's manifest was the log, so no file of it can have been removed. A
+crashed reader is removed after its deadline.
+
+The row is overwritten and never removed. A row per reader would leave a tombstone each time a reader ends,
+and a pipeline that is followed has a reader per round: Cassandra would soon refuse to read past so many.
+Processes of earlier versions keep such rows (``reader/…``). Those are respected, but read only where files
+are about to be removed, not when a reader registers.
 """
 
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from os import getpid
 from threading import Lock
+from typing import Any
 from uuid import uuid4
 
 from tidemark.clock import SECOND, Clock, wall_clock
@@ -19,11 +25,11 @@ from tidemark.consensus.lease_holder import RENEWALS, LeaseHolder
 from tidemark.consensus.objects import Change, Snapshot
 from tidemark.log.state.control import HEAD, LogControl, LogHead
 
-PREFIX = "reader/"
+ROW = "readers"
+EARLIER = "reader/"
+"""The rows of readers of earlier versions."""
 TERM = 600 * SECOND
 """The term of a reader in µs: how long a crashed one keeps old files."""
-MOST_FORGOTTEN = 100
-"""The greatest number of crashed readers that one transaction removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +48,15 @@ class Reader:
     manifests: tuple[str, ...]
     deadline: int
 
-    @property
-    def row(self) -> str:
-        """The name of its row."""
-        return f"{PREFIX}{self.name}"
-
-    def to_json(self) -> str:
-        """The row in the control plane."""
-        return json.dumps(asdict(self))
-
     @classmethod
-    def from_json(cls, text: str) -> "Reader":
-        """The reader in a row."""
-        row = json.loads(text)
-        return cls(row["name"], row["who"], tuple(row["manifests"]), row["deadline"])
+    def of(cls, fields: Mapping[str, Any]) -> "Reader":
+        """The reader with these fields of a row."""
+        return cls(fields["name"], fields["who"], tuple(fields["manifests"]), fields["deadline"])
+
+
+def _readers_of(snapshot: Snapshot) -> list[Reader]:
+    """The readers in the row, including those whose deadline has passed."""
+    return [Reader.of(fields) for fields in json.loads(snapshot.rows[ROW])] if ROW in snapshot.rows else []
 
 
 class Reading:
@@ -69,7 +70,7 @@ class Reading:
     def take_up(self) -> LogHead:
         """The current head; its manifest, and those taken up before, stay readable until ``release``."""
         with self._lock:
-            head = self._control.amend_log([HEAD], self._add)
+            head = self._control.amend_log([HEAD, ROW], self._add)
             if head.manifest is not None and head.manifest not in self._reader.manifests:
                 self._reader = replace(self._reader, manifests=(*self._reader.manifests, head.manifest))
             return head
@@ -79,28 +80,28 @@ class Reading:
         with self._lock:
             if self._reader.manifests:
                 reader = self._prolonged()
-                self._control.amend_log([HEAD], lambda _: (Change({reader.row: reader.to_json()}), None))
+                self._control.amend_log([ROW], lambda found: (self._among_others(found, reader), None))
 
     def release(self) -> None:
-        """Remove the reader's row."""
+        """Remove the reader from the row."""
         with self._lock:
             if self._reader.manifests:
-                self._control.amend_log([HEAD], lambda _: (Change(deletes=[self._reader.row]), None))
+                self._control.amend_log([ROW], lambda found: (self._among_others(found), None))
 
     def _add(self, snapshot: Snapshot) -> tuple[Change | None, LogHead]:
         head = LogHead.of(snapshot)
         if head.manifest is None or head.manifest in self._reader.manifests:
             return None, head
         reader = replace(self._prolonged(), manifests=(*self._reader.manifests, head.manifest))
-        return Change({reader.row: reader.to_json()}, self._over(snapshot)), head
+        return self._among_others(snapshot, reader), head
 
-    def _over(self, snapshot: Snapshot) -> list[str]:
-        """The rows of readers whose deadline has passed; none where one may have been renewed since."""
-        found = self._control.scan_log(PREFIX, MOST_FORGOTTEN)
-        if found.version != snapshot.version:
-            return []
-        readers = [Reader.from_json(body) for body in found.rows.values()]
-        return [one.row for one in readers if one.deadline <= self._clock() and one.name != self._reader.name]
+    def _among_others(self, snapshot: Snapshot, *own: Reader) -> Change:
+        """The row with the other readers whose deadline has not passed, and this one as given."""
+        now = self._clock()
+        others = [
+            one for one in _readers_of(snapshot) if one.name != self._reader.name and one.deadline > now
+        ]
+        return Change({ROW: json.dumps([asdict(one) for one in (*others, *own)])})
 
     def _prolonged(self) -> Reader:
         return replace(self._reader, deadline=self._clock() + TERM)
@@ -117,6 +118,6 @@ def reading_log(
 
 
 def readers(control: LogControl, now: int) -> list[Reader]:
-    """The readers whose deadline has not passed."""
-    found = (Reader.from_json(body) for body in control.log_rows(PREFIX).values())
-    return [one for one in found if one.deadline > now]
+    """The readers whose deadline has not passed, also those of earlier versions."""
+    earlier = (Reader.of(json.loads(body)) for body in control.log_rows(EARLIER).values())
+    return [one for one in (*_readers_of(control.read_log_rows([ROW])), *earlier) if one.deadline > now]

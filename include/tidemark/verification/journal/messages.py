@@ -26,11 +26,20 @@ _COLUMNS = tuple(name for name in LOG_SCHEMA.names if name not in ("topic", "nam
 def files_of(manifest: Manifest, basis: Basis, topics: Sequence[str] = ()) -> list[LogFile]:
     """The files that may hold messages of the writer's entities, in id order; of these topics, or of all."""
     wanted = basis.topics & set(topics) if topics else basis.topics
-    return [
-        file
-        for file in manifest.files_between(0, basis.horizon)
-        if file.topic in wanted and basis.may_take(file.topic, file.first_id, file.last_id)
-    ]
+    found = manifest.files_between(0, basis.horizon)
+    return [file for file in found if file.topic in wanted and _may_have(basis, file)]
+
+
+def files_backwards(manifest: Manifest, basis: Basis) -> Iterator[LogFile]:
+    """As ``files_of``, but the file with the highest last id first, and only as far as the caller goes: no
+    list of segments before that is read, and none before the writer's first message."""
+    oldest = min(basis.first_ids.values(), default=0)
+    found = manifest.files_newest(lambda one: one.first_id <= basis.horizon and one.last_id >= oldest)
+    return (file for file in found if file.topic in basis.topics and _may_have(basis, file))
+
+
+def _may_have(basis: Basis, file: LogFile) -> bool:
+    return basis.may_take(file.topic, file.first_id, file.last_id)
 
 
 def read_records(
