@@ -51,10 +51,22 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
             down(settings)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def resting(settings: Settings) -> int:
+    """The process of a session's Python workers, which is at rest from the start of the module."""
+    with open_session("resting", connect_to(settings)) as engine:
+        (daemon,) = {row.parent for row in ask_workers(engine.spark)}
+    return daemon
+
+
 @pytest.fixture
 def connection(settings: Settings) -> SparkConnection:
     """How to reach it. A test that killed it leaves a running one to the next."""
     up(settings, ["spark"], spark_heap="1g")
+    return connect_to(settings)
+
+
+def connect_to(settings: Settings) -> SparkConnection:
     token = token_file(settings).read_text().strip()
     return SparkConnection(address=f"sc://localhost:{settings.spark_port}", token=token)
 
@@ -150,18 +162,6 @@ def test_the_next_run_of_the_same_work_finds_its_python_workers_again(connection
         assert {row.parent for row in ask_workers(second.spark)} == parents
 
 
-def test_python_processes_of_a_session_at_rest_end_and_are_started_again(settings, connection):
-    with open_session("resting", connection) as first:
-        workers = ask_workers(first.spark)
-    (daemon,) = {row.parent for row in workers}
-    # Spark ends idle workers after a minute; then the process that they were forked from ends by itself.
-    for worker in psutil.Process(daemon).children():
-        worker.kill()
-    wait_until(lambda: not psutil.pid_exists(daemon), 60, "the end of the idle process")
-    with open_session("resting", connection) as second:
-        assert daemon not in {row.parent for row in ask_workers(second.spark)}
-
-
 def test_an_operation_of_a_client_that_is_interrupted_is_cancelled(connection):
     # Spark leaves a job running that it starts at the very moment of the interrupt: so not before it runs.
     running = Event()
@@ -210,6 +210,13 @@ def shared_path_answer(pipeline, path, area, batches):
     from tidemark.spark.shared_path import answer_all
 
     yield from answer_all(pipeline, path, area, batches)
+
+
+def test_python_processes_of_a_session_at_rest_end_and_are_started_again(connection, resting):
+    # Spark ends idle workers after a minute; then the process that they were forked from ends by itself.
+    wait_until(lambda: not psutil.pid_exists(resting), 180, "the end of the idle process")
+    with open_session("resting", connection) as engine:
+        assert resting not in {row.parent for row in ask_workers(engine.spark)}
 
 
 def test_a_server_that_dies_under_a_client_is_one_clear_error_and_a_retry_finds_it_back(settings, connection):
