@@ -48,7 +48,6 @@ after its round.
 * `check_gates`: the state of every writer's gate.
 """
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
@@ -56,7 +55,7 @@ from tidemark.pipeline.model import Pipeline
 from tidemark_airflow.dag_defaults import START, Tag, task_defaults
 from tidemark_airflow.operators.spark_app import SparkAppOperator
 from tidemark_airflow.sensors.follow import FollowSensor
-from tidemark_airflow.tasks.gates import check_gates, find_stopped
+from tidemark_airflow.tasks.gates import check_gates, resume_stopped
 
 
 def follow(pipeline: Pipeline) -> DAG:
@@ -86,13 +85,7 @@ def follow(pipeline: Pipeline) -> DAG:
             conn_id=pipeline.spark.connection,
             doc_md="Repeat rounds until the time of this run is over or a writer stops.",
         )
-        stopped = find_stopped.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
-        start_resume = TriggerDagRunOperator.partial(
-            task_id="start_resume",
-            trigger_dag_id=f"{pipeline.name}.resume",
-            skip_when_already_exists=True,
-            doc_md="Start a resume for every writer that stopped; once per closing of its gate.",
-        ).expand_kwargs(stopped)
+        stopped, start_resume = resume_stopped(pipeline.name)
         still_closed = check_gates.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
         ready >> rounds >> stopped
         start_resume >> still_closed

@@ -61,7 +61,6 @@ was never published.
   was waited for, seconds in all; the event of the asset `<pipeline>.delivered` carries the same.
 """
 
-from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import DAG, Param, TriggerRule
 
 from tidemark.pipeline.loader import load_pipelines
@@ -72,7 +71,7 @@ from tidemark_airflow.operators.deliver import DeliverOperator
 from tidemark_airflow.operators.reconcile import ReconcileOperator
 from tidemark_airflow.operators.spark_app import SparkAppOperator
 from tidemark_airflow.sensors.gate import GateSensor
-from tidemark_airflow.tasks.gates import check_gates, check_writers, find_stopped, gate_task
+from tidemark_airflow.tasks.gates import check_gates, check_writers, gate_task, resume_stopped
 from tidemark_airflow.tasks.replicate import (
     BOUND_T,
     FROM_T,
@@ -155,13 +154,7 @@ def replicate(pipeline: Pipeline) -> DAG:
             trigger_rule=TriggerRule.NONE_FAILED,
             doc_md="Bring every open writer to the end of the log, binding by binding.",
         )
-        stopped = find_stopped.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline.name)
-        start_resume = TriggerDagRunOperator.partial(
-            task_id="start_resume",
-            trigger_dag_id=f"{pipeline.name}.resume",
-            skip_when_already_exists=True,
-            doc_md="Start a resume for every writer that stopped; once per closing of its gate.",
-        ).expand_kwargs(stopped)
+        stopped, start_resume = resume_stopped(pipeline.name)
         reconciled = ReconcileOperator(
             task_id="reconcile",
             pipeline=pipeline.name,

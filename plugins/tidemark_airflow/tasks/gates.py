@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import Asset, task
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import Asset, TriggerRule, task
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from tidemark_airflow.connections import open_pipeline
@@ -38,6 +39,18 @@ def find_stopped(pipeline: str) -> list[dict[str, Any]]:
         for writer, gate in stopped.items()
         if resumes_by_itself(gate)
     ]
+
+
+def resume_stopped(pipeline: str) -> tuple[Any, Any]:
+    """The tasks that list stopped writers, however the tasks before them ended, and start their resumes."""
+    stopped = find_stopped.override(trigger_rule=TriggerRule.ALL_DONE)(pipeline)
+    start = TriggerDagRunOperator.partial(
+        task_id="start_resume",
+        trigger_dag_id=f"{pipeline}.resume",
+        skip_when_already_exists=True,
+        doc_md="Start a resume for every writer that stopped; once per closing of its gate.",
+    ).expand_kwargs(stopped)
+    return stopped, start
 
 
 @task(
