@@ -78,11 +78,10 @@ class PathNotShared(EngineError):
     address: str
     pipeline: str
     path: str
-    host: str
     problem: str
 
     text = (
-        "{pipeline}: {path} is not the same folder for the Spark engine {address}: {host} {problem}. Nothing "
-        "was captured or delivered. Mount the same file system under the same path for Airflow and for "
+        "{pipeline}: {path} is not the same folder for the Spark engine {address}: {problem}. Nothing was "
+        "captured or delivered. Mount the same file system under the same path for Airflow and for "
         "Spark, or set log.path to a location that both can reach, such as s3://…"
     )

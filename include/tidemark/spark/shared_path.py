@@ -1,30 +1,31 @@
-"""Checks that a path means the same folder for this process and for the engine's tasks.
+"""Checks that a path means the same folder for this process and for the engine.
 
-A Spark Connect server may run on another machine, or in a container with other mounts. Then tasks would write
-files of the log where no reader looks for them. This process writes a small file that tasks must find, and
-each task writes one that this process must find. What was found once is remembered in the session.
+A Spark Connect server may run on another machine, or in a container with other mounts. Then it would write
+files of the log where no reader looks for them. This process writes a small file that the engine must find,
+and the engine writes one that this process must find. What was found once is remembered in the session.
+Spark itself reads and writes: its Python processes take seconds to start, and a capture needs none.
 """
 
 import socket
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from tidemark.errors import TidemarkError
 from tidemark.log.files.folder import Folder
-from tidemark.spark.engine import EngineKind, OpenEngine
+from tidemark.spark.engine import EngineKind, OpenEngine, engine_error
 from tidemark.spark.errors import PathNotShared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 AREA = "engine"
 _OURS = "ours"
-_ANSWER = pa.schema([("id", pa.int64()), ("host", pa.string()), ("problem", pa.string())])
+_THEIRS = "theirs"
+_SUFFIX = ".txt"
 
 
 def check_shared_path(engine: OpenEngine, pipeline: str, path: str) -> None:
-    """Refuse a Connect server whose tasks do not see this process's files under ``path``, or it not theirs.
+    """Refuse a Connect server that does not see this process's files under ``path``, or it not theirs.
 
     Raises ``PathNotShared``. An application started for this work is not checked: it always was where its
     user configured it to be.
@@ -37,46 +38,38 @@ def check_shared_path(engine: OpenEngine, pipeline: str, path: str) -> None:
     folder = Folder(pipeline, path)
     area = folder.new_area(AREA)
     try:
-        folder.write_once(f"{area}/{_OURS}", area.encode(), AREA)
-        answers = engine.spark.range(0, 2, 1, 2).mapInArrow(
-            partial(answer_all, pipeline, path, area), "id long, host string, problem string"
-        )
-        for row in answers.collect():
-            if problem := row.problem or _problem(folder, area, row.id):
-                raise PathNotShared(engine.address, pipeline, path, row.host, problem)
+        folder.write_once(f"{area}/{_OURS}{_SUFFIX}", area.encode(), AREA)
+        if problem := _problem(engine, folder, area):
+            raise PathNotShared(engine.address, pipeline, path, problem)
     finally:
         with suppress(OSError):
             folder.remove_area(area)
     engine.spark.conf.set(key, path)
 
 
-def answer_all(
-    pipeline: str, path: str, area: str, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """In a task: look for the driver's file, and write one for the driver."""
-    for batch in batches:
-        for number in batch["id"].to_pylist():
-            found = {
-                "id": number,
-                "host": socket.gethostname(),
-                "problem": _answer(pipeline, path, area, number),
-            }
-            yield pa.RecordBatch.from_pylist([found], _ANSWER)
+def _problem(engine: OpenEngine, folder: Folder, area: str) -> str:
+    """What keeps the engine and this process from seeing each other's files; empty if nothing."""
+    from pyspark.errors import PySparkException
 
-
-def _answer(pipeline: str, path: str, area: str, number: int) -> str:
-    folder = Folder(pipeline, path)
+    ours, theirs = folder.address(f"{area}/{_OURS}{_SUFFIX}"), folder.address(f"{area}/{_THEIRS}")
     try:
-        if not folder.exists(f"{area}/{_OURS}"):
-            return "does not see a file there that this process has just written"
-        folder.write_once(f"{area}/{number}", area.encode(), AREA)
-    except (TidemarkError, OSError) as error:
-        return f"cannot write there ({error})"
+        if not _sees(engine.spark, ours):
+            return "it does not see a file there that this process has just written"
+        engine.spark.range(1).selectExpr("string(id)").write.text(theirs)
+    except PySparkException as error:
+        if lost := engine_error(error, engine.address):
+            raise lost from error
+        return f"it cannot write there ({str(error).splitlines()[0]})"
+    if not folder.list_files(f"{area}/{_THEIRS}", _SUFFIX):
+        return "it has written a file there that this process does not see"
     return ""
 
 
-def _problem(folder: Folder, area: str, number: int) -> str:
-    """What is wrong with a task's file, seen from here; empty if nothing."""
-    if folder.exists(f"{area}/{number}"):
-        return ""
-    return "has written a file there that this process does not see"
+def _sees(spark: "SparkSession", address: str) -> bool:
+    """Whether the engine can read a file."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.read.text(address).collect())
+    except AnalysisException:
+        return False

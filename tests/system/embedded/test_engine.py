@@ -23,6 +23,7 @@ from tidemark.embedded.processes import PidFile, family
 from tidemark.embedded.services.spark_connect import token_file
 from tidemark.embedded.state import SparkMode
 from tidemark.embedded.status import service_status
+from tidemark.log.files.folder import Folder
 from tidemark.settings import Settings
 from tidemark.spark import engine as engines
 from tidemark.spark.engine import open_session
@@ -191,14 +192,7 @@ def test_a_log_that_both_see_is_accepted_and_remembered(connection, tmp_path):
 
 
 def test_a_log_that_the_engine_does_not_see_is_refused_with_what_to_do(connection, tmp_path, monkeypatch):
-    from tidemark.spark import shared_path
-
-    elsewhere = str(tmp_path / "elsewhere")
-    monkeypatch.setattr(
-        shared_path,
-        "answer_all",
-        lambda pipeline, path, area, batches: shared_path_answer(pipeline, elsewhere, area, batches),
-    )
+    monkeypatch.setattr(Folder, "address", lambda folder, name: str(tmp_path / "elsewhere" / name))
     with (
         pytest.raises(PathNotShared, match=r"does not see a file.*Mount the same file system"),
         open_session("unshared", connection) as engine,
@@ -206,10 +200,27 @@ def test_a_log_that_the_engine_does_not_see_is_refused_with_what_to_do(connectio
         check_shared_path(engine, "orders", str(tmp_path / "log"))
 
 
-def shared_path_answer(pipeline, path, area, batches):
-    from tidemark.spark.shared_path import answer_all
+def test_a_log_that_the_engine_writes_elsewhere_is_refused(connection, tmp_path, monkeypatch):
+    log = tmp_path / "log"
+    seen = {True: log, False: tmp_path / "elsewhere"}
+    monkeypatch.setattr(Folder, "address", lambda folder, name: str(seen[name.endswith("ours.txt")] / name))
+    with (
+        pytest.raises(PathNotShared, match="has written a file there that this process does not see"),
+        open_session("unshared", connection) as engine,
+    ):
+        check_shared_path(engine, "orders", str(log))
 
-    yield from answer_all(pipeline, path, area, batches)
+
+def test_a_log_that_the_engine_may_not_write_is_refused(connection, tmp_path, monkeypatch):
+    log, taken = tmp_path / "log", tmp_path / "a file"
+    taken.write_text("")
+    seen = {True: log, False: taken}
+    monkeypatch.setattr(Folder, "address", lambda folder, name: str(seen[name.endswith("ours.txt")] / name))
+    with (
+        pytest.raises(PathNotShared, match="cannot write there"),
+        open_session("unshared", connection) as engine,
+    ):
+        check_shared_path(engine, "orders", str(log))
 
 
 def test_python_processes_of_a_session_at_rest_end_and_are_started_again(connection, resting):
