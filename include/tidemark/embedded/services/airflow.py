@@ -14,6 +14,7 @@ import urllib.request
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from tidemark.embedded.errors import ServiceDied
 from tidemark.embedded.files import write_atomically
@@ -109,9 +110,9 @@ def keep_private(settings: Settings) -> None:
 def ask_airflow(port: int, since: float) -> str | None:
     """Request the health of all components; None when all have reported since ``since``, else the problem."""
     try:
-        url = f"http://{LOOPBACK}:{port}/api/v2/monitor/health"
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            health = json.load(answer)
+        # The part of the API that tasks use. It is built at its first request, in seconds: not at a task's.
+        _read_json(port, "/execution/health")
+        health = _read_json(port, "/api/v2/monitor/health")
     except (OSError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
     if health["metadatabase"]["status"] != "healthy":
@@ -124,6 +125,12 @@ def ask_airflow(port: int, since: float) -> str | None:
         if datetime.fromisoformat(heartbeat).timestamp() < since:
             return f"the {name} has not reported since it was started"
     return None
+
+
+def _read_json(port: int, path: str) -> dict[str, Any]:
+    with urllib.request.urlopen(f"http://{LOOPBACK}:{port}{path}", timeout=5) as answer:
+        found: dict[str, Any] = json.load(answer)
+    return found
 
 
 def _migrate(settings: Settings, environ: dict[str, str]) -> None:
