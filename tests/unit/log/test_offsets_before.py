@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.archive_world import BINDINGS, ArchiveWorld
 from tests.support.log_samples import SEGMENT_BYTES, add_binding, given_binding
@@ -128,11 +128,12 @@ STEPS = [
 ]
 
 
+@settings(max_examples=150, deadline=None)
 @given(
     steps=st.lists(
-        st.tuples(st.sampled_from(STEPS), st.sets(st.sampled_from(PLACES), min_size=1)),
-        min_size=8,
-        max_size=40,
+        st.tuples(st.sampled_from(STEPS), st.sets(st.sampled_from(PLACES), min_size=1, max_size=3)),
+        min_size=10,
+        max_size=50,
     ),
     keep=st.sampled_from([20, 60, 150]),
 )
