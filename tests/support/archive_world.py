@@ -84,19 +84,21 @@ class ArchiveWorld(LogWorld):
             head = self.control.bindings_head()
             manifest = manifest.with_binding(binding.t, binding.end, (), SEGMENT_BYTES)
             if (number + 1) % together == 0:
-                manifest = self._make_current(manifest)
+                manifest = self.make_current(manifest)
                 head = self.control.bindings_head()
         self.records += count
-        self._make_current(manifest)
+        self.make_current(manifest)
 
-    def _make_current(self, manifest: Manifest) -> Manifest:
+    def make_current(self, manifest: Manifest, *, is_removed: bool = True) -> Manifest:
+        """Archive what is old, make the manifest the log, and remove the rows of what was archived."""
         self.passed = manifest.end
         archiving = Archiving(self.keep, lambda: self.passed, sizes=self.sizes)
         lists = archive_bindings(self.control, str(self.root), manifest.bindings, manifest.t, archiving)
         listed = replace(manifest, bindings=lists)
         head, named = self.control.log_head(), self.folder.write_manifest(listed)
         self.control.replace_log(head.version, LogHead.naming(listed, *named, str(self.root)))
-        remove_archived(self.control, str(self.root), lists)
+        if is_removed:
+            remove_archived(self.control, str(self.root), lists)
         return listed
 
     def rows(self, prefix: str) -> list[str]:

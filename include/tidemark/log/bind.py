@@ -150,9 +150,9 @@ def _bind_next(
         place = CapturePlace.PROCESS if is_small else CapturePlace.ENGINE
         binding = Binding(t, base, slices, run_id, topics, place)
         reach(FaultPoint.BIND_DECIDED)
-        control.add_binding(head, binding)
+        stored = control.add_binding(head, binding)
         reach(FaultPoint.BIND_COMMITTED)
-        return binding
+        return stored
     except Outpaced:
         if unfinished := find_unfinished(control, run_id, door):
             return unfinished

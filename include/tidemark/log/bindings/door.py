@@ -10,15 +10,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from tidemark.log.bindings.offset_search import OffsetSearch
 from tidemark.log.errors import BadBinding, BindingsMissing
 from tidemark.log.files.binding_lists import BindingListReader
 from tidemark.log.files.parquet import LogFolder
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition
-from tidemark.log.model.binding_list import BindingList, BindingLists
+from tidemark.log.model.binding_list import BindingList, BindingLists, ListedBindings
 from tidemark.log.state.control import PAGE, BindingsHead, LogControl
 
 MUCH_YOUNGER = 3_600_000_000
 """The greatest expected difference, in µs, between two clocks or between a binding's time and the clock."""
+AT_ONCE = 50
+"""How many bindings to read at once by their times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,17 @@ def _page_sizes() -> Iterator[int]:
     while True:
         yield min(size, PAGE)
         size *= 4
+
+
+def _note_listed(search: OffsetSearch, listed: ListedBindings, t: int, last_id: int) -> None:
+    """Search the bindings of a list that end at or below an id, and all before the list: it begins with the
+    last offsets before it."""
+    for older in reversed(listed.bindings):
+        if older.end <= last_id:
+            search.note(older, t)
+    for one in listed.before:
+        search.note(one.binding, t)
+    search.end(t)
 
 
 class Bindings:
@@ -132,42 +146,57 @@ class Bindings:
         """The last offset bound before ``binding`` in each of its partitions; none for a new partition.
 
         ``is_same`` tells whether a topic of an older binding is the same topic as in ``binding``, and not one
-        that was deleted since and recreated under the same name.
+        that was deleted since and recreated under the same name. Where it is not, it must not be in bindings
+        that are older still: the search ends there.
+
+        A few reads where the binding has the times at which its partitions were last bound, however long ago
+        that was. Bindings of earlier versions have none: all bindings since are read.
         """
-        wanted = {(s.topic, s.partition) for s in binding.slices}
-        found: dict[TopicPartition, int] = {}
+        search = OffsetSearch(binding, is_same)
+        if not search.times:
+            return search.found
+        removed = self._control.bindings_head().removed
+        self._search_back(search, binding, removed)
+        rows = [t for t in search.times if t > removed]
+        for first in range(0, len(rows), AT_ONCE):
+            for older in self._control.bindings_at(rows[first : first + AT_ONCE]):
+                search.note(older, older.t)
+                # Only known to be not bound since: processes of an earlier version bound before.
+                self._search_back(search, older, removed)
+        if search.times:
+            # No row has them, and none of their partitions was bound since: one list has all that is left.
+            t = search.times[0]
+            listed = self._list_where(lambda one: one.first_t <= t <= one.last_t, binding)
+            _note_listed(search, listed, t, binding.base - 1)
+        return search.found
 
-        def note(older: Binding) -> None:
-            for place, offset in older.offsets_at(older.end).items():
-                if place in wanted and place not in found and is_same(place[0], older):
-                    found[place] = offset
-
-        head, oldest = self._control.bindings_head(), binding
+    def _search_back(self, search: OffsetSearch, start: Binding, removed: int) -> None:
+        """Look at one binding after the other before ``start``, as long as partitions with its time are
+        left."""
+        oldest = start
         for limit in _page_sizes():
-            if not wanted - found.keys() or oldest.base == 0:
-                break
-            rows = self._control.binding_rows(head.removed, oldest.t, limit)
+            if not search.has_left(start.t):
+                return
+            rows = self._control.binding_rows(removed, oldest.t, limit) if oldest.base else []
             if not rows:
-                self._note_listed(oldest, note)
                 break
             for older in reversed(rows):
                 self._refuse_gap(older, oldest)
-                note(older)
+                search.note(older, start.t)
                 oldest = older
-        return found
+        if oldest.base:
+            last = oldest.base - 1
+            listed = self._list_where(lambda one: one.first_id <= last <= one.last_id, oldest)
+            _note_listed(search, listed, start.t, last)
+        search.end(start.t)
 
-    def _note_listed(self, oldest: Binding, note: Callable[[Binding], None]) -> None:
-        """The bindings before ``oldest``, from one list: it begins with the last offsets before it."""
-        last = oldest.base - 1
-        for line in self._reader.leaves(self._lists().lines, lambda one: one.first_id <= last <= one.last_id):
-            listed = self._reader.read(line)
-            for older in reversed(listed.bindings):
-                if older.end <= last:
-                    note(older)
-            for one in listed.before:
-                note(one.binding)
-            return
-        raise BindingsMissing(self._control.pipeline, last, last)
+    def _list_where(self, is_here: Callable[[BindingList], bool], younger: Binding) -> ListedBindings:
+        """The list that has a binding which must exist before ``younger``."""
+        lists = self._lists()
+        for line in self._reader.leaves(lists.lines, is_here):
+            return self._reader.read(line)
+        last = younger.base - 1
+        raise BindingsMissing(self._control.pipeline, min(lists.last_id + 1, last), last)
 
     def last_of(self, topic: str, position: int, found: int) -> Binding | None:
         """The last binding of ``topic`` that ends at or below ``position``; None where there is none.

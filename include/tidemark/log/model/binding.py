@@ -5,10 +5,11 @@ Nothing here reads Kafka, Cassandra or a clock.
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from typing import Any
 
 from tidemark.log.errors import BadBinding
 
@@ -63,6 +64,9 @@ class Binding:
         run_id: The run that made it.
         topics: Name and Kafka's id of each topic: a recreated topic has the same name, but another id.
         captured_by: Where its files are written.
+        last_bound: For partitions that the binding directly before does not have, a time: no binding between
+            that time and this binding has the partition; −1: none before this binding has it. No entry says
+            nothing. It only shortens searches, so it is no part of what makes two bindings equal.
     """
 
     t: int
@@ -71,6 +75,7 @@ class Binding:
     run_id: str
     topics: tuple[tuple[str, str], ...] = ()
     captured_by: CapturePlace = CapturePlace.ENGINE
+    last_bound: Mapping[TopicPartition, int] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         places = [(s.topic, s.partition) for s in self.slices]
@@ -135,7 +140,8 @@ class Binding:
         slices = [[s.topic, s.partition, s.lower, s.upper] for s in self.slices]
         row = {"t": self.t, "base": self.base, "slices": slices, "run_id": self.run_id}
         by = {} if self.captured_by is CapturePlace.ENGINE else {"captured_by": self.captured_by}
-        return json.dumps({**row, "topics": self.topic_ids, **by})
+        last = {"last_bound": times_to_rows(self.last_bound)} if self.last_bound else {}
+        return json.dumps({**row, "topics": self.topic_ids, **by, **last})
 
     @classmethod
     def from_json(cls, text: str) -> "Binding":
@@ -144,7 +150,21 @@ class Binding:
         slices = tuple(Slice(*s) for s in row["slices"])
         topics = tuple(sorted(row.get("topics", {}).items()))
         by = CapturePlace(row.get("captured_by", CapturePlace.ENGINE))
-        return cls(row["t"], row["base"], slices, row["run_id"], topics, by)
+        last_bound = times_from_rows(row.get("last_bound", ()))
+        return cls(row["t"], row["base"], slices, row["run_id"], topics, by, last_bound)
+
+
+def times_to_rows(times: Mapping[TopicPartition, int]) -> list[list[Any]]:
+    """Times of partitions for JSON; most partitions of a topic have the same time, so it is there once."""
+    together: dict[tuple[int, str], list[int]] = {}
+    for (topic, partition), t in sorted(times.items()):
+        together.setdefault((t, topic), []).append(partition)
+    return [[t, topic, partitions] for (t, topic), partitions in sorted(together.items())]
+
+
+def times_from_rows(rows: Iterable[Sequence[Any]]) -> dict[TopicPartition, int]:
+    """The times in such rows."""
+    return {(topic, partition): t for t, topic, partitions in rows for partition in partitions}
 
 
 @dataclass(frozen=True, slots=True)

@@ -216,7 +216,9 @@ class ListedBindings:
     def to_bytes(self) -> bytes:
         """The list's file: compressed lines, first the offsets before it, then one binding a line."""
         before = [[one.topic, one.partition, one.offset, one.base, one.t] for one in self.before]
-        lines = [json.dumps({"before": before}), *(binding.to_json() for binding in self.bindings)]
+        # Without ``last_bound``: with the offsets before it, one list answers what that is for.
+        bindings = (replace(one, last_bound={}) if one.last_bound else one for one in self.bindings)
+        lines = [json.dumps({"before": before}), *(one.to_json() for one in bindings)]
         return gzip.compress(("\n".join(lines) + "\n").encode(), mtime=0)
 
     @classmethod

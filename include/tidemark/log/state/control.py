@@ -33,6 +33,7 @@ from tidemark.consensus.objects import (
 )
 from tidemark.consensus.update import Patience, update
 from tidemark.log.model.binding import NOTHING_YET, Binding, TopicPartition, reached_offsets
+from tidemark.log.model.bound_times import BoundTimes
 from tidemark.log.model.gate import LogGate
 from tidemark.log.model.loss import AcceptedLoss, reached_after
 from tidemark.log.model.manifest import Manifest
@@ -62,12 +63,22 @@ class BindingsHead:
     """Kafka's id of every topic ever bound: at its last binding, or of its recreation accepted since."""
     removed: int = NOTHING_YET
     """The rows of bindings up to this time were removed, because binding lists have them; −1: none."""
+    bound: BoundTimes | None = field(default=None, compare=False)
+    """When partitions were last bound; None where a process of an earlier version wrote the head. How far the
+    source is bound does not depend on it."""
+
+    @property
+    def bound_times(self) -> BoundTimes:
+        """When partitions were last bound, as far as that is known."""
+        return self.bound or BoundTimes(since=NOTHING_YET if self.newest is None else self.newest)
 
     def to_json(self) -> str:
         """The row as the control plane keeps it."""
         places = [[topic, partition, offset] for (topic, partition), offset in sorted(self.reached.items())]
         row = {"upper": self.upper, "newest": self.newest, "reached": places, "topics": self.topic_ids}
-        return json.dumps(row if self.removed == NOTHING_YET else {**row, "removed": self.removed})
+        removed = {} if self.removed == NOTHING_YET else {"removed": self.removed}
+        bound = {} if self.bound is None else {"bound": self.bound.to_row()}
+        return json.dumps({**row, **removed, **bound})
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +161,12 @@ class LogControl:
         rows = self._consensus.read(self._bindings, [_row(t)]).rows
         return Binding.from_json(rows[_row(t)]) if rows else None
 
+    def bindings_at(self, times: Sequence[int]) -> list[Binding]:
+        """The rows of the bindings at these times, oldest first, in one read; without those that are not, or
+        not any more, in the control plane."""
+        rows = self._consensus.read(self._bindings, [_row(t) for t in times]).rows
+        return [Binding.from_json(rows[name]) for name in sorted(rows)]
+
     def run_rows(self, run_id: str) -> tuple[int | None, BindingsHead]:
         """The time of the binding that a run has created, where the control plane still has the run's row;
         and the head at the same version."""
@@ -191,21 +208,27 @@ class LogControl:
 
         update(self._consensus, self._bindings, [HEAD, *runs], decide)
 
-    def add_binding(self, head: BindingsHead, binding: Binding) -> None:
-        """Commit a binding; raises ``Outpaced`` where another process changed the bindings since ``head``."""
+    def add_binding(self, head: BindingsHead, binding: Binding) -> Binding:
+        """Commit a binding, with the times at which its partitions were last bound; returns it with them.
+
+        Raises ``Outpaced`` where another process changed the bindings since ``head``.
+        """
+        stored = replace(binding, last_bound=head.bound_times.before(binding.slices, head.newest))
         after = replace(
             head,
             upper=binding.t + 1,
             newest=binding.t,
             reached=reached_offsets(head.reached, binding.slices),
             topic_ids={**head.topic_ids, **binding.topic_ids},
+            bound=head.bound_times.after(binding),
         )
         puts = {
             HEAD: after.to_json(),
-            _row(binding.t): binding.to_json(),
+            _row(binding.t): stored.to_json(),
             _run_row(binding.run_id): str(binding.t),
         }
         self._consensus.commit(self._bindings, head.version, Change(puts))
+        return stored
 
     def start_from(self, head: BindingsHead, reached: Mapping[TopicPartition, int]) -> BindingsHead:
         """Make the source begin at these offsets instead of the earliest; raises ``Outpaced``."""
@@ -351,6 +374,7 @@ def _bindings_head(snapshot: Snapshot) -> BindingsHead:
         reached,
         body.get("topics", {}),
         body.get("removed", NOTHING_YET),
+        BoundTimes.from_row(body.get("bound")),
     )
 
 
