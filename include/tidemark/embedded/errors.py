@@ -174,6 +174,21 @@ class ServiceSilent(EmbeddedError):
 
 
 @with_fields
+class FirstUseFailed(EmbeddedError):
+    """A service answers, but cannot do what it is there for."""
+
+    service: str
+    work: str
+    problem: str
+    log: Path
+
+    text = (
+        "{service} runs, but its first {work} failed: {problem}. Look at {log}; when the cause is mended, "
+        "stop it with `tidemark services down` and start it again."
+    )
+
+
+@with_fields
 class StillRunning(EmbeddedError):
     """Processes that do not end even when killed."""
 

@@ -17,10 +17,11 @@ from tests.support.waiting import wait_until
 from tests.support.worker_probe import PROBE, probe
 
 from tidemark.connections import SparkConnection
+from tidemark.embedded.errors import FirstUseFailed
 from tidemark.embedded.lifecycle import all_records, down, up
 from tidemark.embedded.ports import free_port
 from tidemark.embedded.processes import PidFile, family
-from tidemark.embedded.services.spark_connect import token_file
+from tidemark.embedded.services.spark_connect import run_first_query, token_file
 from tidemark.embedded.state import SparkMode
 from tidemark.embedded.status import service_status
 from tidemark.log.files.folder import Folder
@@ -300,6 +301,14 @@ def test_a_home_whose_token_was_changed_under_a_running_server_says_so(settings,
         assert "refuses the token" in line.detail
     finally:
         token_file(settings).write_text(before)
+
+
+def test_a_server_that_cannot_write_is_found_at_its_first_use(settings, connection, tmp_path):
+    (tmp_path / "spark").mkdir()
+    (tmp_path / "spark" / "token").write_text(connection.token.get_secret_value())
+    (tmp_path / "spark" / "tmp").write_text("a file where the folder should be")
+    with pytest.raises(FirstUseFailed, match=r"its first query failed.*when the cause is mended"):
+        run_first_query(replace(settings, home=tmp_path), settings.spark_port)
 
 
 def test_a_second_home_has_a_token_of_its_own(settings, connection, tmp_path):

@@ -12,6 +12,7 @@ import pytest
 from tidemark.embedded import lifecycle
 from tidemark.embedded.errors import (
     EmbeddedError,
+    FirstUseFailed,
     OnAnotherPort,
     PortTaken,
     ServiceDied,
@@ -47,6 +48,8 @@ class Toys:
         self.scripts = dict.fromkeys(programs, LIVES)
         self.answers: dict[str, str | None] = {}
         self.prepared: list[str] = []
+        self.used: list[str] = []
+        self.useless: set[str] = set()
 
     def service(self, name, settings, state, java, heaps, fetching) -> Service:
         programs = tuple(
@@ -60,7 +63,13 @@ class Toys:
         return Service(
             *(name, name.title(), programs, lambda: self.prepared.append(name)),
             *(lambda since: self.answers.get(name), 0.3, f"somewhere:{self.ports[name]}"),
+            first_use=lambda: self.use(name),
         )
+
+    def use(self, name: str) -> None:
+        self.used.append(name)
+        if name in self.useless:
+            raise FirstUseFailed(name, "query", "no space left", self.root / "log")
 
 
 @pytest.fixture
@@ -79,6 +88,19 @@ def kill(settings, program: str) -> None:
     process = PidFile.read(settings.home / "run", program).process()
     process.kill()
     process.wait(5)
+
+
+def test_a_started_service_is_used_once_and_a_running_one_is_not(settings, toys):
+    up(settings, ["kafka", "spark"])
+    kill(settings, "kafka")
+    up(settings, ["kafka", "spark"])
+    assert sorted(toys.used) == ["kafka", "kafka", "spark"]
+
+
+def test_a_service_that_answers_but_cannot_be_used_is_an_error(settings, toys):
+    toys.useless.add("spark")
+    with pytest.raises(FirstUseFailed, match=r"spark runs, but its first query failed: no space left"):
+        up(settings, ["spark"])
 
 
 def test_up_starts_everything_but_a_cluster_and_says_where_it_is(settings, toys):

@@ -32,7 +32,8 @@ class Service:
     ``prepare`` makes folders and files before the first program starts; it is cheap where they exist.
     ``question`` makes a real request of the running service. It returns None when that was answered,
     otherwise what came instead. Its argument is the start of the youngest program: older health reports do
-    not count.
+    not count. ``first_use`` is called once after a start, when it has answered: what a service prepares only
+    when it is used should not wait for a run.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Service:
     question: Callable[[float], str | None]
     deadline: float
     address: str
+    first_use: Callable[[], None] = lambda: None
 
 
 def one_program_service(

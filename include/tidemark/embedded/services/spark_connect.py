@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tidemark.connections import SECRET_NAMES, SECRET_OPTIONS, SECRET_TEXTS
+from tidemark.embedded.errors import FirstUseFailed
 from tidemark.embedded.files import filled, write_atomically
 from tidemark.embedded.home import OWNER_ONLY
 from tidemark.embedded.jars.class_archive import archive_option
@@ -63,6 +64,7 @@ def spark_connect_service(settings: Settings, java: Java, jars: Jars, heap: str 
         question=lambda _: ask_connect(settings, port),
         deadline=120.0,
         address=f"sc://{HOST}:{port}",
+        first_use=lambda: run_first_query(settings, port),
     )
 
 
@@ -148,6 +150,33 @@ def ask_connect(settings: Settings, port: int) -> str | None:
             if error.code() is grpc.StatusCode.UNAUTHENTICATED:
                 return f"it refuses the token in {token_file(settings)}; restart it"
     return None
+
+
+def run_first_query(settings: Settings, port: int) -> None:
+    """Write and read a file with Spark, which loads in two seconds what every later query uses.
+
+    Raises ``FirstUseFailed``.
+    """
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client.core import DefaultChannelBuilder
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+    from pyspark.sql.connect.session import SparkSession
+
+    channel = DefaultChannelBuilder(f"sc://{HOST}:{port}")
+    channel.set("token", token_file(settings).read_text(encoding="utf-8").strip())
+    session = SparkSession(channel)
+    session.client.set_retry_policies([DefaultPolicy(max_retries=2)])
+    path = settings.home / "spark" / "tmp" / f"first-{secrets.token_hex(4)}"
+    try:
+        session.range(1).selectExpr("string(id)").write.text(str(path))
+        session.read.text(str(path)).collect()
+    except PySparkException as error:
+        problem = str(error).splitlines()[0]
+        log = settings.home / "logs" / "spark-connect.log"
+        raise FirstUseFailed("Spark's Connect server", "query", problem, log) from error
+    finally:
+        session.stop()
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _escaped(value: str) -> str:

@@ -46,6 +46,8 @@ def start_service(settings: Settings, service: Service, report: Report, given_up
     for program in dead:
         records[program.name] = start(program, run, log_of(settings, program.name))
     if _wait(settings, service, [record for record in records.values() if record], given_up):
+        if dead:
+            service.first_use()
         took = f" after {time.monotonic() - began:.1f} s" if dead else ", as before"
         report(service.name, f"running at {service.address}{took}")
 
