@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
     "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
+    "outputs": LEAVES | {"cassandra", "consensus", "pipeline", "log", "delivery"},
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
     | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},
@@ -61,6 +62,14 @@ MAY_IMPORT["cli"] = LEAVES | CORE | {"app", "spark", "embedded"}
 
 PURE = {
     "log/model": ("tidemark.log.model", "tidemark.log.errors", "tidemark.errors"),
+    "outputs/model": (
+        "tidemark.outputs.model",
+        "tidemark.outputs.errors",
+        "tidemark.outputs.reader_errors",
+        "tidemark.log.model",
+        "tidemark.log.errors",
+        "tidemark.errors",
+    ),
     "work/model": ("tidemark.work.model", "tidemark.errors"),
 }
 DECLARATIONS = {"declaration.py"}
