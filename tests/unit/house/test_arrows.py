@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
     "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
-    "outputs": LEAVES | {"cassandra", "consensus", "pipeline", "log", "delivery"},
+    "outputs": LEAVES | {"consensus", "log"},
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
     | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},

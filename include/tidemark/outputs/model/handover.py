@@ -9,19 +9,106 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidemark.outputs.errors import (
-    AlreadyActive,
-    EvidenceOutdated,
-    GateNotOpen,
-    HandoverOutOfRange,
-    NotActive,
-    NotVerified,
-    TransitionRefused,
-)
+from tidemark.errors import with_fields
+from tidemark.outputs.errors import OutputError, TransitionRefused
 from tidemark.outputs.model.evidence import ComparedSide
 from tidemark.outputs.model.lifecycle import moved, refuse_unsigned
 from tidemark.outputs.model.output import Handover, Output
 from tidemark.outputs.model.rendition import Rendition, RenditionState, Signature
+
+
+@with_fields
+class NotVerified(OutputError):
+    """A handover to a rendition that was not verified."""
+
+    pipeline: str
+    writer: str
+    number: int
+    state: str
+
+    text = (
+        "{pipeline}/{writer}: rendition {number} is {state}, not verified. Readers stay where they are. "
+        "Verify it: tidemark renditions verify {pipeline} {writer} {number}; or add --force --reason."
+    )
+
+
+@with_fields
+class EvidenceOutdated(OutputError):
+    """What a verification was based on has changed since."""
+
+    pipeline: str
+    writer: str
+    number: int
+    changed: tuple[str, ...]
+
+    @property
+    def what(self) -> str:
+        """The changes in one line."""
+        return ", ".join(self.changed)
+
+    text = (
+        "{pipeline}/{writer}: rendition {number} was verified, but this has changed since: {what}. Readers "
+        "stay where they are. Verify it again: tidemark renditions verify {pipeline} {writer} {number}"
+    )
+
+
+@with_fields
+class GateNotOpen(OutputError):
+    """A handover to a rendition whose gate is closed."""
+
+    needs_person = True
+
+    pipeline: str
+    writer: str
+    number: int
+
+    text = (
+        "{pipeline}/{writer}: the gate of rendition {number} is closed, so it would fall behind. Readers "
+        "stay where they are. Resume it first: tidemark resume {pipeline} {writer}"
+    )
+
+
+@with_fields
+class HandoverOutOfRange(OutputError):
+    """A rendition cannot answer for the time of the handover."""
+
+    pipeline: str
+    writer: str
+    number: int
+    h: int
+    since: int
+    upper: int
+
+    text = (
+        "{pipeline}/{writer}: a handover now would be at {h}, but rendition {number} is complete from "
+        "{since} on and before {upper}. Readers stay where they are. Deliver to it, then hand over again."
+    )
+
+
+@with_fields
+class AlreadyActive(OutputError):
+    """A handover to the rendition that readers use already."""
+
+    pipeline: str
+    writer: str
+    number: int
+
+    text = "{pipeline}/{writer}: rendition {number} is active already. Nothing was changed."
+
+
+@with_fields
+class NotActive(OutputError):
+    """Progress of a rendition that readers do not use (any more)."""
+
+    pipeline: str
+    writer: str
+    number: int
+    active: int
+
+    text = (
+        "{pipeline}/{writer}: rendition {number} is not active, {active} is. The frontier was not moved; the "
+        "next delivery to the active rendition moves it."
+    )
 
 
 @dataclass(frozen=True, slots=True)
