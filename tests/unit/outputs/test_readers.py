@@ -177,12 +177,8 @@ ROWS = RowsInMemory(
 def test_changes_across_a_return_accumulate_to_the_active_rendition_at_every_time():
     output = roll_back(given_handed_over(h=50, upper=70), 1, open_at(90), signed(5))
     found = list(changes(output, ROWS, after=0))
-    assert found == [("a", 10, 1), ("a", 50, -1), ("A", 50, 1), ("B", 60, 1)] + [
-        ("A", 70, -1),
-        ("B", 70, -1),
-        ("a", 70, 1),
-        ("b", 70, 1),
-    ]
+    assert found[:4] == [("a", 10, 1), ("a", 50, -1), ("A", 50, 1), ("B", 60, 1)]
+    assert found[4:] == [("A", 70, -1), ("B", 70, -1), ("a", 70, 1), ("b", 70, 1)]
     for t in range(1, 90):
         assert accumulate(found, t) == ROWS.state(output.resolve(t), t)
 
