@@ -59,25 +59,23 @@ class OutputWorld:
         self.rows = RowsInMemory({1: []})
         self.consumers = {1: OutputConsumer(0)}
         self.steps = 0
-        self._output = output_rows(given_output())
-        self._readers = reader_rows(given_readers())
-
-    @property
-    def output(self) -> Output:
-        return output_from_rows(PIPELINE, WRITER, self._output)
-
-    @property
-    def readers(self) -> Readers:
-        return readers_from_rows(PIPELINE, WRITER, self._readers)
+        self.output = given_output()
+        self.readers = given_readers()
 
     def commit_output(self, output: Output) -> None:
-        puts, deletes = changed_rows(self._output, output_rows(output))
+        """Store an output as its rows, and read them back."""
+        before = output_rows(self.output)
+        puts, deletes = changed_rows(before, output_rows(output))
         assert not deletes, "rows of an output stay"
-        self._output = {**self._output, **puts}
+        if puts:
+            self.output = output_from_rows(PIPELINE, WRITER, {**before, **puts})
 
     def commit_readers(self, readers: Readers) -> None:
-        puts, deletes = changed_rows(self._readers, reader_rows(readers))
-        self._readers = {row: body for row, body in {**self._readers, **puts}.items() if row not in deletes}
+        """Store the readers as their rows, and read them back."""
+        before = reader_rows(self.readers)
+        puts, deletes = changed_rows(before, reader_rows(readers))
+        after = {row: body for row, body in {**before, **puts}.items() if row not in deletes}
+        self.readers = readers_from_rows(PIPELINE, WRITER, after)
 
     def signature(self) -> Signature:
         """A new one each time: another operator's action."""
@@ -107,7 +105,7 @@ class OutputWorld:
                         found.pop(key, None)
                     else:
                         found[key] = value + (number % 3 == 0)
-        return {row: 1 for row in found.items()}
+        return dict.fromkeys(found.items(), 1)
 
     # Delivery
 
