@@ -4,6 +4,7 @@ Every method is one durable step, or reads only. A crash between two steps is a 
 one comes late, more than once, or never. What a step is based on may be old: callers keep what they read.
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from tests.support.output_samples import PIPELINE, WRITER, RowsInMemory, given_output, given_readers, signed
@@ -59,6 +60,7 @@ class OutputWorld:
         self.rows = RowsInMemory({1: []})
         self.consumers = {1: OutputConsumer(0)}
         self.steps = 0
+        self._truths: dict[tuple[int, int], dict[tuple[str, int], int]] = {}
         self.output = given_output()
         self.readers = given_readers()
 
@@ -97,15 +99,17 @@ class OutputWorld:
 
     def truth(self, number: int, at: int) -> dict[tuple[str, int], int]:
         """The state that a rendition must have at a time: computed from the messages alone."""
-        found: dict[str, int] = {}
-        for binding in self.bindings:
-            if binding.t <= at:
+        bound = bisect_right(self.bindings, at, key=lambda one: one.t)
+        if (number % 3, bound) not in self._truths:
+            found: dict[str, int] = {}
+            for binding in self.bindings[:bound]:
                 for key, value in self.messages[binding.t]:
                     if value is None or (number % 3 == 2 and key == "c"):
                         found.pop(key, None)
                     else:
                         found[key] = value + (number % 3 == 0)
-        return dict.fromkeys(found.items(), 1)
+            self._truths[number % 3, bound] = dict.fromkeys(found.items(), 1)
+        return self._truths[number % 3, bound]
 
     # Delivery
 

@@ -288,9 +288,10 @@ class OutputHistory(RuleBasedStateMachine):
     @invariant()
     def every_readable_time_has_one_rendition_and_one_answer(self) -> None:
         output, since = self.world.output, self.world.readers.since
+        metadata = activity(output)
         for t in self._times(since, output.frontier):
             number = output.resolve(t).number
-            assert accumulate(activity(output), t) == {number: 1}
+            assert accumulate(metadata, t) == {number: 1}
             assert number == self._active_at(t)
             # A dropped place here is one that a new reader could still ask for.
             answer = (number, self.world.rows.state(output.rendition(number), t))
@@ -471,4 +472,4 @@ def _one(things: "list | tuple", pick: int):
 
 
 TestOutputHistory = pytest.mark.unit(OutputHistory.TestCase)
-TestOutputHistory.settings = settings(max_examples=40, stateful_step_count=20)
+TestOutputHistory.settings = settings(max_examples=30, stateful_step_count=12)
