@@ -77,8 +77,7 @@ def unpause(services: Any) -> None:
     airflow = services.airflow
     wait_until(lambda: airflow.has_dag(DAG_ID), what=f"{DAG_ID} known to Airflow")
     airflow.unpause(DAG_ID)
-    wait_until(lambda: airflow.has_runs(DAG_ID), what="a scheduled run")
-    (run_id,) = airflow.active_runs(DAG_ID)
+    (run_id,) = wait_until(lambda: airflow.runs(DAG_ID), what="a scheduled run")
     assert services.wait_for_run(DAG_ID, run_id) == "success", services.task_logs(DAG_ID, run_id)
     assert run_id.startswith("scheduled__")
     assert "nothing has expired" in services.task_logs(DAG_ID, run_id)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from tests.support.services.journal_runs import SEGMENT_SIZE, WRITER, JournalRuns, given_topic
 from tests.support.services.log_runs import LogRuns, spark_environ
-from tests.support.waiting import wait_until
+from tests.support.waiting import SLOWEST_MACHINE, wait_until
 
 from tidemark.app.open_pipeline import OpenPipeline
 from tidemark.app.replicate import RunSource, begin_run_at
@@ -67,7 +67,7 @@ class FollowProcess:
 
     def ended(self, seconds: float = 120) -> int:
         """Its exit code, once it has ended."""
-        return self.process.wait(seconds)
+        return self.process.wait(seconds * SLOWEST_MACHINE)
 
     def stop(self) -> dict[str, Any]:
         """SIGTERM, as Airflow sends it; the summary of the run."""
