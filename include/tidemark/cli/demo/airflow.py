@@ -18,7 +18,7 @@ class DemoFailed(TidemarkError):
     """The demo failed."""
 
 
-def wait(condition: Callable[[], bool], seconds: float, otherwise: str) -> None:
+def wait(condition: Callable[[], object], seconds: float, otherwise: str) -> None:
     """Wait until the condition holds; raises ``DemoFailed`` with ``otherwise`` after so many seconds."""
     deadline = time.monotonic() + seconds
     while not condition():

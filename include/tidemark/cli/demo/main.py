@@ -136,7 +136,7 @@ def let_dags_run(api: AirflowApi, *dag_ids: str) -> None:
     for dag_id in paused:
         api.unpause(dag_id)
     for dag_id in paused:
-        wait(partial(api.has_runs, dag_id), 60, f"{dag_id} has not been scheduled")
+        wait(partial(api.runs, dag_id), 60, f"{dag_id} has not been scheduled")
     for dag_id in dag_ids:
         wait(partial(_is_idle, api, dag_id), 300, f"{dag_id} is busy with earlier runs")
 

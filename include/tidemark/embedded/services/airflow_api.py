@@ -73,6 +73,11 @@ class AirflowApi:
         """Whether the DAG is paused."""
         return bool(self.request("GET", f"/dags/{dag_id}", f"show {dag_id}")["is_paused"])
 
+    def runs(self, dag_id: str) -> list[str]:
+        """Ids of the runs that have ended, go on or are queued."""
+        found = self.request("GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}")
+        return [run["dag_run_id"] for run in found["dag_runs"]]
+
     def unpause(self, dag_id: str) -> None:
         """Unpause the DAG."""
         self.request("PATCH", f"/dags/{dag_id}", f"unpause {dag_id}", json={"is_paused": False})
@@ -85,9 +90,10 @@ class AirflowApi:
         ]
         return run
 
-    def runs(self, dag_id: str) -> list[str]:
-        """Ids of the runs that have ended, go on or are queued."""
-        found = self.request("GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}")
+    def active_runs(self, dag_id: str) -> list[str]:
+        """Ids of the runs that are queued or running."""
+        states = {"state": ["queued", "running"]}
+        found = self.request("GET", f"/dags/{dag_id}/dagRuns", f"list the runs of {dag_id}", params=states)
         return [run["dag_run_id"] for run in found["dag_runs"]]
 
     def run(self, dag_id: str, run_id: str) -> dict[str, Any]:
