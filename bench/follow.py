@@ -35,7 +35,7 @@ from journal_load import Load  # isort: skip
 from services import own_services  # isort: skip
 from tidemark.cassandra.session import connect, disconnect_all
 from tidemark.connections import CassandraConnection, Connections, KafkaConnection
-from tidemark.consensus.lightweight import LightweightConsensus
+from tidemark.consensus.control_plane import open_control
 from tidemark.embedded.jars.fetch import ensure_jars
 from tidemark.embedded.ports import LOOPBACK
 from tidemark.log.files.parquet import LogFolder
@@ -114,7 +114,9 @@ def measure(
     with KafkaAdminClient(**kafka.client_options()) as admin:
         admin.create_topics([NewTopic(name, PARTITIONS, 1)])
     connections, summary = folder / "connections.json", folder / "summary.json"
-    Connections(kafka=kafka, cassandra={"cassandra_default": cassandra}).write(connections)
+    declared = Connections(kafka=kafka, cassandra={"cassandra_default": cassandra})
+    declared.write(connections)
+    control = open_control(declared)
     jars = ",".join(str(jar) for jar in ensure_jars(Settings.read(), only="spark").spark)
     environ = {**os.environ, "TIDEMARK_PIPELINES": str(folder / "pipelines"), "SPARK_LOCAL_IP": LOOPBACK}
     environ["PYSPARK_SUBMIT_ARGS"] = f"--master local[2] --jars {jars} pyspark-shell"
@@ -126,7 +128,7 @@ def measure(
     producer = threading.Thread(target=produce, args=(kafka, name, rate, measured, over))
     try:
         session = connect(cassandra)
-        query, control = None, LightweightConsensus(session)
+        query = None
         while not ((followed := read_followed(control, name)) and followed.rounds) and process.poll() is None:
             time.sleep(0.2)
         producer.start()
@@ -150,7 +152,7 @@ def measure(
         process.wait(60)
         log.close()
     show(measured, None)
-    report(name, cassandra, folder, measured, json.loads(summary.read_text()))
+    report(LogControl(control, name), folder, measured, json.loads(summary.read_text()))
 
 
 def pointer_query(session: Any, keyspace: str) -> Any:
@@ -178,13 +180,10 @@ def show(measured: Measured, pid: int | None) -> None:
     measured.minutes.append(Minute())
 
 
-def report(
-    name: str, cassandra: CassandraConnection, folder: Path, measured: Measured, summary: dict[str, object]
-) -> None:
+def report(control: LogControl, folder: Path, measured: Measured, summary: dict[str, object]) -> None:
     every = [one for minute in measured.minutes for one in minute.latencies]
     p50, p99 = np.percentile(every, [50, 99])
-    control = LogControl(LightweightConsensus(connect(cassandra)), name)
-    manifest = read_log(control, LogFolder(name, str(folder / "log")))
+    manifest = read_log(control, LogFolder(control.pipeline, str(folder / "log")))
     files = sum(1 for path in (folder / "log").rglob("*.parquet"))
     print(f"all: {len(every):,} records, p50 {p50:.2f} s, p99 {p99:.2f} s (append → pointer2)")
     print(f"the run's own figures: {json.dumps(summary)}")
@@ -195,7 +194,7 @@ def report(
     if len(times) > 2:  # the last line is about the whole run
         print(f"round time, first and last minute: {times[0]} → {times[-2]} s")
     listed = len(list(manifest.files))
-    print(f"files: {files} in the folder, {listed} in the log, {len(manifest.segments)} segments")
+    print(f"files: {files} in the folder, {listed} in the log, {len(list(manifest.segments))} segments")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
