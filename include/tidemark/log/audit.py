@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from tidemark.errors import with_fields
@@ -82,17 +83,26 @@ def judge(
 
     # Results are not in the order of the expectations, so each carries its index.
     expectations = [_build(pipeline, one, {"place": place}) for place, (_, one) in enumerate(declared)]
-    found = batch.validate(
-        gx.ExpectationSuite("audit", expectations=expectations),
-        result_format={
-            "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
-            "partial_unexpected_count": most,
-            "unexpected_index_column_names": [*identified_by],
-        },
-    )
-    results: list[Any] = [result.to_json_dict() for result in found.results]
-    by_place = {result["expectation_config"]["meta"]["place"]: result for result in results}
-    return [_judgement(pipeline, title, one, by_place[place]) for place, (title, one) in enumerate(declared)]
+
+    def evaluate(places: Sequence[int], result_format: Any) -> dict[int, Any]:
+        suite = gx.ExpectationSuite("audit", expectations=[expectations[place] for place in places])
+        results = batch.validate(suite, result_format=result_format).results
+        told = [result.to_json_dict() for result in results]
+        return {one["expectation_config"]["meta"]["place"]: one for one in told}
+
+    # To find violating rows takes most of an evaluation, so only the rules that are not met look for them.
+    found = evaluate(range(len(declared)), "BOOLEAN_ONLY")
+    violated = [place for place, one in found.items() if not one["success"]]
+    if violated:
+        found |= evaluate(
+            violated,
+            {
+                "result_format": "SUMMARY",  # COMPLETE would fetch every violating row
+                "partial_unexpected_count": most,
+                "unexpected_index_column_names": [*identified_by],
+            },
+        )
+    return [_judgement(pipeline, title, one, found[place]) for place, (title, one) in enumerate(declared)]
 
 
 def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
@@ -128,30 +138,34 @@ def _always(rows_read: int) -> Iterator[tuple[str, ExpectationDeclaration]]:
     yield "every offset has a record", rule(equal, "warning", column_A="width", column_B="rows_written")
 
 
-def _context() -> Any:
+def pandas_batch(frame: Any, name: str) -> "Batch":
+    """A batch of a pandas DataFrame."""
+    return _batch("add_pandas", frame, name)
+
+
+def spark_batch(frame: Any, name: str) -> "Batch":
+    """A batch of a Spark DataFrame."""
+    return _batch("add_spark", frame, name)
+
+
+def _batch(add_source: str, frame: Any, name: str) -> "Batch":
+    batch: Batch = _whole_frames(add_source, name).get_batch(batch_parameters={"dataframe": frame})
+    return batch
+
+
+@cache
+def _whole_frames(add_source: str, name: str) -> Any:
+    """The definition of batches that are whole DataFrames of one kind.
+
+    One per process and name: to make a context and a source takes longer than to evaluate a small capture.
+    """
     prepare_audit()
     import great_expectations as gx
 
     context: Any = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
-    return context
-
-
-def pandas_batch(frame: Any, name: str) -> "Batch":
-    """A batch of a pandas DataFrame."""
-    return _whole(_context().data_sources.add_pandas(name), frame)
-
-
-def spark_batch(frame: Any, name: str) -> "Batch":
-    """A batch of a Spark DataFrame."""
-    return _whole(_context().data_sources.add_spark(name), frame)
-
-
-def _whole(source: Any, frame: Any) -> "Batch":
-    """A batch of a whole DataFrame of pandas or Spark."""
-    definition = source.add_dataframe_asset(source.name).add_batch_definition_whole_dataframe("all")
-    batch: Batch = definition.get_batch(batch_parameters={"dataframe": frame})
-    return batch
+    source = getattr(context.data_sources, add_source)(name)
+    return source.add_dataframe_asset(name).add_batch_definition_whole_dataframe("all")
 
 
 def _build(pipeline: str, declared: ExpectationDeclaration, meta: dict[str, int]) -> Any:
