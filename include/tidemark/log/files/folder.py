@@ -115,6 +115,11 @@ class Folder:
             self._fs.create_dir(posixpath.dirname(self.at(path)), recursive=True)
             return self._fs.open_output_stream(self.at(path))
 
+    def rename(self, path: str, name: str) -> None:
+        """Rename a file of a staging area; an existing one of that name is replaced."""
+        with self._blamed():
+            self._fs.move(self.at(path), self.at(name))
+
     def adopt(self, path: str, final: str, digest: str) -> None:
         """Rename a file from a staging folder to its final name."""
         self._settle(self.at(path), final, digest, replacing=False)
