@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
     | {"journal", "cassandra", "kafka", "consensus", "pipeline", "log", "delivery", "journal_tables"},
+    "collection": LEAVES | {"cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
     "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
     "verification": LEAVES
     | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "journal_tables", "writers"},
