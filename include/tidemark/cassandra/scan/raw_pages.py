@@ -19,6 +19,13 @@ Row = Sequence[bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Encoded:
+    """A value for a bind marker that is in CQL's bytes already, without a length prefix."""
+
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """The rows of one response."""
 
@@ -104,7 +111,10 @@ class RawSession:
         host: Any = None,
     ) -> None:
         """Request one page of at most so many rows; the driver's thread calls ``answered``."""
-        bound = statement.bind(values)
+        bound = statement.bind([None if isinstance(value, Encoded) else value for value in values])
+        for place, value in enumerate(values):
+            if isinstance(value, Encoded):
+                bound.values[place] = value.data
         bound.fetch_size = rows
         future = self._session.execute_async(
             bound, execution_profile=self._profile, paging_state=page, host=host
