@@ -131,13 +131,18 @@ def _uuid_bytes(value: UUID | bytes) -> bytes:
     return value
 
 
-def _vint(value: int) -> bytes:
-    """The protocol's vint: zigzag, one to nine bytes; leading ones of the first byte count the others."""
-    number = (value << 1) ^ (value >> 63)
+def unsigned_vint(number: int) -> bytes:
+    """A number of up to 64 bits as one to nine bytes; leading ones of the first byte count the others."""
     if number < 0x80:
         return bytes((number,))
-    if number >> 64:
-        raise OverflowError(f"{value} has more than 64 bits")
     others = min((number.bit_length() - 1) // 7, 8)
     leading = 0xFF00 >> others & 0xFF
     return (leading << 8 * others | number).to_bytes(others + 1, "big")
+
+
+def _vint(value: int) -> bytes:
+    """The protocol's vint: zigzag, then as ``unsigned_vint``."""
+    number = (value << 1) ^ (value >> 63)
+    if number >> 64:
+        raise OverflowError(f"{value} has more than 64 bits")
+    return unsigned_vint(number)

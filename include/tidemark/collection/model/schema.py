@@ -6,7 +6,7 @@ statements.
 
 from dataclasses import dataclass
 
-from tidemark.cassandra.cql_types import CqlType
+from tidemark.cassandra.type_tree import CqlType
 
 SYSTEM_COLUMNS = ("t", "message_id", "gone", "topic", "partition", "offset")
 """The columns that a collection's table has besides its own. Neither a key column nor a data column may be
