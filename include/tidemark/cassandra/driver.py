@@ -8,7 +8,7 @@ from cassandra import ConsistencyLevel, DriverException, InvalidRequest, Unautho
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.policies import FallthroughRetryPolicy, RoundRobinPolicy
-from cassandra.query import BatchStatement, BatchType, PreparedStatement, SimpleStatement
+from cassandra.query import BatchStatement, BatchType, PreparedStatement, SimpleStatement, tuple_factory
 
 __all__ = [
     "EXEC_PROFILE_DEFAULT",
@@ -27,4 +27,5 @@ __all__ = [
     "SimpleStatement",
     "Unauthorized",
     "execute_concurrent_with_args",
+    "tuple_factory",
 ]

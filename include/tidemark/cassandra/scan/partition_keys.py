@@ -61,8 +61,8 @@ class KeyGroup:
 def key_groups(keys: Iterable[tuple[bytes, ...]], most: int = KEYS_AT_ONCE) -> Iterator[KeyGroup]:
     """Partition keys, in CQL's bytes, in groups for one statement each; each key once."""
     groups: dict[tuple[bytes, ...], dict[bytes, None]] = {}
-    for *shared, last in keys:
-        groups.setdefault(tuple(shared), {})[last] = None
+    for key in keys:
+        groups.setdefault(key[:-1], {})[key[-1]] = None
     for shared, lasts in groups.items():
         found = list(lasts)
         for start in range(0, len(found), most):

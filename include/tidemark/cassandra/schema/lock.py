@@ -24,7 +24,9 @@ events = structlog.get_logger()
 LOCKS = "locks"
 """The usual name of the table."""
 COLUMNS = {"id": "text", "expiry_ms": "bigint", "timestamp": "timestamp", "metadata": "text"}
-"""The columns of the table and their types; its partition key is ``id``."""
+"""The columns of the table and their types."""
+ID_COLUMN = "id"
+"""The table's key."""
 ID = "kafka-journal"
 EXPIRY = 60
 """Seconds until a lock that was not released expires."""

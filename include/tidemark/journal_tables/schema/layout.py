@@ -6,7 +6,7 @@ Data only: neither reads nor changes Cassandra.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidemark.cassandra.schema.lock import COLUMNS
+from tidemark.cassandra.schema.lock import COLUMNS, ID_COLUMN
 from tidemark.pipeline.model import JournalDeclaration
 
 
@@ -102,7 +102,7 @@ TABLES: Mapping[str, Shape] = {
         partition=("topic", "segment"),
         clustering=("id",),
     ),
-    "locks": Shape(COLUMNS, partition=("id",)),
+    "locks": Shape(COLUMNS, partition=(ID_COLUMN,)),
 }
 CREATED = ("journal", "pointer2", "setting", "metajournal")
 """The tables to create under the lock, in this order. ``locks`` is created before, because it holds the
