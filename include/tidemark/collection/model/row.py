@@ -44,6 +44,8 @@ class CollectionRow:
 
 def key_bytes(key: tuple[bytes, ...]) -> bytes:
     """A key as bytes, each column with its length: what ``shard_of`` takes."""
+    if len(key) == 1:
+        return _length(len(key[0])) + key[0]
     return b"".join([_length(len(cell)) + cell for cell in key])
 
 
