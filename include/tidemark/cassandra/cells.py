@@ -104,6 +104,11 @@ def text_map(values: Mapping[str, str] | None, absent: bytes = UNSET) -> bytes:
     return absent if values is None else _collection(len(values), chain.from_iterable(values.items()))
 
 
+def encoded_list(elements: Collection[bytes]) -> bytes:
+    """The value of a list of encoded elements, without a length prefix."""
+    return _length(len(elements)) + b"".join([_length(len(each)) + each for each in elements])
+
+
 def rows(*columns: Iterable[bytes]) -> list[bytes]:
     """Columns of cells as rows for ``BulkWriter.add``."""
     return list(map(b"".join, zip(*columns, strict=True)))

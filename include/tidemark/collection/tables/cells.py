@@ -1,0 +1,144 @@
+"""Rows of a collection as the bound values of statements, and stored cells as rows. Pure.
+
+A null is left unset: the row of a message never had another version, so there is no older value that a null
+would have to hide, and an unset cell leaves no tombstone. What was written without a value is read as null.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from struct import Struct
+
+from tidemark.cassandra import cells
+from tidemark.cassandra.cells import UNSET
+from tidemark.cassandra.cql_types import CqlKind
+from tidemark.cassandra.scan.raw_pages import Row
+from tidemark.collection.model.row import CollectionRow, key_bytes
+from tidemark.collection.model.schema import CollectionSchema
+from tidemark.outputs.model.digest import shard_of
+
+Key = tuple[bytes, ...]
+"""The serialized CQL value of each key column, without length prefix."""
+Canonical = Callable[[bytes], bytes]
+
+_length = Struct(">i").pack
+_read_length = Struct(">i").unpack_from
+_pack_place = Struct(">iqiqi?iiiq").pack
+"""t, message_id, gone, partition, offset."""
+_pack_version = Struct(">iqiq").pack
+_pack_shard = Struct(">iiiq").pack
+_pack_long = Struct(">iq").pack
+_read_long = Struct(">q").unpack
+_read_int = Struct(">i").unpack
+_topic = lru_cache(maxsize=1024)(cells.text)
+
+
+def row_cells(row: CollectionRow, key: bytes) -> bytes:
+    """The values of an INSERT of a row. ``key`` is its ``key_bytes``, which are the cells of its key."""
+    parts = [
+        key,
+        _pack_place(8, row.t, 8, row.message_id, 1, row.gone, 4, row.partition, 8, row.offset),
+        _topic(row.topic),
+    ]
+    parts += [UNSET if value is None else _length(len(value)) + value for value in row.values]
+    parts.append(_pack_long(8, row.write_time))
+    return b"".join(parts)
+
+
+def change_cells(shard: int, t: int, key: bytes) -> bytes:
+    """The values of an INSERT of a change of the key with these ``key_bytes``.
+
+    Its write time is the time of the binding, so that it does not depend on which of the key's messages were
+    written together.
+    """
+    return b"".join((_pack_shard(4, shard, 8, t), key, _pack_long(8, t)))
+
+
+def version_cells(key: Key, t: int, message_id: int, write_time: int) -> bytes:
+    """The values of a DELETE of the row of a message, or of the rows before it."""
+    return b"".join((_pack_long(8, write_time), key_bytes(key), _pack_version(8, t, 8, message_id)))
+
+
+def changes_cells(shard: int, t: int) -> bytes:
+    """The values of a DELETE of what there is about a time in one shard, at the time of its entries."""
+    return _pack_long(8, t) + _pack_shard(4, shard, 8, t)
+
+
+def integer(cell: bytes | None) -> int:
+    """The value of an ``int`` or ``bigint`` that is always written."""
+    if cell is None:
+        raise ValueError("null in a column that is always written")
+    found: int = (_read_int if len(cell) == 4 else _read_long)(cell)[0]
+    return found
+
+
+def is_true(cell: bytes | None) -> bool:
+    """The value of a ``boolean``."""
+    return cell == b"\x01"
+
+
+class StoredRows:
+    """Decodes stored rows of one collection."""
+
+    def __init__(self, schema: CollectionSchema) -> None:
+        self._width, self._shards = len(schema.key), schema.shards
+        self._canonical = canonical_cells(schema)
+
+    def decode(self, cells: Row) -> CollectionRow:
+        """The row in cells in the order of ``row_columns``, then the write time: as it was written."""
+        key = self.key(cells)
+        t, message_id, gone, partition, offset, topic = cells[self._width : self._width + 6]
+        return CollectionRow(
+            key=key,
+            values=self.values(cells[self._width + 6 : -1]),
+            t=integer(t),
+            message_id=integer(message_id),
+            write_time=integer(cells[-1]),
+            gone=is_true(gone),
+            topic=(topic or b"").decode(),
+            partition=integer(partition),
+            offset=integer(offset),
+            shard=shard_of(key_bytes(key), self._shards),
+        )
+
+    def key(self, cells: Row) -> Key:
+        """The key of a row whose first columns are those of the key."""
+        return tuple([cell or b"" for cell in cells[: self._width]])
+
+    def values(self, cells: Sequence[bytes | None]) -> tuple[bytes | None, ...]:
+        """Cells of the data columns, in their canonical bytes."""
+        return tuple(
+            [
+                cell if cell is None or canonical is None else canonical(cell)
+                for cell, canonical in zip(cells, self._canonical, strict=True)
+            ]
+        )
+
+
+def canonical_cells(schema: CollectionSchema) -> tuple[Canonical | None, ...]:
+    """For each data column what restores the canonical bytes of a stored cell; None where they are the same.
+
+    Cassandra stores the elements of a set and the entries of a map in the order of their type, and rows have
+    them in the order of their bytes. It does not look into elements.
+    """
+    restored = {CqlKind.SET: _sorted_set, CqlKind.MAP: _sorted_map}
+    return tuple(restored.get(column.type.kind) for column in schema.columns)
+
+
+def _sorted_set(cell: bytes) -> bytes:
+    return cells.encoded_list(sorted(_elements(cell, 1)))
+
+
+def _sorted_map(cell: bytes) -> bytes:
+    found = list(_elements(cell, 2))
+    pairs = sorted(zip(found[::2], found[1::2], strict=True))
+    return _length(len(pairs)) + cells.encoded_list([part for pair in pairs for part in pair])[4:]
+
+
+def _elements(cell: bytes, each: int) -> Iterable[bytes]:
+    """The elements of a set, or keys and values of a map in turn."""
+    (count,) = _read_length(cell)
+    place = 4
+    for _ in range(each * count):
+        (length,) = _read_length(cell, place)
+        yield cell[place + 4 : place + 4 + length]
+        place += 4 + length

@@ -1,0 +1,136 @@
+"""Rows become exactly the cells that the driver would send, and stored cells become the same rows again."""
+
+from struct import pack
+from typing import Any
+
+import pytest
+from cassandra import cqltypes
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.collection_rows import ACCOUNTS, SEATS, SHARDS, place_of, row
+
+from tidemark.cassandra.cells import UNSET
+from tidemark.cassandra.cql_types import parse_type
+from tidemark.cassandra.python_values import PythonType
+from tidemark.collection.model.row import CollectionRow, key_bytes
+from tidemark.collection.model.schema import CollectionSchema, Column
+from tidemark.collection.tables.cells import (
+    StoredRows,
+    change_cells,
+    changes_cells,
+    row_cells,
+    version_cells,
+)
+from tidemark.collection.tables.statements import row_columns
+
+pytestmark = pytest.mark.unit
+
+TEXT, INT, BIGINT, BOOLEAN = (
+    cqltypes.UTF8Type,
+    cqltypes.Int32Type,
+    cqltypes.LongType,
+    cqltypes.BooleanType,
+)
+ANN = row(1_000_000, 7, ("ann",), ("Ann A.", None), partition=3)
+GONE = row(1_000_000, 8, ("ann",), None)
+
+
+def cell(kind: Any, value: Any) -> bytes:
+    data = kind.to_binary(value, 5)
+    return pack(">i", len(data)) + data
+
+
+def encoded(one: CollectionRow) -> bytes:
+    return row_cells(one, key_bytes(one.key))
+
+
+def split(cells: bytes) -> list[bytes | None]:
+    """The cells of a row without their lengths; None where nothing is written."""
+    found: list[bytes | None] = []
+    place = 0
+    while place < len(cells):
+        length = int.from_bytes(cells[place : place + 4], "big", signed=True)
+        found.append(cells[place + 4 : place + 4 + length] if length >= 0 else None)
+        place += 4 + max(length, 0)
+    return found
+
+
+def test_a_row_is_its_cells_in_the_order_of_the_statement() -> None:
+    assert encoded(ANN) == b"".join(
+        [
+            cell(TEXT, "ann"),
+            cell(BIGINT, 1_000_000),
+            cell(BIGINT, 7),
+            cell(BOOLEAN, False),
+            cell(INT, 3),
+            cell(BIGINT, 7),
+            cell(TEXT, "accounts"),
+            cell(TEXT, "Ann A."),
+            UNSET,
+            cell(BIGINT, 1_000_007),
+        ]
+    )
+
+
+def test_a_row_of_a_key_that_is_gone_writes_no_value() -> None:
+    cells = split(encoded(GONE))
+    assert cells[row_columns(place_of(ACCOUNTS)).index("gone")] == b"\x01"
+    assert cells[-3:-1] == [None, None]
+
+
+def test_a_change_has_the_time_of_the_binding_as_its_write_time() -> None:
+    key = key_bytes(ANN.key)
+    assert change_cells(2, 1_000_000, key) == b"".join(
+        [cell(INT, 2), cell(BIGINT, 1_000_000), cell(TEXT, "ann"), cell(BIGINT, 1_000_000)]
+    )
+    assert changes_cells(2, 1_000_000) == b"".join(
+        [cell(BIGINT, 1_000_000), cell(INT, 2), cell(BIGINT, 1_000_000)]
+    )
+
+
+def test_a_version_is_deleted_at_its_own_write_time() -> None:
+    assert version_cells(ANN.key, ANN.t, ANN.message_id, ANN.write_time) == b"".join(
+        [cell(BIGINT, 1_000_007), cell(TEXT, "ann"), cell(BIGINT, 1_000_000), cell(BIGINT, 7)]
+    )
+
+
+@given(
+    st.text(min_size=1),
+    st.integers(-(2**31), 2**31 - 1),
+    st.none() | st.tuples(st.none() | st.text()),
+    st.integers(1, 2**62),
+    st.integers(0, 2**62),
+    st.integers(0, 2**31 - 1),
+)
+def test_a_row_that_was_stored_is_the_row_that_was_written(
+    hall: str, seat: int, values: tuple[str | None] | None, t: int, message_id: int, partition: int
+) -> None:
+    one = row(t, message_id, (hall, seat), values, SEATS, partition, topic="Säle")
+    assert StoredRows(SEATS).decode(split(encoded(one))) == one
+
+
+@given(st.sets(st.integers(-(2**31), 2**31 - 1)), st.dictionaries(st.integers(-9, 9), st.text()))
+def test_sets_and_maps_come_back_in_the_order_of_their_bytes(
+    numbers: set[int], names: dict[int, str]
+) -> None:
+    """Cassandra stores them in the order of their elements' type: −1 before 1, whose bytes are smaller."""
+    schema = CollectionSchema(
+        (), (Column("numbers", parse_type("set<int>")), Column("names", parse_type("map<int, text>"))), SHARDS
+    )
+    kinds = [PythonType(column.type) for column in schema.columns]
+    as_stored = [
+        kinds[0].encode(sorted(numbers)),
+        kinds[1].encode({key: names[key] for key in sorted(names)}),
+    ]
+    found = StoredRows(schema).values(as_stored)
+    assert [one and sorted_parts(one, each) for one, each in zip(found, (1, 2), strict=True)] == [True, True]
+    assert [kind.decode(one) for kind, one in zip(kinds, found, strict=True)] == [
+        kind.decode(one) for kind, one in zip(kinds, as_stored, strict=True)
+    ]
+
+
+def sorted_parts(data: bytes, each: int) -> bool:
+    """Whether the elements of a set, or the keys of a map, are in the order of their bytes."""
+    assert int.from_bytes(data[:4], "big") * each == len(split(data[4:]))
+    keys = split(data[4:])[::each]
+    return keys == sorted(keys)  # type: ignore[type-var]
