@@ -5,10 +5,10 @@ that it can be killed, outpaced, or get no answer. Consumers and places are plai
 a test share.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
+from uuid import uuid4
 
 from tests.support.clocks import Clock
 from tests.support.output_samples import signed
@@ -30,7 +30,6 @@ from tidemark.outputs.state.retire import retire
 
 WRITER = "accounts"
 FIRST = RenditionProposal({"writer": {"shards": 8}}, "accounts", 0, signed(1))
-_NUMBERS = count(1)
 
 
 @dataclass
@@ -76,7 +75,7 @@ class OutputStoreWorld:
 
     def __init__(self, consensus: Consensus | None = None) -> None:
         self.consensus = consensus or MemoryConsensus()
-        self.pipeline = f"orders{next(_NUMBERS)}"
+        self.pipeline = f"orders_{uuid4().hex[:12]}"  # on a real database objects stay
         self.clock = Clock()
         self.consumers = ConsumersInMemory()
         self.removal = RemovalInMemory({"accounts"})
@@ -200,21 +199,3 @@ def proposal_for(output: Output, signature: Signature, **settings: object) -> Re
     number = output.next_number
     keys = settings or {"shards": 8 + number}
     return RenditionProposal({"writer": keys}, f"accounts_r{number}", 0, signature)
-
-
-@contextmanager
-def counted_commits(consensus: MemoryConsensus) -> Iterator[list[str]]:
-    """The kinds of the objects that are committed while the block runs."""
-    kinds: list[str] = []
-    real = consensus.commit
-
-    def commit(key, expected, change):
-        version = real(key, expected, change)
-        kinds.append(str(key.kind))
-        return version
-
-    consensus.commit = commit  # type: ignore[method-assign]
-    try:
-        yield kinds
-    finally:
-        del consensus.commit
