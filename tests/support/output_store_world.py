@@ -57,6 +57,7 @@ class RemovalInMemory:
     """``RenditionRemoval`` on sets, with how often each was called."""
 
     places: set[str]
+    dropped: set[str] = field(default_factory=set)
     ended: set[int] = field(default_factory=set)
     calls: list[str] = field(default_factory=list)
 
@@ -68,6 +69,7 @@ class RemovalInMemory:
         assert rendition.number in self.ended, "a process may still write to it"
         self.calls.append(f"drop {rendition.number}")
         self.places.discard(rendition.place)
+        self.dropped.add(rendition.place)
 
 
 class OutputStoreWorld:

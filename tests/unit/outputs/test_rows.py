@@ -20,7 +20,7 @@ from tests.support.output_samples import (
 )
 
 from tidemark.log.model.binding import Binding, Slice
-from tidemark.outputs import errors, reader_errors
+from tidemark.outputs import errors, reader_errors, settings
 from tidemark.outputs.errors import OutputDamaged, OutputError, ShardsDiffer
 from tidemark.outputs.model import handover
 from tidemark.outputs.model.capability import pin
@@ -204,7 +204,7 @@ def test_an_upper_of_the_bindings_that_was_read_too_early_is_only_too_low(histor
 SAMPLES = {int: 7, str: "x", tuple[int, int]: (1, 2), tuple[str, ...]: ("code of rendition 2",)}
 ERRORS = [
     one
-    for module in (errors, reader_errors, handover)
+    for module in (errors, reader_errors, handover, settings)
     for one in vars(module).values()
     if isinstance(one, type) and issubclass(one, OutputError) and one is not OutputError
 ]
