@@ -1,8 +1,8 @@
 """One writer's output in a control plane, with everything around it: bindings, consumers, places, a clock.
 
-``OutputWorld`` in ``output_world`` is the same for the pure rules. Here every step goes through the stores, so
-that it can be killed, outpaced, or get no answer. Consumers and places are plain values that all processes of
-a test share.
+``OutputWorld`` in ``output_world`` is the same for the pure rules. Here every step goes through the stores,
+so that it can be killed, outpaced, or get no answer. Consumers and places are plain values that all processes
+of a test share.
 """
 
 from collections.abc import Callable

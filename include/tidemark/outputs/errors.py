@@ -34,8 +34,8 @@ class OutputMissing(OutputError):
     writer: str
 
     text = (
-        "{pipeline}/{writer}: it has no output yet. Nothing was read or changed. Its first delivery makes it: "
-        "run {pipeline}.replicate."
+        "{pipeline}/{writer}: it has no output yet. Nothing was read or changed. Its first delivery makes "
+        "it: run {pipeline}.replicate."
     )
 
 
@@ -55,9 +55,9 @@ class CreatedOtherwise(OutputError):
         return "; ".join(self.changes)
 
     text = (
-        "{pipeline}/{writer}: another process has created the output with other settings: {what}. Nothing was "
-        "changed or delivered. Two versions of the pipeline's file or of its code are in use; leave one of "
-        "them, then run it again."
+        "{pipeline}/{writer}: another process has created the output with other settings: {what}. Nothing "
+        "was changed or delivered. Two versions of the pipeline's file or of its code are in use; leave one "
+        "of them, then run it again."
     )
 
 

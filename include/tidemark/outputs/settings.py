@@ -37,9 +37,9 @@ class CodeDiffers(OutputError):
         return ", ".join(self.modules)
 
     text = (
-        "{pipeline}/{writer}: the code of rendition {number} has changed: {which}. Nothing was delivered to it, "
-        "because old and new rows would mix. Install the earlier code again, or build the next rendition: "
-        "tidemark renditions build {pipeline} {writer}"
+        "{pipeline}/{writer}: the code of rendition {number} has changed: {which}. Nothing was delivered to "
+        "it, because old and new rows would mix. Install the earlier code again, or build the next "
+        "rendition: tidemark renditions build {pipeline} {writer}"
     )
 
 

@@ -93,10 +93,12 @@ class OutputContract:
     ):
         world = OutputStoreWorld.with_second(consensus)
         world.build()
-        found = at_once(*[
-            lambda number=number: hand_over(world.store, world.progress, number, signed(number))
-            for number in (2, 3)
-        ])
+        found = at_once(
+            *[
+                lambda number=number: hand_over(world.store, world.progress, number, signed(number))
+                for number in (2, 3)
+            ]
+        )
         assert kinds(found) == ["EvidenceOutdated", "Handover"]
         assert [one.rendition for one in world.output.handovers] == [1, world.output.active.number]
         (refused,) = (one for one in found if isinstance(one, EvidenceOutdated))
@@ -140,10 +142,12 @@ class OutputContract:
         world = OutputStoreWorld.begun(consensus)
         names = [f"reader {number}" for number in range(RACERS)]
         deadline = world.clock() + TERM
-        at_once(*[
-            lambda name=name: world.readers.register(Capability(name, 20, deadline, "a test"))
-            for name in names
-        ])
+        at_once(
+            *[
+                lambda name=name: world.readers.register(Capability(name, 20, deadline, "a test"))
+                for name in names
+            ]
+        )
         world.clock.now += TERM + GRACE - 1
         renewed, *gone = names
         world.readers.renew(renewed, TERM)

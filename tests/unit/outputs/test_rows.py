@@ -101,7 +101,9 @@ def test_readers_share_rows_and_each_is_found_in_its_own():
     rows = reader_rows(given_readers(**dict.fromkeys(names, 5)))
     assert 33 < len(rows) <= 65
     for name in names:
-        part = readers_from_rows("orders", "accounts", {"head": rows["head"], reader_row(name): rows[reader_row(name)]})
+        part = readers_from_rows(
+            "orders", "accounts", {"head": rows["head"], reader_row(name): rows[reader_row(name)]}
+        )
         assert part.held_by(name, now=0).t == 5
 
 

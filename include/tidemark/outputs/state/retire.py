@@ -9,6 +9,7 @@ that was killed, another run, or two at once come to the same end. Which place m
 
 from typing import Protocol
 
+from tidemark.consensus.update import ReadAgain, retry_outpaced
 from tidemark.faults import FaultPoint, reach
 from tidemark.outputs.errors import NotForgotten, TransitionRefused
 from tidemark.outputs.model.lifecycle import begin_retire, mark_dropped, refuse_unsigned
@@ -45,19 +46,21 @@ def retire(
 
 def begin_retirement(store: OutputStore, readers: ReaderStore, number: int, signed: Signature) -> Output:
     """Take a rendition out of use for good. Nothing is removed yet."""
-    while True:
-        output = store.require()
+
+    def attempt(output: Output) -> Output:
         refuse_unsigned(output, signed, "retire")
         if output.rendition(number).state in GONE:
             return output
         since = _forget(readers, output, number)
         reach(FaultPoint.RETIRE_SINCE_RAISED)
         try:
-            output = store.change(lambda found: begin_retire(found, number, since, signed))
-        except NotForgotten:
-            continue  # it was active again meanwhile, so that there are more times to forget
+            retiring = store.change(lambda found: begin_retire(found, number, since, signed))
+        except NotForgotten:  # it was active again meanwhile, so there are more times to forget
+            raise ReadAgain from None
         reach(FaultPoint.RETIRE_RETIRING)
-        return output
+        return retiring
+
+    return retry_outpaced(store.require, attempt)
 
 
 def finish_retirement(store: OutputStore, number: int, removal: RenditionRemoval) -> Output:

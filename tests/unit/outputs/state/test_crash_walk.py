@@ -1,4 +1,4 @@
-"""Every step of a rendition's life dies at every fault point, before every commit, and with every lost answer.
+"""Every step of a rendition's life dies at every fault point and before every commit, and gets no answer.
 
 Whatever comes next (the same run again, another run, or two at once), what is durable in the end is what one
 undisturbed run leaves.

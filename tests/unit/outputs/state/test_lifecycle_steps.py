@@ -41,9 +41,7 @@ def test_statement_7_two_operators_who_declare_at_once_get_two_numbers_and_two_p
     consensus = SteppingConsensus()
     world = OutputStoreWorld.begun(consensus)
     found = []
-    consensus.step_in(
-        request_, lambda: found.append(given_declared(world, 5, 16, is_automatic=False).number)
-    )
+    consensus.step_in(request_, lambda: found.append(given_declared(world, 5, 16, is_automatic=False).number))
     found.append(given_declared(world, 6, 16, is_automatic=False).number)
     consensus.step_in_at_last()
     assert sorted(found) == [2, 3]
