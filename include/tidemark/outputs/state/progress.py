@@ -91,8 +91,9 @@ class Progress:
         return self._upper(bindings_upper, reached)
 
     def is_bound_at(self, t: int) -> bool:
-        """Whether there is a binding at a time; only for times that not every rendition has finished."""
-        return self.control.binding_at(t) is not None
+        """Whether there is a binding at a time."""
+        found = next(self.bindings.younger(t - 1), None)
+        return found is not None and found.t == t
 
     def let_time_pass(self, t: int) -> None:
         """Make ``t`` the least time of the next binding, as a bind does that finds nothing new."""
