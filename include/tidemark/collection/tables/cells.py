@@ -12,12 +12,11 @@ from tidemark.cassandra import cells
 from tidemark.cassandra.cells import UNSET
 from tidemark.cassandra.cql_types import CqlKind
 from tidemark.cassandra.scan.raw_pages import Row
+from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema
 from tidemark.outputs.model.digest import shard_of
 
-Key = tuple[bytes, ...]
-"""The serialized CQL value of each key column, without length prefix."""
 Canonical = Callable[[bytes], bytes]
 
 _length = Struct(">i").pack

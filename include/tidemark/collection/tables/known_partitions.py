@@ -1,30 +1,32 @@
-"""The partitions of topics that keys belong to, as the rows that are stored say.
+"""The partitions of topics that keys come from, as the rows that are stored say.
 
-A key that turns up in two partitions of a topic is a bad message: messages of different partitions have no
-order that a producer knows. What follows from it is the writer's decision.
+Messages of a key in two partitions of a topic have no order; ``model/split_keys`` decides what follows from
+that. Only the newest row of a key is read, so of a key with messages in several topics the partitions of the
+other topics are not known.
 """
 
 from collections.abc import Iterable
 
 from tidemark.cassandra.scan.columns import Selected
 from tidemark.cassandra.scan.table_scan import Extract
-from tidemark.collection.tables.cells import Key, StoredRows, integer
+from tidemark.collection.model.keys import Key
+from tidemark.collection.tables.cells import StoredRows, integer
 from tidemark.collection.tables.layout import PARTITION, TOPIC
 from tidemark.collection.tables.scanning import rows_of_keys
 from tidemark.collection.tables.tables import CollectionTables
-from tidemark.log.model.binding import TopicPartition
 
 _NEWEST = Extract(rows=1)
 
 
-def known_partitions(tables: CollectionTables, keys: Iterable[Key]) -> dict[Key, TopicPartition]:
-    """The topic and partition of each key's newest row, whether it is gone or not; keys without rows are left
-    out."""
-    place = tables.place
+def known_partitions(tables: CollectionTables, keys: Iterable[Key]) -> dict[tuple[Key, str], int]:
+    """The partition of each key's newest row by key and topic, whether the key is gone or not: ``KeyPlaces``.
+
+    Keys without rows are left out. Several statements are in flight, each for many keys.
+    """
+    place, stored = tables.place, StoredRows(tables.place.schema)
     selected = Selected.of(place.rows, (*place.key_columns, TOPIC, PARTITION))
-    found: dict[Key, TopicPartition] = {}
-    stored = StoredRows(place.schema)
+    found: dict[tuple[Key, str], int] = {}
     for cells in rows_of_keys(tables, selected, _NEWEST, keys):
         topic, partition = cells[-2:]
-        found[stored.key(cells)] = ((topic or b"").decode(), integer(partition))
+        found[stored.key(cells), (topic or b"").decode()] = integer(partition)
     return found

@@ -6,7 +6,7 @@ from struct import error as StructError
 from typing import Any
 
 from tidemark.cassandra.python_values import PythonType
-from tidemark.collection.tables.cells import Key
+from tidemark.collection.model.keys import Key
 from tidemark.collection.tables.errors import KeyRefused
 from tidemark.collection.tables.layout import CollectionPlace
 

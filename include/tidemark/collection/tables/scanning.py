@@ -14,7 +14,7 @@ from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.cassandra.scan.table_scan import EVERY_ROW, Extract, Part, ScanSettings, scan_pages
 from tidemark.cassandra.size import ring_tokens
 from tidemark.cassandra.token_ranges import TokenRange, cut_ring
-from tidemark.collection.tables.cells import Key
+from tidemark.collection.model.keys import Key
 from tidemark.collection.tables.layout import GONE, CollectionPlace, T
 from tidemark.collection.tables.statements import row_columns
 from tidemark.collection.tables.tables import CollectionTables

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from tidemark.collection.tables.cells import Key
+from tidemark.collection.model.keys import Key
 
 
 class Version(NamedTuple):

@@ -46,7 +46,7 @@ def test_a_decimal_keeps_every_digit() -> None:
     schema = CollectionSchema(
         (Column("id", parse_type("text")),), (Column("amount", parse_type("decimal")),), 1
     )
-    digits = Decimal("123456789012345678901234567890123456789012345.678901234567890")
-    rows = PythonRows(place_of(schema))
-    cell = b"\x00\x00\x00\x0f" + int(digits.scaleb(15)).to_bytes(26, "big")
-    assert rows.decode(VisibleRow((b"a",), (cell,)))["amount"] == digits
+    unscaled = 123456789012345678901234567890123456789012345678901234567890
+    cell = b"\x00\x00\x00\x0f" + unscaled.to_bytes(26, "big")
+    found = PythonRows(place_of(schema)).decode(VisibleRow((b"a",), (cell,)))
+    assert found["amount"] == Decimal("123456789012345678901234567890123456789012345.678901234567890")
