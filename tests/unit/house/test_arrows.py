@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "consensus": LEAVES | {"cassandra"},
     "pipeline": LEAVES | {"kafka"},
     "log": LEAVES | {"kafka", "consensus"},
-    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log"},
+    "delivery": LEAVES | {"cassandra", "consensus", "pipeline", "log", "outputs"},
     "outputs": LEAVES | {"consensus", "log"},
     "journal_tables": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log"},
     "writers": LEAVES
@@ -42,6 +42,7 @@ MAY_IMPORT = {
         "delivery",
         "journal_tables",
         "collection",
+        "outputs",
     },
     "collection": LEAVES | {"journal", "cassandra", "consensus", "pipeline", "log", "delivery", "outputs"},
     "compaction": LEAVES | {"journal", "consensus", "pipeline", "log", "delivery"},
