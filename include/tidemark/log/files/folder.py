@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
