@@ -47,6 +47,10 @@ HAND_BACK = _of("hand_back.")
 """Walked in ``tests/unit/writers/test_hand_back.py``."""
 EXPIRY = _of("expiry.")
 """Walked in ``tests/unit/expiry``."""
+RENDITION = _of("rendition.", "frontier.")
+HANDOVER = _of("handover.")
+RETIRE = _of("retire.")
+"""Walked in ``tests/unit/outputs/state/test_crash_walk.py``, like the two before."""
 WORK = _of("work.")
 """Walked in ``tests/unit/work/test_fault_walk.py``."""
 
@@ -69,5 +73,8 @@ EVERY_LIST = (
     TAKE_OVER,
     HAND_BACK,
     EXPIRY,
+    RENDITION,
+    HANDOVER,
+    RETIRE,
     WORK,
 )

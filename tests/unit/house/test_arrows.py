@@ -11,7 +11,16 @@ from tidemark.settings import ROOT
 pytestmark = pytest.mark.unit
 
 LIBRARY = ROOT / "include" / "tidemark"
-LEAVES = {"errors", "settings", "connections", "faults", "clock", "async_facade", "lazy_exports"}
+LEAVES = {
+    "errors",
+    "settings",
+    "connections",
+    "faults",
+    "clock",
+    "async_facade",
+    "lazy_exports",
+    "module_digests",
+}
 MAY_IMPORT = {
     "journal": {"errors"},
     "cassandra": LEAVES,

@@ -10,9 +10,10 @@ import pytest
 
 import tidemark
 from tidemark.delivery.transforms.function import Function
+from tidemark.module_digests import loaded_sources
 from tidemark.spark import application, engine
 from tidemark.spark.application import Job, read_job, summarise
-from tidemark.spark.code_digests import CodeDigests, loaded_digest
+from tidemark.spark.code_digests import CodeDigests
 from tidemark.spark.library_archive import library_digest
 
 pytestmark = pytest.mark.unit
@@ -65,7 +66,7 @@ def test_digests_of_functions_are_taken_when_the_pipeline_is_read(
     assert isinstance(job, Job)
     module.write_text("def rounded(document): return None\n")
     late = CodeDigests.loaded(["prices_of_a_test"])
-    loaded_digest.cache_clear()
+    loaded_sources.cache_clear()
     assert CodeDigests.loaded(["prices_of_a_test"]) != late
-    loaded_digest.cache_clear()
+    loaded_sources.cache_clear()
     del sys.modules["prices_of_a_test"]
