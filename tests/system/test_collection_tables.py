@@ -579,6 +579,9 @@ TYPES: dict[str, tuple[Any, Any]] = {
     "set<text>": ([], set()),
     "map<int, text>": ([[2, "b"], [-1, ""]], {-1: "", 2: "b"}),
     "map<text, list<set<int>>>": ({"a": [[1, -1], []]}, {"a": [{-1, 1}, set()]}),
+    "map<int, tuple<set<int>, text>>": ([[1, [[1, -1], None]]], {1: ({-1, 1}, None)}),
+    "map<int, vector<set<int>, 2>>": ([[1, [[1, -1], []]]], {1: [{-1, 1}, set()]}),
+    "set<map<int, text>>": ([[[1, "a"], [-1, "b"]]], [{-1: "b", 1: "a"}]),
     "tuple<int, set<int>, text>": ([None, [1, -1], ""], (None, {-1, 1}, "")),
     "vector<float, 3>": ([0.5, -1, 2], [0.5, -1.0, 2.0]),
     "vector<set<int>, 2>": ([[1, -1], []], [{-1, 1}, set()]),
@@ -625,13 +628,13 @@ def test_a_value_of_every_type_is_read_exactly(typed: Collection, name: str) -> 
 
 
 def plain(value: Any) -> Any:
-    """A value without the driver's own containers, whose sets are sorted lists."""
+    """A value without the driver's own containers; sets are sorted lists."""
     if isinstance(value, dict) or hasattr(value, "items"):
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
         return [plain(one) for one in value]
     if type(value).__name__ in ("SortedSet", "set", "frozenset"):
-        return {repr(plain(one)) for one in value}
+        return sorted((plain(one) for one in value), key=repr)
     return value
 
 

@@ -4,23 +4,20 @@ A null is left unset: the row of a message never had another version, so there i
 would have to hide, and an unset cell leaves no tombstone. What was written without a value is read as null.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from struct import Struct
 
 from tidemark.cassandra import cells
 from tidemark.cassandra.cells import UNSET
-from tidemark.cassandra.cql_types import CqlKind
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
 from tidemark.collection.model.schema import CollectionSchema
+from tidemark.collection.tables.canonical import canonical_of
 from tidemark.outputs.model.digest import shard_of
 
-Canonical = Callable[[bytes], bytes]
-
 _length = Struct(">i").pack
-_read_length = Struct(">i").unpack_from
 _pack_place = Struct(">iqiqi?iiiq").pack
 """t, message_id, gone, partition, offset."""
 _pack_version = Struct(">iqiq").pack
@@ -80,7 +77,7 @@ class StoredRows:
 
     def __init__(self, schema: CollectionSchema) -> None:
         self._width, self._shards = len(schema.key), schema.shards
-        self._canonical = canonical_cells(schema)
+        self._canonical = [canonical_of(column.type) for column in schema.columns]
 
     def decode(self, cells: Row) -> CollectionRow:
         """The row in cells in the order of ``row_columns``, then the write time: as it was written."""
@@ -111,33 +108,3 @@ class StoredRows:
                 for cell, canonical in zip(cells, self._canonical, strict=True)
             ]
         )
-
-
-def canonical_cells(schema: CollectionSchema) -> tuple[Canonical | None, ...]:
-    """For each data column what restores the canonical bytes of a stored cell; None where they are the same.
-
-    Cassandra stores the elements of a set and the entries of a map in the order of their type, and rows have
-    them in the order of their bytes. It does not look into elements.
-    """
-    restored = {CqlKind.SET: _sorted_set, CqlKind.MAP: _sorted_map}
-    return tuple(restored.get(column.type.kind) for column in schema.columns)
-
-
-def _sorted_set(cell: bytes) -> bytes:
-    return cells.encoded_list(sorted(_elements(cell, 1)))
-
-
-def _sorted_map(cell: bytes) -> bytes:
-    found = list(_elements(cell, 2))
-    pairs = sorted(zip(found[::2], found[1::2], strict=True))
-    return _length(len(pairs)) + cells.encoded_list([part for pair in pairs for part in pair])[4:]
-
-
-def _elements(cell: bytes, each: int) -> Iterable[bytes]:
-    """The elements of a set, or keys and values of a map in turn."""
-    (count,) = _read_length(cell)
-    place = 4
-    for _ in range(each * count):
-        (length,) = _read_length(cell, place)
-        yield cell[place + 4 : place + 4 + length]
-        place += 4 + length
