@@ -50,7 +50,9 @@ def column_type(text: str) -> CqlType:
     """The type of a data column; raises ``ValueError`` with the rest of a sentence that begins with its
     name."""
     if text.count("<") != text.count(">"):
-        raise ValueError(f'is `{text}`, where a bracket is open. Put a type with commas in quotes: "{text}…>".')
+        raise ValueError(
+            f'is `{text}`, where a bracket is open. Put a type with commas in quotes: "{text}…>".'
+        )
     try:
         found = _with_one_name_each(parse_type(text))
     except NoPlaceInArrow as unknown:

@@ -138,9 +138,7 @@ def rows_of(messages: pa.RecordBatch, rules: RowRules) -> RowBatch:
             ignored += 1
             continue
         cells, values, gone, shard = made
-        rows.append(
-            CollectionRow(cells, values, t, id_, write_time, gone, topic, partition, offset, shard)
-        )
+        rows.append(CollectionRow(cells, values, t, id_, write_time, gone, topic, partition, offset, shard))
     return RowBatch(rows, messages.num_rows - admitted.num_rows, ignored)
 
 
@@ -156,9 +154,7 @@ def _compiled(rules: RowRules) -> MakeRow:
     read_key, read_cells = _key_reader(rules, envelope), _cells_reader(rules.schema.columns, envelope)
     no_cells = (None,) * len(rules.schema.columns)
 
-    def make(
-        id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str
-    ) -> Made | None:
+    def make(id_: int, key: bytes | None, value: bytes | None, timestamp: int, namespace: str) -> Made | None:
         if value is None:
             change = open_(None)
         else:

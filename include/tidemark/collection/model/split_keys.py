@@ -39,8 +39,8 @@ def first_split(rows: Iterable[CollectionRow], known: KeyPlaces) -> BadRow | Non
         if before != row.partition:
             problem = (
                 f"its key was in partition {before} of {row.topic} before, and two partitions have no order "
-                "between their messages. Send all messages of a key to one partition: messages that are there "
-                "already can be acknowledged"
+                "between their messages. Send all messages of a key to one partition; those that are in "
+                "another one already can be acknowledged"
             )
             return BadRow(row.message_id, row.topic, row.partition, row.offset, problem)
     return None

@@ -16,8 +16,8 @@ from tidemark.pipeline.problems import Disagreement, Finding, quoted
 
 _RENAME = "Declare the name that the transform `rename` gives the field."
 _KEY_NAMES = (
-    "A key that is taken as it is can have any name. The fields of a JSON key cannot be renamed: send another "
-    "key."
+    "A key that is taken as it is can have any name. The fields of a JSON key cannot be renamed: send "
+    "another key."
 )
 
 
@@ -65,9 +65,7 @@ def _is_pair(item: Any) -> bool:
     return isinstance(item, list | tuple) and len(item) == 2
 
 
-def _findings(
-    declared: Mapping[Any, Any], type_of: Callable[[str], Any], advice: str
-) -> Iterator[Finding]:
+def _findings(declared: Mapping[Any, Any], type_of: Callable[[str], Any], advice: str) -> Iterator[Finding]:
     for name, text in declared.items():
         if problem := _problem_of_name(name, advice):
             yield Finding((str(name),), problem)

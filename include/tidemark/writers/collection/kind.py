@@ -53,8 +53,8 @@ def check_table(text: str) -> str:
         )
     if len(text) > LONGEST_TABLE:
         raise ValueError(
-            f"is longer than {LONGEST_TABLE} characters. Cassandra's limit is 48, and further tables are named "
-            "after it. Shorten it."
+            f"is longer than {LONGEST_TABLE} characters. Cassandra's limit is 48, and further tables are "
+            "named after it. Shorten it."
         )
     return text
 

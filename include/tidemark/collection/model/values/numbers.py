@@ -136,11 +136,12 @@ def _decimal_of(value: Any, text: str) -> bytes:
         return _NO_SCALE + b"\x00"
     if abs(scale) > _MOST_EXPONENT:
         raise Misfit(value, "has an exponent out of range")
-    if scale < 0:
-        number, scale = number * 10**-scale, 0
-    elif scale and not fraction:  # written with an exponent: zeros may be at the end of the whole part
-        while scale and number % 10 == 0:
+    if scale and not fraction:  # written with an exponent: zeros may be at the end of the whole part
+        while number % 10 == 0:
             number, scale = number // 10, scale - 1
+    # A whole number has no exponent, unless it is so long that clients cannot write it without one.
+    if scale < 0 and len(str(number)) - scale <= _MOST_DIGITS:
+        number, scale = number * 10**-scale, 0
     return _scale(scale) + _signed(number)
 
 
