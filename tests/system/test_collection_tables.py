@@ -436,6 +436,11 @@ def test_ranges_that_different_processes_read_are_the_table_together(told: Colle
     ] == []
 
 
+def test_a_collection_that_is_not_there_is_missing(make: Make) -> None:
+    with pytest.raises(CollectionMissing, match="there is no table"):
+        _ = make(create=False).reader
+
+
 def folded(rows: Iterable[CollectionRow], at: int, schema: CollectionSchema) -> list[Any]:
     return sorted((python_row(one, schema) for one in state(rows, at).values()), key=repr)
 

@@ -1,4 +1,4 @@
-"""Rows of a collection as the bound values of statements, and stored cells as rows. Pure.
+"""Rows of a collection as the bound values of statements, and stored cells as rows. Uses no session.
 
 A null is left unset: the row of a message never had another version, so there is no older value that a null
 would have to hide, and an unset cell leaves no tombstone. What was written without a value is read as null.
@@ -13,8 +13,10 @@ from tidemark.cassandra.cells import UNSET
 from tidemark.cassandra.scan.raw_pages import Row
 from tidemark.collection.model.keys import Key
 from tidemark.collection.model.row import CollectionRow, key_bytes
-from tidemark.collection.model.schema import CollectionSchema
 from tidemark.collection.tables.canonical import canonical_of
+from tidemark.collection.tables.errors import RowDamaged
+from tidemark.collection.tables.layout import GONE, MESSAGE_ID, OWN_COLUMNS, CollectionPlace, T
+from tidemark.collection.tables.versions import Version
 from tidemark.outputs.model.digest import shard_of
 
 _length = Struct(">i").pack
@@ -59,10 +61,8 @@ def changes_cells(shard: int, t: int) -> bytes:
     return _pack_long(8, t) + _pack_shard(4, shard, 8, t)
 
 
-def integer(cell: bytes | None) -> int:
-    """The value of an ``int`` or ``bigint`` that is always written."""
-    if cell is None:
-        raise ValueError("null in a column that is always written")
+def integer(cell: bytes) -> int:
+    """The value of an ``int`` or a ``bigint``."""
     found: int = (_read_int if len(cell) == 4 else _read_long)(cell)[0]
     return found
 
@@ -75,26 +75,40 @@ def is_true(cell: bytes | None) -> bool:
 class StoredRows:
     """Decodes stored rows of one collection."""
 
-    def __init__(self, schema: CollectionSchema) -> None:
-        self._width, self._shards = len(schema.key), schema.shards
-        self._canonical = [canonical_of(column.type) for column in schema.columns]
+    def __init__(self, place: CollectionPlace) -> None:
+        self._place, self._shards = place, place.schema.shards
+        self._width = len(place.schema.key)
+        self._canonical = [canonical_of(column.type) for column in place.schema.columns]
 
     def decode(self, cells: Row) -> CollectionRow:
         """The row in cells in the order of ``row_columns``, then the write time: as it was written."""
-        key = self.key(cells)
-        t, message_id, gone, partition, offset, topic = cells[self._width : self._width + 6]
+        key, end = self.key(cells), self._width + len(OWN_COLUMNS)
+        t, message_id, gone, partition, offset, topic = self.written(cells[self._width : end], OWN_COLUMNS)
+        (write_time,) = self.written(cells[-1:], (GONE,))
         return CollectionRow(
             key=key,
-            values=self.values(cells[self._width + 6 : -1]),
+            values=self.values(cells[end:-1]),
             t=integer(t),
             message_id=integer(message_id),
-            write_time=integer(cells[-1]),
+            write_time=integer(write_time),
             gone=is_true(gone),
-            topic=(topic or b"").decode(),
+            topic=topic.decode(),
             partition=integer(partition),
             offset=integer(offset),
             shard=shard_of(key_bytes(key), self._shards),
         )
+
+    def written(self, cells: Row, columns: Sequence[str]) -> list[bytes]:
+        """The cells of columns that every row is written with. Raises RowDamaged where one is null."""
+        found = [cell for cell in cells if cell is not None]
+        if len(found) < len(cells):
+            raise RowDamaged(str(self._place), columns[list(cells).index(None)])
+        return found
+
+    def version(self, cells: Row) -> Version:
+        """The version in cells: the key, t, the message's id and the write time."""
+        own = self.written(cells[self._width :], (T, MESSAGE_ID, GONE))
+        return Version(self.key(cells), *map(integer, own))
 
     def key(self, cells: Row) -> Key:
         """The key of a row whose first columns are those of the key."""

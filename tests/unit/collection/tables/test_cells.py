@@ -18,6 +18,7 @@ from tidemark.collection.tables.cells import (
     row_cells,
     version_cells,
 )
+from tidemark.collection.tables.errors import RowDamaged
 from tidemark.collection.tables.statements import row_columns
 
 pytestmark = pytest.mark.unit
@@ -103,4 +104,14 @@ def test_a_row_that_was_stored_is_the_row_that_was_written(
     hall: str, seat: int, values: tuple[str | None] | None, t: int, message_id: int, partition: int
 ) -> None:
     one = row(t, message_id, (hall, seat), values, SEATS, partition, topic="Säle")
-    assert StoredRows(SEATS).decode(split(encoded(one))) == one
+    assert StoredRows(place_of(SEATS)).decode(split(encoded(one))) == one
+
+
+@pytest.mark.parametrize("column", ["gone", "topic", "partition", "offset"])
+def test_a_row_that_lacks_what_every_row_has_is_named_as_damaged(column: str) -> None:
+    columns = [*row_columns(place_of(ACCOUNTS)), "write time"]
+    cells = [
+        None if name == column else cell for name, cell in zip(columns, split(encoded(ANN)), strict=True)
+    ]
+    with pytest.raises(RowDamaged, match=f"collections.accounts: there is a row without .* `{column}`"):
+        StoredRows(place_of(ACCOUNTS)).decode(cells)
